@@ -1,0 +1,39 @@
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALLED := .venv/installed
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run ui test bench golden clean
+
+help: ## List the targets.
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
+
+setup: $(INSTALLED) ## Create .venv and install the pinned dependencies.
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rankledger needs Python 3.11 or newer; set PYTHON")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
+	$(BIN)/rankledger evaluate configs/quickstart.yaml
+
+ui: $(INSTALLED) ## Open MLflow on the local store, at http://127.0.0.1:5000.
+	$(BIN)/mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000
+
+test: $(INSTALLED) ## Check lint, formatting and types, and run all tests.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+bench: $(INSTALLED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
+	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
+
+golden: $(INSTALLED) ## Rebuild tests/golden from pytrec_eval, never from our own code.
+	$(BIN)/python tests/golden/make_golden.py
+
+clean: ## Remove the environment and all caches; records and the MLflow store stay.
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
