@@ -1,0 +1,10 @@
+"""Numbers from arrays: every metric of ranking, recommendation and rating prediction, as plain functions.
+
+Conventions that hold in the whole package:
+
+- one column is one query: matrices are `(H, Q)` or `(J, Q)`, results `(Q,)`, reductions run down axis 0 in order, so a
+  query's score has the same bits whatever other queries stand beside it;
+- a rank is 1-based; padding has rank inf and grade NaN;
+- a document is relevant when its grade is at least `rel`; a negative grade is pooled but unjudged and gains nothing;
+- NaN means undefined. What an undefined query counts as is decided once, at aggregation, by the conventions.
+"""

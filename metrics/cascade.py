@@ -1,0 +1,136 @@
+"""Metrics of a user who reads down the list and stops: by patience, or because a document satisfied the need.
+
+Where grades become probabilities, `max_grade` is the grade of a perfect document. The evaluation passes the greatest
+grade of the dataset's judgments unless the measure names one, so that it never depends on a block.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+
+__all__ = ["err", "rankscore", "rbp"]
+
+
+def rbp(
+    block: JudgedBlock,
+    *,
+    p: float = 0.8,
+    k: int | None = None,
+    gain: Literal["binary", "graded"] = "binary",
+    rel: float = 1,
+    max_grade: float | None = None,
+) -> Floats:
+    """Rank-biased precision: (1 - p) Σ gain p**(rank - 1), not normalised by what the judgments could give.
+
+    Args:
+        block: the judged documents each query retrieved.
+        p: persistence, the chance of reading on, in (0, 1).
+        k: ranks to count; None counts all.
+        gain: `binary` is 1 for a relevant document; `graded` is grade / max_grade.
+        rel: the least grade that is relevant, for the binary gain.
+        max_grade: the grade that gains 1, for the graded gain; in an evaluation the judgments' greatest unless given.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: `p` is outside (0, 1), or `max_grade` is missing or below a grade.
+
+    Reference:
+        Moffat & Zobel 2008, doi:10.1145/1416950.1416952; the graded form as in the TREC-COVID tables.
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must be between 0 and 1, found {p:g}")
+    if gain == "binary":
+        gained = block.relevant(rel).astype(np.float64)
+    else:
+        gained = np.fmax(block.grades, 0.0) / _greatest(block, max_grade)
+    return (1 - p) * sum_down(np.where(block.ranks <= cut(k), gained, 0.0) * p ** (block.ranks - 1))
+
+
+def err(
+    block: JudgedBlock,
+    *,
+    k: int | None = None,
+    grades: Literal["exponential", "probability"] = "exponential",
+    max_grade: float | None = None,
+    continuation: float = 1.0,
+) -> Floats:
+    """Expected reciprocal rank: one over the rank at which a reader is satisfied, on average.
+
+    The sum over ranks i of 1/i · R_i · c**(i - 1) · Π_{j<i} (1 - R_j), R being the chance that a document satisfies.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+        grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
+        max_grade: the greatest grade, for `exponential`; in an evaluation the judgments' greatest unless given.
+        continuation: c, the chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN.
+
+    Raises:
+        ValueError: a grade above `max_grade` (or above 1 for `probability`), `max_grade` missing, or `continuation`
+            outside (0, 1].
+
+    Reference:
+        Chapelle et al. 2009, doi:10.1145/1645953.1646033; gdeval takes max_grade 4.
+    """
+    if not 0 < continuation <= 1:
+        raise ValueError(f"continuation must be above 0 and at most 1, found {continuation:g}")
+    graded = np.fmax(block.grades, 0.0)
+    if grades == "probability":
+        _greatest(block, 1.0)
+        satisfied = graded
+    else:
+        satisfied = (np.exp2(graded) - 1.0) / np.exp2(_greatest(block, max_grade))
+    unsatisfied = (1.0 - satisfied).cumprod(axis=0)
+    reached = np.vstack([np.ones((1, satisfied.shape[1])), unsatisfied[:-1]])
+    terms = satisfied * reached / block.ranks * continuation ** (block.ranks - 1)
+    return sum_down(np.where(block.ranks <= cut(k), terms, 0.0))
+
+
+def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Floats:
+    """Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the best possible.
+
+    Args:
+        block: the judged documents each query retrieved.
+        half_life: the ranks by which the weight halves, above 0.
+        k: ranks to count in the list and in the best possible one; None counts all.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Raises:
+        ValueError: `half_life` is not above 0.
+
+    Reference:
+        Breese, Heckerman & Kadie 1998, arXiv:1301.7363, with (rank - 1) / half_life in the exponent where the paper has
+        (rank - 1) / (half_life - 1).
+    """
+    if not half_life > 0:
+        raise ValueError(f"half_life must be above 0, found {half_life:g}")
+
+    def utility(ranking: JudgedBlock) -> Floats:
+        hit = ranking.relevant(rel) & (ranking.ranks <= cut(k))
+        return sum_down(np.where(hit, np.exp2(-(ranking.ranks - 1) / half_life), 0.0))
+
+    return divide(utility(block), utility(block.ideal()))
+
+
+def _greatest(block: JudgedBlock, max_grade: float | None) -> float:
+    """`max_grade`, once no judgment of the block is found above it."""
+    if max_grade is None:
+        raise ValueError("max_grade is needed: the grade of a perfect document")
+    found = np.fmax.reduce(block.judged_grades, axis=None, initial=0.0)
+    if found > max_grade:
+        raise ValueError(f"a judgment has grade {found:g}, above max_grade {max_grade:g}; raise max_grade")
+    if not max_grade > 0:
+        return 1.0  # no judgment has a positive grade, so every gain is 0 whatever it is divided by
+    return float(max_grade)
