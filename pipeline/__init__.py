@@ -1,0 +1,33 @@
+"""Evaluate rankers, recommenders and rating predictors: `pipeline.evaluate("config.yaml")`."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pipeline.workflow import evaluate
+
+__all__ = ["evaluate"]
+
+
+def _refuse_shadowed_metrics() -> None:
+    """Raise an ImportError where `import metrics` would find a user's own module instead of ours."""
+    ours = Path(__file__).parents[1] / "metrics" / "__init__.py"
+    found = importlib.util.find_spec("metrics")
+    if found is None or found.origin is None or not ours.samefile(found.origin):
+        where = found.origin if found else "nowhere"
+        raise ImportError(f"{where}: stands in the way of rankledger's package 'metrics' ({ours}); rename it")
+
+
+def __getattr__(name: str) -> object:
+    # Imported when first used: `rankledger --help` must not wait for NumPy and Arrow.
+    if name in __all__:
+        from pipeline import workflow
+
+        return getattr(workflow, name)
+    raise AttributeError(f"module 'pipeline' has no attribute '{name}'")
+
+
+_refuse_shadowed_metrics()

@@ -1,0 +1,325 @@
+"""A config file with everything it extends, `--set`, environment variables and defaults, each value with its line.
+
+Conventions:
+
+- `extends:` merges mappings key by key, the extending file winning; a list replaces a list, and null takes a key away;
+- `${NAME}` and `${NAME:-default}` are the environment's, in values only; `$$` is one dollar. As in a shell, the default
+  stands in for an empty variable too. What is put in stays text, so a commit `1234567` is never read as a number;
+- `--set key.path=value` sets the value (YAML) of one key whole. Items of lists are `search[0]` or `search.0`; a name
+  with dots or brackets is quoted: `datasets."trec.8".judgments=qrels.txt`; nothing after `=` takes the key away;
+- `defaults` stand under each dataset and model, merged likewise, but a file is replaced whole, and a dataset that names
+  judgments takes no ratings from the defaults, nor the other way round.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import cast
+
+from pipeline.config.source import KeyPath, Origin, Value, dotted, finding, parse
+from pipeline.errors import InputError
+
+__all__ = ["FILES", "Document", "load", "merge"]
+
+FILES = ("judgments", "ratings", "queries", "documents", "outputs")  # the keys that hold paths
+_OTHER_KIND = {"judgments": "ratings", "ratings": "judgments"}
+_SECRET = "tracking"  # the section whose variables may be secrets and are never kept
+_VARIABLE = re.compile(
+    r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bad>\{))"
+)
+_SEGMENT = r"""(?:"[^"]*"|'[^']*'|[^."'=\[\]]+)"""
+_ASSIGNMENT = re.compile(rf"({_SEGMENT}(?:\.{_SEGMENT}|\[\d+\])*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A config's values before anyone asks what they mean."""
+
+    data: dict[str, Value]
+    """The values, variables expanded and defaults filled in."""
+
+    raw: dict[str, Value]
+    """The values as written, `${NAME}` kept and defaults apart."""
+
+    origins: Mapping[KeyPath, Origin]
+    """Where each value of `data` was written: for what stands under a key, the key's line."""
+
+    inherited: Mapping[KeyPath, KeyPath]
+    """The values of `data` that a default filled in: each one's path, and its path in `defaults`."""
+
+    expansions: Mapping[str, str]
+    """The environment variables used outside `tracking` that were set; with these alone `raw` expands to `data`."""
+
+    def origin(self, path: KeyPath) -> Origin:
+        """Where the value at `path` was written, or the innermost one around it."""
+        return self.origins[self._innermost(path)]
+
+    def value(self, path: KeyPath) -> Value:
+        """The value at `path`; None where there is none."""
+        value: Value = self.data
+        for key in path:
+            if isinstance(value, dict):
+                value = value.get(str(key))
+            else:
+                value = value[key] if isinstance(value, list) and isinstance(key, int) else None
+        return value
+
+    def refuse(self, findings: Iterable[tuple[KeyPath, str]]) -> None:
+        """Raise what was found at which key paths, in the order of lines; what is wrong in a default is said once.
+
+        Raises:
+            InputError: there are findings.
+        """
+        found: dict[tuple[KeyPath, str], Origin] = {}
+        for path, message in findings:
+            written = self._innermost(path)
+            found[self.inherited.get(written, written), message] = self.origins[written]
+        ordered = sorted(found.items(), key=lambda item: (item[1].file, item[1].line or 0))
+        _raise([finding(origin, path, message) for (path, message), origin in ordered])
+
+    def _innermost(self, path: KeyPath) -> KeyPath:
+        while path not in self.origins:
+            path = path[:-1]
+        return path
+
+
+@dataclass
+class _Layer:
+    """One file's values, or several merged, and where each was written."""
+
+    data: dict[str, Value] = field(default_factory=dict)
+    origins: dict[KeyPath, Origin] = field(default_factory=dict)
+
+    def under(self, over: _Layer) -> _Layer:
+        """This layer with `over` on top; the origins of values that `over` replaced linger until `load` ends."""
+        return _Layer(merge(self.data, over.data), self.origins | over.origins)
+
+
+def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> Document:
+    """Read a YAML file, what it extends, `--set` overrides and environment variables.
+
+    Args:
+        path: the file; errors spell it as given.
+        overrides: `key.path=value` texts, later ones on top.
+        environ: the variables that `${NAME}` may name.
+
+    Raises:
+        InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
+            at once, one line each.
+    """
+    errors: list[str] = []
+    layer = _read(Path(path), (), errors)
+    _raise(errors)
+    for text in overrides:
+        layer = _override(layer, text, errors)
+    expander = _Expander(environ, layer.origins, errors)
+    data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
+    _raise(errors)
+    origins = {place: layer.origins[place] for place in _places(data, ())}
+    filled, inherited = _with_defaults(data)
+    origins |= {place: origins[default] for place, default in inherited.items()}
+    return Document(filled, layer.data, origins, inherited, expander.used)
+
+
+def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
+    """`over` on top of `base`: mappings key by key, anything else replaced; None takes a key of `base` away."""
+    merged = dict(base)
+    for key, value in over.items():
+        below = merged.get(key)
+        if value is None and key in merged:
+            del merged[key]
+        elif isinstance(value, dict) and isinstance(below, dict):
+            merged[key] = merge(below, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
+    """`data` with defaults under each dataset and model; and of what they fill in, the path and that of the default."""
+    filled = dict(data)
+    inherited: dict[KeyPath, KeyPath] = {}
+    defaults = data.get("defaults")
+    for section, kind in (("datasets", "dataset"), ("models", "model")):
+        entries = data.get(section)
+        default = defaults.get(kind) if isinstance(defaults, dict) else None
+        if isinstance(entries, dict) and isinstance(default, dict):
+            under = {name: _under(default, entry) for name, entry in entries.items()}
+            filled[section] = under
+            written = set(_places(entries, (section,)))
+            new = [path for path in _places(under, (section,)) if path not in written]
+            inherited |= {path: ("defaults", kind, *path[2:]) for path in new}
+    return filled, inherited
+
+
+def _under(default: dict[str, Value], entry: Value) -> Value:
+    """One dataset or model on top of its default."""
+    if not (entry is None or isinstance(entry, dict)):
+        return entry
+    written = entry or {}
+    taken = {
+        key: value
+        for key, value in default.items()
+        if not (key in FILES and key in written and (_is_file(value) or _is_file(written[key])))
+        and written.get(_OTHER_KIND.get(key, "")) is None
+    }
+    return merge(taken, written)
+
+
+def _is_file(value: Value) -> bool:
+    return isinstance(value, str) or (isinstance(value, dict) and "path" in value)
+
+
+def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
+    """The path of `value` and of everything in it, outermost first."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, below in items:
+        yield from _places(below, (*path, key))
+
+
+def _raise(errors: list[str]) -> None:
+    if errors:
+        raise InputError("\n".join(dict.fromkeys(errors)))  # a file extended twice is read twice
+
+
+def _read(path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:
+    """One file on top of those it extends; what is wrong goes to `errors`. `chain` holds the files that led here."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        errors.append(f"{path}: there is no such file")
+    except OSError as error:
+        errors.append(f"{path}: cannot be read: {error.strerror}")
+    except UnicodeDecodeError as error:
+        errors.append(f"{path}: is not UTF-8 text (at byte {error.start}); save it as UTF-8")
+    else:
+        value, origins, found = parse(text, str(path))
+        errors += found
+        if isinstance(value, dict):
+            return _extend(_Layer(value, origins), path, (*chain, path), errors)
+        if not found:
+            kind = "is empty" if value is None else "is a list" if isinstance(value, list) else "is a single value"
+            errors.append(f"{path}:1: {kind}; write `key: value` lines, beginning with `name:`")
+    return _Layer()
+
+
+def _extend(layer: _Layer, path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:
+    """`layer` without its `extends` key, on top of the files that key names: later ones over earlier ones."""
+    names = layer.data.pop("extends", None)
+    origin = layer.origins.pop(("extends",), layer.origins[()])
+    parents = []
+    for name in names if isinstance(names, list) else [] if names is None else [names]:
+        parent = path.parent / name if isinstance(name, str) and name else None
+        if parent is None:
+            errors.append(finding(origin, ("extends",), f"takes a file's path or a list of them; found {name!r}"))
+        elif parent.resolve() in (file.resolve() for file in chain):
+            circle = " -> ".join(str(file) for file in (*chain, parent))
+            errors.append(finding(origin, ("extends",), f"goes in a circle: {circle}; remove one of them"))
+        elif not parent.exists():
+            errors.append(finding(origin, ("extends",), f"there is no file '{parent}'"))
+        else:
+            parents.append(_read(parent, chain, errors))
+    return reduce(_Layer.under, [*parents, layer], _Layer())
+
+
+class _Expander:
+    """Puts environment variables into texts and notes which were used."""
+
+    def __init__(self, environ: Mapping[str, str], origins: Mapping[KeyPath, Origin], errors: list[str]) -> None:
+        self.used: dict[str, str] = {}
+        self._environ = environ
+        self._origins = origins
+        self._errors = errors
+
+    def expand(self, value: Value, path: KeyPath) -> Value:
+        """`value` with every text in it expanded."""
+        if isinstance(value, dict):
+            return {key: self.expand(below, (*path, key)) for key, below in value.items()}
+        if isinstance(value, list):
+            return [self.expand(below, (*path, position)) for position, below in enumerate(value)]
+        return self._text(value, path) if isinstance(value, str) else value
+
+    def _text(self, text: str, path: KeyPath) -> str:
+        return _VARIABLE.sub(lambda match: self._variable(match, path), text)
+
+    def _variable(self, match: re.Match[str], path: KeyPath) -> str:
+        name, default = match["name"], match["default"]
+        if match["dollar"]:
+            return "$"
+        if match["bad"]:
+            return self._refuse(path, "`${` begins no ${NAME} or ${NAME:-default}; write $${ to mean it literally")
+        value = self._environ.get(name)
+        if value is not None and path[0] != _SECRET:
+            self.used[name] = value
+        if value or (value is not None and default is None):
+            return value
+        if default is not None:
+            return self._text(default, path)
+        return self._refuse(path, f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}")
+
+    def _refuse(self, path: KeyPath, message: str) -> str:
+        self._errors.append(finding(self._origins[path], path, message))
+        return ""
+
+
+def _override(layer: _Layer, text: str, errors: list[str]) -> _Layer:
+    """`layer` with one `key.path=value` put in."""
+    assignment = _ASSIGNMENT.fullmatch(text)
+    if assignment is None:
+        written = text.partition("=")[0]  # the value may be a secret
+        errors.append(f'--set {written}: is not key.path=value (a name that holds dots is quoted: "trec.8")')
+        return layer
+    name = f"--set {assignment[1]}"
+    try:
+        path = _path(layer.data, [key.strip("\"'") for key in re.findall(_SEGMENT, assignment[1])])
+    except ValueError as error:
+        errors.append(f"{name}: {error}")
+        return layer
+    value, origins, found = parse(assignment[2], name, at=path, numbered=False)
+    errors += found
+    above = {path[:depth]: Origin(name, None) for depth in range(1, len(path) + 1)}
+    data = cast("dict[str, Value]", _put(layer.data, path, value))  # a path is never empty
+    return _Layer(data, above | layer.origins | origins)
+
+
+def _path(data: Value, keys: Sequence[str]) -> KeyPath:
+    """The path that `keys` name in `data`, positions in lists as integers.
+
+    Raises:
+        ValueError: `keys` lead into a plain value, beside the items of a list, or to `extends`.
+    """
+    if keys[0] == "extends":
+        raise ValueError("only a file can extend another; write a file that extends both")
+    path: KeyPath = ()
+    for key in keys:
+        if isinstance(data, list):
+            if not (key.isdecimal() and int(key) < len(data)):
+                raise ValueError(f"{dotted(path)} has the items 0 to {len(data) - 1}, found '{key}'; or set it whole")
+            path, data = (*path, int(key)), data[int(key)]
+        elif isinstance(data, dict) or data is None:
+            path, data = (*path, key), (data or {}).get(key)
+        else:
+            raise ValueError(f"{dotted(path)} is a plain value without keys; set it whole")
+    return path
+
+
+def _put(container: Value, path: KeyPath, value: Value) -> Value:
+    """`container` with `value` at `path`; None takes a mapping's key away where there is one."""
+    if not path:
+        return value
+    key, rest = path[0], path[1:]
+    if isinstance(container, list) and isinstance(key, int):
+        return [*container[:key], _put(container[key], rest, value), *container[key + 1 :]]
+    entries = dict(container) if isinstance(container, dict) else {}
+    below = _put(entries.get(str(key)), rest, value)
+    if below is None and key in entries:
+        del entries[str(key)]
+    else:
+        entries[str(key)] = below
+    return entries

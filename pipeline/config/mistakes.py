@@ -1,0 +1,157 @@
+"""What pydantic refused, in plain words: what was found, and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+
+from pydantic import BaseModel
+from pydantic_core import ErrorDetails
+
+from pipeline.config.source import KeyPath, Value
+
+__all__ = ["explain", "suggestion"]
+
+# Other tools' words, and our keys for them; which one is meant depends on where they stand.
+_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "corpus": ("documents",),
+    "experiment": ("name",),
+    "file": ("path",),
+    "files": ("outputs",),
+    "ground_truth": ("judgments",),
+    "hyperparameters": ("params",),
+    "iterations": ("resamples",),
+    "items": ("documents",),
+    "labels": ("judgments",),
+    "level": ("confidence",),
+    "metrics": ("suites",),
+    "measures": ("suites",),
+    "mlflow": ("tracking",),
+    "n_jobs": ("jobs",),
+    "n_resamples": ("resamples",),
+    "output": ("outputs",),
+    "predictions": ("outputs", "models"),
+    "profile": ("conventions",),
+    "qrels": ("judgments",),
+    "random_state": ("seed",),
+    "rankings": ("outputs", "models"),
+    "results": ("outputs", "models"),
+    "run": ("outputs", "models"),
+    "runs": ("outputs", "models"),
+    "samples": ("resamples",),
+    "systems": ("models",),
+    "topics": ("queries",),
+    "tracking_uri": ("uri", "tracking"),
+    "truth": ("judgments",),
+    "users": ("queries",),
+    "workers": ("jobs",),
+}
+_WANTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of `key: value`",
+    "float_parsing": "a number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:g}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:g}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_type": "a mapping of `key: value`",
+    "string_too_short": "a text of at least one character",
+    "string_type": "a text",
+    "too_short": "at least one",
+    "tuple_type": "a list",
+}
+
+
+def explain(
+    errors: Iterable[ErrorDetails], data: Mapping[str, Value], section_at: Callable[[KeyPath], type[BaseModel]]
+) -> Iterator[tuple[KeyPath, str]]:
+    """The key path and the message of each error.
+
+    Args:
+        errors: of one validation of `data`.
+        data: the values; what `tracking` holds is never shown, for it may be a secret.
+        section_at: which section stands at a key path, for the keys it knows.
+    """
+    for error in errors:
+        # A tag says which branch of a union was tried, `[key]` that the key itself was refused; neither was written.
+        path = tuple(key for key in error["loc"] if not str(key).startswith("\0") and key != "[key]")
+        if error["type"] == "extra_forbidden":
+            yield path, f"unknown key {path[-1]!r}{_known(str(path[-1]), section_at(path[:-1]))}"
+        elif error["type"] == "missing":
+            yield path, f"the key {path[-1]!r} is missing; add it"
+        elif error["type"] == "too_short" and error["input"]:
+            continue  # an item was refused, which is said, and what is left is counted
+        elif path[:1] == ("suites",) and (whole := _split(data, path)):
+            first, line = whole
+            yield first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
+        else:
+            yield path, _message(error, secret=path[:1] == ("tracking",))
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
+    known = list(choices)
+    close = difflib.get_close_matches(word, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; known: {', '.join(known)}" if known else ""
+
+
+def _known(key: str, section: type[BaseModel]) -> str:
+    fields = [field for field in _OTHER_WORDS.get(key.lower(), ()) if field in section.model_fields]
+    return f"; did you mean {fields[0]!r}?" if fields else suggestion(key, section.model_fields)
+
+
+def _message(error: ErrorDetails, *, secret: bool) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error" and error["loc"][-1] == "[key]":
+        return f"{value!r} is none of our names ({context['expected']}); write our name first, then the file's"
+    if context.get("class_name") == "File":
+        wanted = "a path, or a mapping with `path:`"
+    else:
+        wanted = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]
+    quote = " in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
+    found = "a wrong value" if secret else _shown(value)
+    return f"found {found}; write {wanted}{quote}"
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ({}, [], ()):
+        return "nothing"
+    if isinstance(value, dict | list | tuple):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
+    """Where the measure at `path` begins and how it reads, if a YAML flow list has split it at its commas."""
+    suites = data.get("suites")
+    items = suites.get(str(path[1])) if isinstance(suites, dict) and len(path) == 3 and path[0] == "suites" else None
+    if not isinstance(items, list):
+        return None
+    position = int(path[2])
+    first, line = _measures(items)[position]
+    return ((*path[:2], first), line) if line != str(items[position]) and line.count("(") == line.count(")") else None
+
+
+def _measures(items: list[Value]) -> list[tuple[int, str]]:
+    """For each item, the position where its measure begins, and that measure in one piece."""
+    pieces: list[list[str]] = []
+    for item in items:
+        line = ",".join(pieces[-1]) if pieces else ""
+        if line.count("(") > line.count(")") or ("@" in line and type(item) is int):
+            pieces[-1].append(str(item))
+        else:
+            pieces.append([str(item)])
+    first = list(accumulate(map(len, pieces), initial=0))
+    return [(first[number], ",".join(piece)) for number, piece in enumerate(pieces) for _ in piece]

@@ -1,0 +1,141 @@
+"""Paths in a config: templates to fill in, folders they start from, and outputs to search for.
+
+A template is text with `{word}`, and `{{` or `}}` for a literal brace. URLs and absolute paths stay as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Formatter
+
+from pipeline.config.loader import FILES, Document
+from pipeline.config.source import KeyPath, Value
+
+__all__ = ["absolute", "fill", "is_url", "relocate", "search"]
+
+_MODEL = "\0"  # stands for the model's name in a pattern; no name can hold it
+
+
+def fill(template: str, words: Mapping[str, str | None]) -> str:
+    """`template` with every `{word}` replaced.
+
+    Args:
+        template: a path with placeholders.
+        words: what each placeholder stands for; `date` is None where none was given.
+
+    Raises:
+        ValueError: a placeholder is unknown, or a brace is not closed.
+    """
+    parts = []
+    try:
+        fields = list(Formatter().parse(template))
+    except ValueError:
+        raise ValueError(f"{template!r} has a single brace; write {{{{ or }}}} to mean it literally") from None
+    for literal, name, spec, conversion in fields:
+        parts.append(literal)
+        if name is None:
+            continue
+        if name not in words or spec or conversion:
+            available = ", ".join(f"{{{word}}}" for word in words)
+            raise ValueError(f"{template!r} has a placeholder {{{name}}} that is unknown; available: {available}")
+        value = words[name]
+        if value is None:
+            raise ValueError(f"{template!r} needs a date; pass --date YYYY-MM-DD")
+        parts.append(value)
+    return "".join(parts)
+
+
+def is_url(path: str) -> bool:
+    """Whether a path names a filesystem other than the local one."""
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
+
+
+def absolute(path: str, directory: Path) -> str:
+    """A local path from the root on, a relative one starting at `directory`; a URL as it is."""
+    return path if is_url(path) else os.path.normpath(Path.cwd() / directory / path)
+
+
+def search(template: str, words: Mapping[str, str | None], directory: Path) -> Iterator[tuple[str, str]]:
+    """The models whose outputs are there: each model's name and file, in the order of file names.
+
+    Args:
+        template: a local path with `{model}`; `*`, `?` and `[…]` in it match within a name, as in a shell.
+        words: what the other placeholders stand for.
+        directory: where a relative path starts.
+
+    Raises:
+        ValueError: as `fill`, or the template is a URL or has no `{model}`.
+    """
+    if is_url(template):
+        raise ValueError("models are searched for in local folders only; list them by name")
+    literal = {word: value and glob.escape(value) for word, value in words.items()}
+    pattern = os.path.normpath(fill(template, {**literal, "model": _MODEL}))
+    if _MODEL not in pattern:
+        raise ValueError(
+            f"{template!r} has no {{model}}, by which models are searched for; put it where the name stands"
+        )
+    shape = re.compile(_regex(pattern))
+    found = glob.glob(pattern.replace(_MODEL, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
+    for file in sorted(found):
+        if match := shape.fullmatch(file):
+            yield match["model"], absolute(file, directory)
+
+
+def _regex(pattern: str) -> str:
+    """A glob pattern as a regular expression that catches the model's name, the same wherever it stands."""
+    parts: list[str] = []
+    for token in re.split(r"(\[[^]]+\]|[*?\0])", pattern):
+        if token == _MODEL:
+            parts.append("(?P=model)" if "(?P<model>[^/]+)" in parts else "(?P<model>[^/]+)")
+        elif token in ("*", "?"):
+            parts.append("[^/]" + token.replace("?", ""))
+        elif len(token) > 3 and token.startswith("["):
+            parts.append(re.sub(r"^\[!", "[^", token.replace("\\", "\\\\")))
+        else:
+            parts.append(re.escape(token[1] if re.fullmatch(r"\[.\]", token) else token))
+    return "".join(parts)
+
+
+def relocate(document: Document, directory: Path) -> dict[str, Value]:
+    """The config as written, to be kept in `directory`: local relative paths start there, `${NAME}` is kept.
+
+    A path that begins with `${NAME}` stays as it is where the variable holds an absolute path or a URL.
+    """
+    raw = copy.deepcopy(document.raw)
+    for holder, key, path in _path_values(raw):
+        text, value = holder[key], document.value(path)
+        if isinstance(text, str) and isinstance(value, str) and not (is_url(value) or Path(value).is_absolute()):
+            start = os.path.relpath(document.origin(path).directory, directory)
+            for special, literal in (("$", "$$"), ("{", "{{"), ("}", "}}")):
+                start = start.replace(special, literal)
+            joined = f"{start}/{text}"
+            holder[key] = joined if "$" in text else os.path.normpath(joined)
+    return raw
+
+
+def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
+    """Every path in a valid config: the mapping and key that hold it, and its key path."""
+    for section in ("defaults", "datasets", "models"):
+        for name, entry in _mapping(raw.get(section)).items():
+            for key in _mapping(entry).keys() & set(FILES):
+                yield from _paths_in(_mapping(entry), key, (section, name, key))
+
+
+def _paths_in(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
+    value = holder[key]
+    if isinstance(value, str):
+        yield holder, key, path
+    elif "path" in _mapping(value):
+        yield _mapping(value), "path", (*path, "path")
+    else:  # outputs by dataset
+        for dataset in _mapping(value):
+            yield from _paths_in(_mapping(value), dataset, (*path, dataset))
+
+
+def _mapping(value: Value) -> dict[str, Value]:
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,401 @@
+"""Reading YAML: merging, variables, overrides, and a line for every mistake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.loader import load, merge
+from pipeline.config.source import Origin, dotted
+from pipeline.errors import InputError
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def write(**files: str) -> None:
+    """Files by name, `__` for a slash: `sub__base` is sub/base.yaml."""
+    for name, text in files.items():
+        path = Path(name.replace("__", "/") + ".yaml")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def findings(*overrides: str, path: str = "a.yaml", environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(InputError) as error:
+        load(path, overrides, environ or {})
+    return str(error.value).split("\n")
+
+
+# ---- one file
+
+
+def test_values_have_lines():
+    """A value under a key has the key's line, an item its own, the whole file the first."""
+    write(a="# a comment\nname: x\nsuites:\n  search:\n    - ap\n    - rr\n")
+
+    document = load("a.yaml")
+
+    assert document.data == {"name": "x", "suites": {"search": ["ap", "rr"]}}
+    assert {dotted(path): str(origin) for path, origin in document.origins.items()} == {
+        "": "a.yaml:1",
+        "name": "a.yaml:2",
+        "suites": "a.yaml:3",
+        "suites.search": "a.yaml:4",
+        "suites.search[0]": "a.yaml:5",
+        "suites.search[1]": "a.yaml:6",
+    }
+
+
+def test_scalars_are_read_by_the_safe_loader_but_dates_stay_text():
+    """Numbers, booleans and null are values; a date is the text that was written."""
+    write(a="i: 10_000\nf: 0.5\nb: yes\nn: ~\nd: 2026-01-01\nt: 2026-01-01 10:00:00\ns: '1'\n")
+
+    assert load("a.yaml").data == {
+        "i": 10_000,
+        "f": 0.5,
+        "b": True,
+        "n": None,
+        "d": "2026-01-01",
+        "t": "2026-01-01 10:00:00",
+        "s": "1",
+    }
+
+
+def test_a_byte_order_mark_is_skipped():
+    """Windows editors write one."""
+    Path("a.yaml").write_bytes(b"\xef\xbb\xbfname: x\r\n")
+
+    assert load("a.yaml").data == {"name": "x"}
+
+
+def test_anchors_and_merge_keys():
+    """`<<` brings in entries, the first of several mappings winning, and the mapping's own win over all."""
+    write(a="x: &x {a: 1, b: 1}\ny: &y {b: 2, c: 2, d: 2}\nz:\n  d: 3\n  <<: [*x, *y]\n  a: 3\nv: *x\n")
+
+    document = load("a.yaml")
+
+    assert document.data["z"] == {"a": 3, "b": 1, "c": 2, "d": 3}
+    assert document.data["v"] == {"a": 1, "b": 1}
+    lines = {key: document.origins["z", key].line for key in "abcd"}
+    assert lines == {"a": 6, "b": 1, "c": 2, "d": 4}
+    assert document.origins["z",].line == 3
+    assert document.origins["v",].line == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nno: 2\n", "a.yaml:2: the key no is not text (YAML reads it as bool); quote it: 'no'"),
+        ("a:\n  b:\n    1: 2\n", "a.yaml:3: a.b: the key 1 is not text (YAML reads it as int); quote it: '1'"),
+        ("a:\n  ~: 2\n", "a.yaml:2: a: the key ~ is not text (YAML reads it as null); quote it: '~'"),
+        ("? [a]\n: 2\n", "a.yaml:1: a key is text, not a list or a mapping; write a plain key"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", "a.yaml:4: a: the key 'b' is there twice (first on line 2); keep one"),
+        (
+            "a: !!python/name:os.system x\n",
+            "a.yaml:1: a: the tag !!python/name:os.system is not supported; write a plain value",
+        ),
+        ("a:\n- !set {x}\n", "a.yaml:2: a[0]: the tag !set is not supported; write a plain value"),
+        ("a: !!int x\n", "a.yaml:1: a: 'x' cannot be read as !!int; quote it"),
+        ("a: &a\n  b: [*a]\n", "a.yaml:1: a.b[0]: an alias stands inside its own anchor; spell the value out"),
+        ("a:\n  <<: 1\n", "a.yaml:2: a: `<<` takes a mapping or a list of mappings"),
+        ("a: *b\n", "a.yaml:1: is not valid YAML: found undefined alias 'b'"),
+        ("a: 1\nb: [1, 2\nc: 3\n", "a.yaml:3: is not valid YAML: expected ',' or ']', but got ':'"),
+        ("a: 1\n\tb: 2\n", "a.yaml:2: is not valid YAML: found character '\\t' that cannot start any token"),
+        ("a: 1\nb: \x00\n", "a.yaml:2: the character '\\x00' is not allowed in YAML; remove it"),
+        ("[" * 5000, "a.yaml:1: is nested too deeply"),
+        ("a: 1\n---\nb: 2\n", "a.yaml:2: a second document begins here (`---`); keep one per file"),
+        ("", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
+        ("# nothing\n", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
+        ("- a\n", "a.yaml:1: is a list; write `key: value` lines, beginning with `name:`"),
+        ("a\n", "a.yaml:1: is a single value; write `key: value` lines, beginning with `name:`"),
+    ],
+)
+def test_what_one_file_is_refused_for(text, message):
+    """One line each: the file, the line, the key, what was found and what to do."""
+    write(a=text)
+
+    assert findings() == [message]
+
+
+def test_files_that_cannot_be_read():
+    """Missing, a folder, not UTF-8: said of the file as it was spelled."""
+    Path("folder").mkdir()
+    Path("latin.yaml").write_bytes(b"name: caf\xe9\n")
+
+    assert findings(path="nightly.yaml") == ["nightly.yaml: there is no such file"]
+    assert findings(path="folder") == ["folder: cannot be read: Is a directory"]
+    assert findings(path="latin.yaml") == ["latin.yaml: is not UTF-8 text (at byte 9); save it as UTF-8"]
+
+
+def test_all_mistakes_of_all_files_come_at_once():
+    """A file that is extended twice is read twice, and its mistakes are said once."""
+    write(
+        base="no: 1\nb: !x 1\n", mid="extends: base.yaml\n", a="extends: [base.yaml, mid.yaml, gone.yaml]\na: 1\na: 2\n"
+    )
+
+    assert findings() == [
+        "a.yaml:3: the key 'a' is there twice (first on line 2); keep one",
+        "base.yaml:1: the key no is not text (YAML reads it as bool); quote it: 'no'",
+        "base.yaml:2: b: the tag !x is not supported; write a plain value",
+        "a.yaml:1: extends: there is no file 'gone.yaml'",
+    ]
+
+
+# ---- extends
+
+
+def test_extends_merges_mappings_replaces_lists_and_takes_away_with_null():
+    """The extending file wins; every value keeps the file that wrote it."""
+    write(
+        sub__base="a: {x: 1, y: 2, z: {p: 1}}\nl: [1, 2, 3]\ngone: {k: 1}\n",
+        a="extends: sub/base.yaml\na: {y: 3, z: {q: 2}}\nl: [4]\ngone: null\nnew: null\n",
+    )
+
+    document = load("a.yaml")
+
+    assert document.data == {"a": {"x": 1, "y": 3, "z": {"p": 1, "q": 2}}, "l": [4], "new": None}
+    assert str(document.origins["a", "x"]) == "sub/base.yaml:1"
+    assert str(document.origins["a", "y"]) == "a.yaml:2"
+    assert ("gone", "k") not in document.origins
+    assert ("l", 2) not in document.origins
+
+
+def test_of_several_extended_files_the_later_wins():
+    """And each is found beside the file that names it."""
+    write(
+        sub__top="v: top\nt: 1\n", sub__one="extends: top.yaml\nv: one\n", two="v: two\n",
+        a="extends: [sub/one.yaml, two.yaml]\nw: a\n",
+    )  # fmt: skip
+
+    assert load("a.yaml").data == {"v": "two", "t": 1, "w": "a"}
+
+
+def test_a_circle_of_extends_is_refused():
+    """The chain is shown, at the line that closes it."""
+    write(a="extends: sub/b.yaml\n", sub__b="x: 1\nextends: ../a.yaml\n")
+
+    assert findings() == [
+        "sub/b.yaml:2: extends: goes in a circle: a.yaml -> sub/b.yaml -> sub/../a.yaml; remove one of them"
+    ]
+
+
+@pytest.mark.parametrize(("value", "found"), [("1", "1"), ("[x.yaml, 2]", "2"), ("''", "''"), ("{a: 1}", "{'a': 1}")])
+def test_extends_takes_paths_only(value, found):
+    """A number, an empty text or a mapping is no file."""
+    write(a=f"extends: {value}\n", x="b: 1\n")
+
+    assert findings() == [f"a.yaml:1: extends: takes a file's path or a list of them; found {found}"]
+
+
+plain = st.integers() | st.text(max_size=3) | st.lists(st.integers(), max_size=2)
+mappings = st.recursive(
+    st.fixed_dictionaries({}, optional={"m": plain, "n": plain}),
+    lambda inner: st.fixed_dictionaries({}, optional={"m": plain, "n": plain, "a": inner, "b": inner}),
+    max_leaves=8,
+)
+
+
+@given(mappings, mappings, mappings)
+def test_merging_is_associative(one, two, three):
+    """A chain of files may be merged from its root or from its tip, where a key is of one kind throughout."""
+    assert merge(merge(one, two), three) == merge(one, merge(two, three))
+
+
+@given(mappings)
+def test_merging_with_nothing_changes_nothing(one):
+    """The empty mapping is neutral on both sides, and a mapping on top of itself is itself."""
+    assert merge(one, {}) == merge({}, one) == merge(one, one) == one
+
+
+# ---- environment variables
+
+
+def test_variables_are_expanded_and_the_raw_text_is_kept():
+    """`${NAME}`, a default for what is unset or empty, defaults in defaults, and `$$`; keys and a lone $ stay."""
+    text = "a: '${X}/${Y:-y}/${E:-e}'\nb: ['${Y:-${X}-{model}}']\nc: $$X $5 $${X}\n${X}: 1\nd: ${E}\n"
+    write(a=text)
+
+    document = load("a.yaml", environ={"X": "x", "E": "", "UNUSED": "u"})
+
+    assert document.data == {"a": "x/y/e", "b": ["x-{model}"], "c": "$X $5 ${X}", "${X}": 1, "d": ""}
+    assert document.raw == {
+        "a": "${X}/${Y:-y}/${E:-e}",
+        "b": ["${Y:-${X}-{model}}"],
+        "c": "$$X $5 $${X}",
+        "${X}": 1,
+        "d": "${E}",
+    }
+    assert document.expansions == {"X": "x", "E": ""}
+    assert load("a.yaml", environ=document.expansions) == document
+
+
+def test_what_is_put_in_stays_text():
+    """A commit of digits alone is not a number."""
+    write(a="commit: ${SHA}\n")
+
+    assert load("a.yaml", environ={"SHA": "1234567"}).data == {"commit": "1234567"}
+
+
+def test_variables_under_tracking_are_not_kept():
+    """They may be secrets: neither a value nor a default used there is noted, unless it is used elsewhere too."""
+    write(a="tracking: {uri: 'http://${USER}:${PASSWORD}@host', metric_name: '${X}'}\nx: ${X}\n")
+
+    document = load("a.yaml", environ={"USER": "u", "PASSWORD": "p", "X": "x"})
+
+    assert document.data["tracking"] == {"uri": "http://u:p@host", "metric_name": "x"}
+    assert document.expansions == {"X": "x"}
+
+
+def test_unset_and_malformed_variables_are_refused_together():
+    """Each with the line and the key of the value; one that an extending file replaces is never asked for."""
+    write(base="a: ${GONE}\nb: [1, '${B}']\n", a="extends: base.yaml\na: 1\nc: ${not a name}\n")
+
+    assert findings() == [
+        "base.yaml:2: b[1]: ${B} is not set in the environment; set it, or write ${B:-default}",
+        "a.yaml:3: c: `${` begins no ${NAME} or ${NAME:-default}; write $${ to mean it literally",
+    ]
+
+
+# ---- --set
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("n=2", {"n": 2, "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}]}),
+        ("n='2'", {"n": "2", "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}]}),
+        ("n=a=b: c", {"n": {"a=b": "c"}, "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}]}),
+        ("n=", {"m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}]}),
+        ("m={y: [2]}", {"n": 1, "m": {"y": [2]}, "l": [1, {"k": 2}]}),
+        ("m.x=", {"n": 1, "m": {"trec.8": 1}, "l": [1, {"k": 2}]}),
+        ('m."trec.8"=2', {"n": 1, "m": {"x": 1, "trec.8": 2}, "l": [1, {"k": 2}]}),
+        ("m.'trec.8'=2", {"n": 1, "m": {"x": 1, "trec.8": 2}, "l": [1, {"k": 2}]}),
+        ("l.0=${X}", {"n": 1, "m": {"x": 1, "trec.8": 1}, "l": ["x", {"k": 2}]}),
+        ("l[1].k=3", {"n": 1, "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 3}]}),
+        ("new.*.deep=3", {"n": 1, "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}], "new": {"*": {"deep": 3}}}),
+        ("new=", {"n": 1, "m": {"x": 1, "trec.8": 1}, "l": [1, {"k": 2}], "new": None}),
+    ],
+)
+def test_overrides_set_one_key_whole(override, expected):
+    """Values are YAML; lists count from 0; nothing after `=` takes a key away; mappings on the way are made."""
+    write(a="n: 1\nm: {x: 1, trec.8: 1}\nl: [1, {k: 2}]\n")
+
+    assert load("a.yaml", [override], {"X": "x"}).data == expected
+
+
+def test_overrides_say_where_they_came_from():
+    """A value set on the command line has no line, and its relative paths start in the working directory."""
+    write(sub__a="x: {p: q}\n")
+
+    document = load("sub/a.yaml", ["x.y.z=[1]", "x.y.z[0]=2"])
+
+    assert document.origins["x", "y"] == document.origins["x", "y", "z"] == Origin("--set x.y.z", None)
+    assert document.origins["x", "y", "z", 0] == Origin("--set x.y.z[0]", None)
+    assert document.origins["x", "p"] == Origin("sub/a.yaml", 1)
+    assert document.origins["x", "p"].directory == Path("sub")
+    assert document.origins["x", "y"].directory == Path()
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("n", '--set n: is not key.path=value (a name that holds dots is quoted: "trec.8")'),
+        ("a..b=secret", '--set a..b: is not key.path=value (a name that holds dots is quoted: "trec.8")'),
+        ("n.x=1", "--set n.x: n is a plain value without keys; set it whole"),
+        ("l.2=1", "--set l.2: l has the items 0 to 1, found '2'; or set it whole"),
+        ("l.x=1", "--set l.x: l has the items 0 to 1, found 'x'; or set it whole"),
+        ("n=[1", "--set n: is not valid YAML: expected ',' or ']', but got '<stream end>'"),
+        ("n={no: 1}", "--set n: the key no is not text (YAML reads it as bool); quote it: 'no'"),
+        ("n={a: !x 1}", "--set n: n.a: the tag !x is not supported; write a plain value"),
+        ("extends=b.yaml", "--set extends: only a file can extend another; write a file that extends both"),
+        ("n=${X}", "--set n: ${X} is not set in the environment; set it, or write ${X:-default}"),
+    ],
+)
+def test_overrides_that_are_refused(override, message):
+    """The key path stands for the line."""
+    write(a="n: 1\nl: [1, 2]\n")
+
+    assert findings(override) == [message]
+
+
+def test_all_wrong_overrides_come_at_once():
+    """And with them the variables that are not set."""
+    write(a="n: ${X}\n")
+
+    assert [line.split(":")[0] for line in findings("m", "n.x=1", "l=${Y}")] == [
+        "--set m",
+        "--set n.x",
+        "a.yaml",
+        "--set l",
+    ]
+
+
+@given(st.text(max_size=8))
+def test_a_dotted_path_is_one_line(name):
+    """Whatever a name holds, an error about it stays on one line."""
+    assert len(dotted(("models", name, 0)).splitlines()) == 1
+
+
+# ---- defaults
+
+
+def test_defaults_stand_under_each_entry():
+    """Mappings merge, null takes a default away, and what a default filled in has the default's line."""
+    write(
+        a="defaults:\n  model:\n    params: {k: 1, b: 2}\n    owner: me\n"
+        "models:\n  x:\n  y: {params: {k: 3, b: null}, owner: null}\n"
+    )
+
+    document = load("a.yaml")
+
+    assert document.data["models"] == {"x": {"params": {"k": 1, "b": 2}, "owner": "me"}, "y": {"params": {"k": 3}}}
+    assert document.raw["models"] == {"x": None, "y": {"params": {"k": 3, "b": None}, "owner": None}}
+    assert document.origin(("models", "x", "params", "k")).line == 3
+    assert document.origin(("models", "x")).line == 6
+    assert document.origin(("models", "y", "params", "k")).line == 7
+
+
+def test_defaults_replace_files_whole_and_keep_to_the_kind():
+    """A path takes no format from a default's file, ratings push out default judgments; outputs by dataset merge."""
+    write(
+        a="defaults:\n"
+        "  dataset: {judgments: {path: q, format: trec}, queries: {path: t, format: csv}}\n"
+        "  model: {outputs: {d: 1, e: 2}}\n"
+        "datasets: {d: {judgments: {path: r}, queries: t2}, e: {ratings: r}}\n"
+        "models: {m: {outputs: {d: 3}}, n: {outputs: x}, o: {outputs: {path: x}}}\n"
+    )
+
+    data = load("a.yaml").data
+
+    assert data["datasets"] == {
+        "d": {"judgments": {"path": "r"}, "queries": "t2"},
+        "e": {"queries": {"path": "t", "format": "csv"}, "ratings": "r"},
+    }
+    assert data["models"] == {
+        "m": {"outputs": {"d": 3, "e": 2}},
+        "n": {"outputs": "x"},
+        "o": {"outputs": {"path": "x"}},
+    }
+
+
+def test_findings_are_sorted_and_what_is_wrong_in_a_default_is_said_once():
+    """Two models inherit one wrong line: it is named once, where it was written; two keys of a line are two."""
+    write(a="models: {x: {}, y: {}, z: {owner: 2, team: 3}}\ndefaults: {model: {owner: 1}}\n")
+    document = load("a.yaml")
+
+    with pytest.raises(InputError) as error:
+        document.refuse([(("models", name, "owner"), "wrong") for name in "xyz"] + [(("models", "z", "team"), "wrong")])
+
+    assert str(error.value).split("\n") == [
+        "a.yaml:1: models.z.owner: wrong",
+        "a.yaml:1: models.z.team: wrong",
+        "a.yaml:2: defaults.model.owner: wrong",
+    ]
+    document.refuse([])

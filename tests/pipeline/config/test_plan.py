@@ -1,0 +1,478 @@
+"""From a config to datasets, models and tasks: templates, discovery, cross-checks, and configs that move."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pipeline.config.plan
+from pipeline.config.paths import absolute, fill, relocate, search
+from pipeline.config.plan import Plan, plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+SUITES = "suites:\n  search: [ap, 'ndcg@5,10']\n  deep: [ap, r@100]\n  stars: [rmse, mae]\n"
+
+
+# The ends of messages.
+ADD_OUTPUTS = "; add `outputs:` to it or to `defaults: {model: …}`"
+APART = "tell them apart, as by {model} in the path"
+BY_NAME = "by which models are searched for; put it where the name stands"
+CATALOGUE = "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out"
+NO_MATCH = "; mend the path or list the models"
+OF_FILES = "that is unknown; available: {dataset}, {date}"
+OF_OUTPUTS = "that is unknown; available: {dataset}, {date}, {model}"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(text: str, *overrides: str, date: str | None = None, environ: dict[str, str] | None = None) -> Plan:
+    Path("configs").mkdir(exist_ok=True)
+    Path("configs/a.yaml").write_text("name: n\n" + text, encoding="utf-8")
+    return plan(load("configs/a.yaml", overrides, environ or {}), date)
+
+
+def findings(text: str, *overrides: str, date: str | None = None) -> list[str]:
+    with pytest.raises(InputError) as error:
+        planned(text, *overrides, date=date)
+    return [line.removeprefix("configs/") for line in str(error.value).split("\n")]
+
+
+def touch(*names: str) -> None:
+    for name in names:
+        path = Path("configs", name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+
+
+def pairs(found: Plan) -> list[str]:
+    return [f"{task.dataset}/{task.model}" for task in found.tasks]
+
+
+# ---- datasets and tasks
+
+
+def test_tasks_go_dataset_by_dataset_in_the_configs_order(folder):
+    """Models with one template are everywhere; a model with outputs by dataset only there."""
+    found = planned(
+        "datasets: {b: {judgments: q}, a: {judgments: q}}\n"
+        "models:\n"
+        "  y: {outputs: '{dataset}/{model}'}\n"
+        "  x: {outputs: {a: out}}\n"
+        "  w: {outputs: {path: '{model}', format: trec}}\n" + SUITES
+    )
+
+    assert pairs(found) == ["b/y", "b/w", "a/y", "a/x", "a/w"]
+    assert [task.output.path for task in found.tasks] == [
+        f"{folder}/configs/{name}" for name in ("b/y", "w", "a/y", "out", "w")
+    ]
+    assert list(found.models) == ["y", "x", "w"]
+    assert found.tasks[1].output.format == "trec"
+
+
+def test_the_config_stage_reads_no_data():
+    """Loading and planning import no table, plot or tracking library."""
+    heavy = {"pyarrow", "pandas", "mlflow", "joblib", "scipy"}
+    code = f"import sys, pipeline.config.plan; print(sorted({heavy} & set(sys.modules)))"
+    root = Path(pipeline.config.plan.__file__).parents[1]
+
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+
+    assert done.stdout == "[]\n"
+
+
+def test_a_dataset_takes_all_suites_of_its_kind_or_those_it_names():
+    """Its measures are distinct, in the order of its suites."""
+    found = planned(
+        "datasets: {a: {judgments: q}, b: {ratings: q}, c: {judgments: q, suites: [deep]}}\nmodels: {m: {outputs: o}}\n"
+        + SUITES
+    )
+
+    assert [list(dataset.suites) for dataset in found.datasets] == [["search", "deep"], ["stars"], ["deep"]]
+    assert [[str(measure) for measure in dataset.measures] for dataset in found.datasets] == [
+        ["ap", "ndcg@5", "ndcg@10", "r@100"],
+        ["rmse", "mae"],
+        ["ap", "r@100"],
+    ]
+    assert [dataset.kind for dataset in found.datasets] == ["rankings", "ratings", "rankings"]
+
+
+def test_files_are_absolute_and_have_the_datasets_columns(folder):
+    """A file's own columns win; URLs and absolute paths stay; outputs take the dataset's columns too."""
+    found = planned(
+        "datasets:\n"
+        "  d:\n"
+        "    judgments: {path: ../q.csv, columns: {relevance: grade, doc_id: own}}\n"
+        "    queries: s3://bucket/q.parquet\n"
+        "    documents: /data/docs.tsv\n"
+        "    columns: {doc_id: item, score: s}\n"
+        "    duplicates: keep_first\n"
+        "models: {m: {outputs: {path: o, columns: {score: t}}}}\n" + SUITES
+    )
+    [dataset], [task] = found.datasets, found.tasks
+
+    assert dataset.judgments.path == f"{folder}/q.csv"
+    assert dataset.judgments.columns == {"doc_id": "own", "score": "s", "relevance": "grade"}
+    assert [file.path for file in dataset.files] == [f"{folder}/q.csv", "s3://bucket/q.parquet", "/data/docs.tsv"]
+    assert dataset.duplicates == "keep_first"
+    assert dataset.ratings is None
+    assert task.output.columns == {"doc_id": "item", "score": "t"}
+
+
+def test_paths_start_at_the_file_that_names_them(folder):
+    """A default's at the defaults' file, an extended file's at that one, one of `--set` in the working directory."""
+    touch("../shared/base.yaml")
+    Path("shared/base.yaml").write_text(
+        "defaults: {dataset: {judgments: '{dataset}.q'}}\nmodels: {m: {outputs: {path: o}}}\n", encoding="utf-8"
+    )
+
+    found = planned(
+        "extends: ../shared/base.yaml\ndatasets: {a: , b: {queries: t}}\nmodels: {n: {outputs: o}}\n" + SUITES,
+        "datasets.b.documents=docs",
+    )
+
+    assert [file.path for dataset in found.datasets for file in dataset.files] == [
+        f"{folder}/{name}" for name in ("shared/a.q", "shared/b.q", "configs/t", "docs")
+    ]
+    assert {task.model: task.output.path for task in found.tasks} == {
+        "m": f"{folder}/shared/o",
+        "n": f"{folder}/configs/o",
+    }
+
+
+def test_templates_are_filled_with_names_date_and_own_keys(folder):
+    """A model's keys win over the dataset's; doubled braces are braces; a dataset's files know no model."""
+    found = planned(
+        "defaults:\n"
+        "  dataset: {judgments: '{lang}/{dataset}/{date}/{{q}}'}\n"
+        "  model: {outputs: '{dataset}-{lang}-{size}/{model}.{date}'}\n"
+        "datasets: {d: {keys: {lang: de, size: s}}}\n"
+        "models: {m: , n: {keys: {size: xl}}}\n" + SUITES,
+        date="2026-11-20",
+    )
+
+    assert found.date == "2026-11-20"
+    assert found.datasets[0].judgments.path == f"{folder}/configs/de/d/2026-11-20/{{q}}"
+    assert [task.output.path for task in found.tasks] == [
+        f"{folder}/configs/d-de-s/m.2026-11-20",
+        f"{folder}/configs/d-de-xl/n.2026-11-20",
+    ]
+
+
+def test_files_need_not_exist():
+    """A missing output is one model's failure, found when it is read."""
+    assert pairs(planned("datasets: {d: {judgments: gone}}\nmodels: {m: {outputs: gone/too}}\n" + SUITES)) == ["d/m"]
+
+
+# ---- discovery
+
+DISCOVERY = "datasets: {d: {judgments: 'd/qrels.tsv'}, e: {judgments: 'e/qrels.tsv'}}\n"
+
+
+def test_models_are_found_by_their_outputs(folder):
+    """By name, at the place of `*`; listed models and the config's own files are not found again."""
+    touch(
+        "d/zz.tsv", "d/bm25.tsv", "d/qrels.tsv", "e/extra.tsv", "e/qrels.tsv", "d/.hidden.tsv", "d/x.csv", "d/mine.tsv"
+    )
+
+    found = planned(
+        DISCOVERY + "models:\n"
+        "  first: {outputs: {d: d/mine.tsv}}\n"
+        "  '*': {outputs: '{dataset}/{model}.tsv', params: {k: 1}, owner: me}\n"
+        "  bm25: {outputs: '{dataset}/{model}.tsv'}\n" + SUITES
+    )
+
+    assert list(found.models) == ["first", "extra", "zz", "bm25"]
+    assert found.models["zz"].owner == "me"
+    assert pairs(found) == ["d/first", "d/extra", "d/zz", "d/bm25", "e/extra", "e/zz", "e/bm25"]
+    assert found.tasks[5].output.path == f"{folder}/configs/e/zz.tsv"
+
+
+def test_a_found_model_is_expected_on_all_datasets_of_the_kinds_where_it_was_found():
+    """A rating predictor is not missed among the rankings."""
+    touch("a/x", "c/y")
+
+    found = planned(
+        "datasets: {a: {judgments: q}, b: {judgments: q}, c: {ratings: q}}\n"
+        "models: {'*': {outputs: '{dataset}/{model}'}}\n" + SUITES
+    )
+
+    assert pairs(found) == ["a/x", "b/x", "c/y"]
+
+
+def test_models_are_found_where_outputs_are_spelled_by_dataset():
+    """And evaluated only there."""
+    touch("one/x", "e/y")
+
+    assert pairs(planned(DISCOVERY + "models: {'*': {outputs: {d: 'one/{model}'}}}\n" + SUITES)) == ["d/x"]
+
+
+def test_discovery_that_finds_only_listed_models_is_content():
+    """Nothing new is no mistake."""
+    touch("o/x")
+
+    assert pairs(planned(DISCOVERY + "models: {x: {outputs: o/x}, '*': {outputs: 'o/{model}'}}\n" + SUITES)) == [
+        "d/x",
+        "e/x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("outputs", "line"),
+    [
+        ("'{dataset}/{model}.gz'", "models.*: no file matches configs/{dataset}/{model}.gz" + NO_MATCH),
+        ("'d/{model}.tsv'", "models.*: no file matches configs/d/{model}.tsv" + NO_MATCH),
+        ("x.tsv", "models.*.outputs: 'x.tsv' has no {model}, " + BY_NAME),
+        ("'s3://b/{model}'", "models.*.outputs: models are searched for in local folders only; list them by name"),
+        ("'{date}/{model}'", "models.*.outputs: '{date}/{model}' needs a date; pass --date YYYY-MM-DD"),
+        ("{path: '{x}'}", "models.*.outputs.path: '{x}' has a placeholder {x} " + OF_OUTPUTS),
+    ],
+)
+def test_discovery_that_cannot_work(outputs, line):
+    """The pattern that was searched is shown as it was written; judgments beside outputs are not models."""
+    touch("d/qrels.tsv", "e/qrels.tsv")
+
+    assert findings(DISCOVERY + f"models:\n  '*': {{outputs: {outputs}}}\n" + SUITES) == [f"a.yaml:4: {line}"]
+
+
+def test_discovery_without_outputs_says_only_that():
+    """There is no pattern to search for."""
+    assert findings(DISCOVERY + "models: {'*': {}}\n" + SUITES) == [
+        "a.yaml:3: models.*: the model has no outputs" + ADD_OUTPUTS
+    ]
+    assert len(findings(DISCOVERY + "models: {'*': {outputs: {f: x}}}\n" + SUITES)) == 1
+
+
+def test_search_matches_names_literally_and_globs_within_them(tmp_path):
+    """A model stands for the same name everywhere, never for a folder; words from the config are no patterns."""
+    for name in ("[d]/a/a.tsv", "[d]/a/b.tsv", "[d]/b/b-1.tsv", "[d]/b/b-2.tsv", "d/c/c.tsv", "[d]/e/f/e.tsv"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+
+    def models(template: str) -> list[str]:
+        return [model for model, _ in search(template, {"dataset": "[d]"}, tmp_path)]
+
+    assert models("{dataset}/{model}/{model}.tsv") == ["a"]
+    assert models("{dataset}/{model}/{model}-*.tsv") == ["b", "b"]
+    assert models("{dataset}/{model}/{model}-[!2].tsv") == ["b"]
+    assert models("{dataset}/{model}/?.tsv") == ["a", "a"]
+    assert models("./{dataset}/../{dataset}/{model}") == ["a", "b", "e"]
+    assert models(f"{tmp_path}/d/{{model}}/c.tsv") == ["c"]
+    assert list(search("d/{model}/c.tsv", {}, tmp_path)) == [("c", f"{tmp_path}/d/c/c.tsv")]
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (
+            "datasets: {d: {judgments: q, suites: [search, serch]}}",
+            "2: datasets.d.suites[1]: there is no suite 'serch'; did you mean 'search'?",
+        ),
+        (
+            "datasets: {d: {judgments: q, suites: [stars]}}",
+            "2: datasets.d.suites[0]: the suite 'stars' is of ratings, the dataset of rankings; name another",
+        ),
+        (
+            "datasets: {d: {ratings: q, suites: [deep]}}",
+            "2: datasets.d.suites[0]: the suite 'deep' is of rankings, the dataset of ratings; name another",
+        ),
+        (
+            "datasets: {d: {judgments: '{model}'}}",
+            "2: datasets.d.judgments: '{model}' has a placeholder {model} " + OF_FILES,
+        ),
+        (
+            "datasets: {d: {judgments: '{dataset.x}'}}",
+            "2: datasets.d.judgments: '{dataset.x}' has a placeholder {dataset.x} " + OF_FILES,
+        ),
+        (
+            "datasets: {d: {judgments: '{dataset!r}'}}",
+            "2: datasets.d.judgments: '{dataset!r}' has a placeholder {dataset} " + OF_FILES,
+        ),
+        (
+            "datasets: {d: {judgments: '{date}'}}",
+            "2: datasets.d.judgments: '{date}' needs a date; pass --date YYYY-MM-DD",
+        ),
+        (
+            "datasets: {d: {judgments: 'a}'}}",
+            "2: datasets.d.judgments: 'a}' has a single brace; write {{ or }} to mean it literally",
+        ),
+    ],
+)
+def test_wrong_datasets(lines, found):
+    """At the line of the value."""
+    assert findings(f"{lines}\nmodels: {{m: {{outputs: o}}}}\n{SUITES}") == [f"a.yaml:{found}"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("models: {m: {owner: x}}", "3: models.m: the model has no outputs" + ADD_OUTPUTS),
+        ("models: {m: {outputs: {}}}", "3: models.m: the model has no outputs" + ADD_OUTPUTS),
+        (
+            "models:\n  m:\n    outputs:\n      stdlib: x",
+            "6: models.m.outputs.stdlib: there is no dataset 'stdlib'; did you mean 'stdlib-search'?",
+        ),
+        (
+            "models: {m: {outputs: {other: x}}}",
+            "3: models.m.outputs.other: there is no dataset 'other'; known: stdlib-search",
+        ),
+        ("models: {m: {outputs: '{modle}'}}", "3: models.m.outputs: '{modle}' has a placeholder {modle} " + OF_OUTPUTS),
+        (
+            "models: {m: {outputs: x}, n: {outputs: ./x}}",
+            "3: models.n.outputs: the model reads the same output as 'm'; " + APART,
+        ),
+    ],
+)
+def test_wrong_models(lines, found):
+    """At the line of the value."""
+    assert findings(f"datasets: {{stdlib-search: {{judgments: q}}}}\n{lines}\n{SUITES}") == [f"a.yaml:{found}"]
+
+
+def test_one_file_with_a_column_for_each_model_is_two_outputs():
+    """The same path is the same output only if it is read the same way."""
+    models = "models: {m: {outputs: {path: x, columns: {score: m}}}, n: {outputs: {path: x, columns: {score: n}}}}\n"
+
+    assert pairs(planned("datasets: {d: {judgments: q}}\n" + models + SUITES)) == ["d/m", "d/n"]
+
+
+@pytest.mark.parametrize(
+    ("suites", "found"),
+    [
+        (
+            "[ap, rmse, mae]",
+            [
+                "5: suites.s[1]: rmse is of ratings and ap of rankings; make a suite of each",
+                "5: suites.s[2]: mae is of ratings and ap of rankings; make a suite of each",
+            ],
+        ),
+        ("[ap, 'p@5,10', p@10]", ["5: suites.s[2]: p@10 is in the suite twice; keep one"]),
+        ("[rmse]", ["3: datasets.d: no suite is of rankings, as the dataset is; write one under `suites`"]),
+        ("[item_coverage@10, tn@5, user_coverage]", ["3: datasets.d: in item_coverage@10, tn@5 " + CATALOGUE]),
+    ],
+)
+def test_wrong_suites(suites, found):
+    """Mixed kinds, doubles, none for the dataset, and measures that need what the dataset lacks."""
+    text = f"datasets:\n  d: {{judgments: q}}\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: {suites}}}\n"
+
+    assert findings(text) == [f"a.yaml:{line}" for line in found]
+
+
+def test_the_catalogue_is_enough_for_measures_that_count_it():
+    """With `documents:` they are planned."""
+    found = planned(
+        "datasets: {d: {judgments: q, documents: c}}\nmodels: {m: {outputs: o}}\nsuites: {s: [item_coverage@10, tn]}\n"
+    )
+
+    assert [str(measure) for measure in found.datasets[0].measures] == ["item_coverage@10", "tn"]
+
+
+def test_all_mistakes_come_at_once_and_a_defaults_once():
+    """Datasets, suites and models together, in the order of lines."""
+    assert findings(
+        "defaults:\n  dataset: {judgments: '{x}'}\n  model: {outputs: '{y}'}\n"
+        "datasets: {a: , b: {suites: [none]}}\nmodels: {m: , n: {outputs: {c: o}}}\n" + SUITES
+    ) == [
+        "a.yaml:3: defaults.dataset.judgments: '{x}' has a placeholder {x} " + OF_FILES,
+        "a.yaml:4: defaults.model.outputs: '{y}' has a placeholder {y} " + OF_OUTPUTS,
+        "a.yaml:5: datasets.b.suites[0]: there is no suite 'none'; known: search, deep",
+        "a.yaml:6: models.n.outputs.c: there is no dataset 'c'; known: a, b",
+    ]
+
+
+# ---- paths
+
+
+@given(st.text(st.characters(exclude_categories=("Cs",)), max_size=10))
+def test_doubled_braces_are_any_text(text):
+    """A text whose braces are doubled fills to itself, and a value is never read as a template."""
+    assert fill(text.replace("{", "{{").replace("}", "}}"), {}) == text
+    assert fill("{word}", {"word": text}) == text
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("x/../y", "/base/y"),
+        ("/x", "/x"),
+        ("s3://b/../x", "s3://b/../x"),
+        ("file:///x", "file:///x"),
+        ("parts/", "/base/parts"),
+    ],
+)
+def test_absolute_paths(path, expected):
+    """Relative ones start at the folder; URLs are left alone."""
+    assert absolute(path, Path("/base")) == expected
+
+
+MOVING = (
+    "defaults:\n"
+    "  dataset: {judgments: '{dataset}/$${{q}}.tsv'}\n"
+    "  model: {outputs: {path: './{dataset}/{model}.tsv', format: tsv}}\n"
+    "datasets:\n"
+    "  a:\n"
+    "  b: {judgments: {path: /abs/q}, queries: s3://b/q, documents: '${DOCS}/x'}\n"
+    "  c: {ratings: '${ABS}/r', columns: {rating: path}}\n"
+    "models:\n"
+    "  m:\n"
+    "  n: {outputs: {a: ../x, b: {path: y}}}\n"
+    "  o: {outputs: '${OUT:-out}/{model}', params: {outputs: z}}\n"
+)
+ENVIRON = {"DOCS": "docs", "ABS": "/abs"}
+
+
+def test_a_config_can_move_into_its_record(folder):
+    """Relative paths are rewritten, variables, URLs and absolute paths kept, and no machine's folder is named."""
+    touch("a.yaml")
+    Path("configs/a.yaml").write_text("name: n\n" + MOVING + SUITES, encoding="utf-8")
+
+    raw = relocate(
+        load("configs/a.yaml", ["models.p={outputs: 'set/{model}'}"], ENVIRON).document, Path("runs/records/e")
+    )
+
+    assert raw["defaults"] == {
+        "dataset": {"judgments": "../../../configs/{dataset}/$${{q}}.tsv"},
+        "model": {"outputs": {"path": "../../../configs/{dataset}/{model}.tsv", "format": "tsv"}},
+    }
+    assert raw["datasets"] == {
+        "a": None,
+        "b": {"judgments": {"path": "/abs/q"}, "queries": "s3://b/q", "documents": "../../../configs/${DOCS}/x"},
+        "c": {"ratings": "${ABS}/r", "columns": {"rating": "path"}},
+    }
+    assert raw["models"] == {
+        "m": None,
+        "n": {"outputs": {"a": "../../../x", "b": {"path": "../../../configs/y"}}},
+        "o": {"outputs": "../../../configs/${OUT:-out}/{model}", "params": {"outputs": "z"}},
+        "p": {"outputs": "../../../set/{model}"},
+    }
+    assert str(folder) not in str(raw)
+
+
+@pytest.mark.parametrize("place", ["runs/records/e", "configs", "configs/{odd} $X"])
+def test_a_moved_config_plans_the_same(place, monkeypatch):
+    """Whether records go elsewhere, beside the config or into a folder of odd name; and back from there."""
+    found = planned(MOVING + SUITES, environ=ENVIRON)
+    first = Path("configs/a.yaml")
+    for target in (Path(place, "config.yaml"), Path("back.yaml")):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        raw = relocate(load(first, (), ENVIRON).document, target.parent)
+        target.write_text(yaml.safe_dump(raw, sort_keys=False), encoding="utf-8")
+        first = target
+
+        again = plan(load(target, (), ENVIRON))
+
+        assert again.tasks == found.tasks
+        assert again.datasets == found.datasets

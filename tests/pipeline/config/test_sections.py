@@ -1,0 +1,447 @@
+"""The config's sections, what they refuse and in which words, and the JSON Schema."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.plan import plan
+from pipeline.config.sections import Config, ConfigFile, json_schema, load
+from pipeline.errors import InputError
+
+QUICKSTART = """\
+name: quickstart
+defaults:
+  model: {outputs: "quickstart/{model}.tsv"}
+datasets:
+  stdlib-search:
+    judgments: quickstart/qrels.tsv
+    queries: quickstart/queries.tsv
+    documents: quickstart/documents.tsv
+    suites: [search]
+models:
+  bm25: {params: {k1: 0.9, b: 0.4}, owner: search-team}
+  tfidf: {outputs: {stdlib-search: quickstart/tfidf.tsv}}
+suites:
+  search:
+    - ndcg@5,10
+    - ndcg(gain=exponential)@10
+    - ap
+    - rr@10
+    - r@10,50
+conventions: trec_eval
+bootstrap: {resamples: 10000, confidence: 0.95, method: percentile}
+seed: 20261120
+execution: {jobs: -1, backend: threads}
+"""
+SMALL = """\
+name: small
+datasets: {d: {judgments: q}}
+models: {m: {outputs: o}}
+suites: {s: [ap]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def config(text: str, *overrides: str, environ: dict[str, str] | None = None) -> Config:
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    return load("a.yaml", overrides, environ or {}).config
+
+
+def findings(text: str, *overrides: str, environ: dict[str, str] | None = None) -> list[str]:
+    with pytest.raises(InputError) as error:
+        config(text, *overrides, environ=environ)
+    return str(error.value).split("\n")
+
+
+# ---- what is read
+
+
+def test_the_config_of_the_readme_is_read():
+    """Strings stand for files, defaults fill in, everything else is as written."""
+    read = config(QUICKSTART)
+
+    assert read.name == "quickstart"
+    assert read.datasets["stdlib-search"].kind == "rankings"
+    assert read.datasets["stdlib-search"].judgments.path == "quickstart/qrels.tsv"
+    assert read.models["bm25"].outputs.path == "quickstart/{model}.tsv"
+    assert read.models["bm25"].params == {"k1": 0.9, "b": 0.4}
+    assert read.models["tfidf"].outputs["stdlib-search"].path == "quickstart/tfidf.tsv"
+    assert read.suites["search"][0] == "ndcg@5,10"
+    assert type(read) is Config
+
+
+def test_what_is_left_out_or_left_empty_has_its_default():
+    """A key without a value counts as not written, for a whole section too."""
+    left_out = config(SMALL)
+    empty = config(SMALL + "seed:\nbootstrap:\nexecution: {jobs: }\ntracking: {uri: ~}\nconventions: ~\n")
+
+    assert left_out == empty
+    assert left_out.model_dump(include={"conventions", "bootstrap", "seed", "execution", "tracking"}) == {
+        "conventions": "trec_eval",
+        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "percentile"},
+        "seed": 20261120,
+        "execution": {"jobs": -1, "backend": "threads"},
+        "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "enabled": True},
+    }
+
+
+def test_everything_that_can_be_written_is_read():
+    """Each key of a dataset and a model away from its default."""
+    read = config("""\
+name: full.1-a_b
+datasets:
+  d:
+    ratings: {path: "{lang}.csv", format: csv, columns: {rating: stars}}
+    queries: q.parquet
+    documents: {path: c.jsonl}
+    suites: [s]
+    columns: {query_id: user, doc_id: item, prediction: p}
+    duplicates: keep_first
+    keys: {lang: de}
+models:
+  "<script>alert(1)</script>":
+    outputs: {path: o, format: trec, columns: {prediction: score}}
+    params: {a: text, b: 1, c: 0.5, d: true, e: 2026-01-01}
+    tags: {stage: "1"}
+    owner: me
+    keys: {size: xl}
+suites: {s: [rmse]}
+bootstrap: {resamples: 100, confidence: 0.9}
+execution: {jobs: 4, backend: processes}
+tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
+""")
+
+    assert read.datasets["d"].kind == "ratings"
+    assert read.datasets["d"].ratings.columns == {"rating": "stars"}
+    assert read.models["<script>alert(1)</script>"].params == {
+        "a": "text",
+        "b": 1,
+        "c": 0.5,
+        "d": True,
+        "e": "2026-01-01",
+    }
+    assert read.execution.jobs == 4
+    assert read.tracking.enabled is False
+
+
+def test_values_from_the_environment_become_what_is_wanted():
+    """A variable is text; a number, true or false is read from it where one is wanted."""
+    text = SMALL + "bootstrap: {resamples: '${N:-1000}'}\ntracking: {enabled: '${ON}'}\nseed: ${SEED}\n"
+
+    read = config(text, environ={"ON": "false", "SEED": "7"})
+
+    assert (read.bootstrap.resamples, read.tracking.enabled, read.seed) == (1000, False, 7)
+
+
+def test_sections_are_frozen():
+    """A config that was read cannot change under those who hold it."""
+    with pytest.raises(ValueError, match="frozen"):
+        config(SMALL).bootstrap.resamples = 5
+
+
+@pytest.mark.parametrize("text", [QUICKSTART, SMALL])
+def test_a_dump_reads_back_equal(text):
+    """As an object, as JSON and as YAML."""
+    read = config(text)
+    dump = read.model_dump(mode="json")
+
+    assert Config.model_validate(dump) == read
+    assert Config.model_validate(json.loads(json.dumps(dump))) == read
+    assert config(yaml.safe_dump(dump)) == read
+
+
+names = st.text(st.characters(exclude_categories=("Cc", "Cs")), min_size=1, max_size=8).filter(
+    lambda name: name.strip() and name not in ("path", "*")
+)
+params = st.dictionaries(
+    st.text(max_size=4),
+    st.text(max_size=4) | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans(),
+)
+models = st.dictionaries(
+    names,
+    st.fixed_dictionaries(
+        {}, optional={"params": params, "owner": st.text(), "outputs": names | st.dictionaries(names, names)}
+    ),
+    min_size=1,
+)
+
+
+@given(models)
+def test_any_dump_reads_back_equal(models):
+    """Whatever models are called and hold: the dump says the same."""
+    read = Config.model_validate(
+        {"name": "n", "datasets": {"d": {"judgments": "q"}}, "models": models, "suites": {"s": ["ap"]}}
+    )
+    dump = json.loads(json.dumps(read.model_dump(mode="json")))
+
+    again = Config.model_validate(dump)
+
+    assert again == read
+    assert [type(value) for model in again.models.values() for value in model.params.values()] == [
+        type(value) for model in read.models.values() for value in model.params.values()
+    ]
+
+
+# ---- what is refused
+
+COLUMN = (
+    "d.columns.user: 'user' is none of our names ('query_id', 'doc_id', 'relevance', 'score', 'rating' or "
+    "'prediction'); write our name first, then the file's"
+)
+FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl' or 'parquet'"
+KEY = "cannot fill a template; write a word other than dataset, model, date"
+METRIC_NAME = (
+    "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces"
+)
+PLAIN = "m.params.a: it must be a text, a finite number, true or false; put anything else in quotes"
+TAKEN = "which has a meaning of its own; choose another name"
+UNPRINTABLE = "is empty or holds a control character; write one that can be printed"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("topics: x", f"topics: unknown key 'topics'; known: {', '.join(ConfigFile.model_fields)}"),
+        ("runs: x", "runs: unknown key 'runs'; did you mean 'models'?"),
+        ("metrics: [ap]", "metrics: unknown key 'metrics'; did you mean 'suites'?"),
+        ("sed: 1", "sed: unknown key 'sed'; did you mean 'seed'?"),
+        ("bootstrap: {n_resamples: 1}", "bootstrap.n_resamples: unknown key 'n_resamples'; did you mean 'resamples'?"),
+        ("execution: {workers: 1}", "execution.workers: unknown key 'workers'; did you mean 'jobs'?"),
+        ("tracking: {tracking_uri: x}", "tracking.tracking_uri: unknown key 'tracking_uri'; did you mean 'uri'?"),
+        ("defaults: {models: {}}", "defaults.models: unknown key 'models'; did you mean 'model'?"),
+        ("defaults: {dataset: {qrels: x}}", "defaults.dataset.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
+        ("defaults: {model: {runs: x}}", "defaults.model.runs: unknown key 'runs'; did you mean 'outputs'?"),
+        ("bootstrap: {resamples: 99}", "bootstrap.resamples: found 99; write a number of at least 100"),
+        ("bootstrap: {resamples: 1e4}", "bootstrap.resamples: found '1e4'; write a whole number"),
+        ("bootstrap: {resamples: 100.5}", "bootstrap.resamples: found 100.5; write a whole number"),
+        ("bootstrap: {resamples: [1]}", "bootstrap.resamples: found a list; write a whole number"),
+        ("bootstrap: {confidence: 0}", "bootstrap.confidence: found 0; write a number above 0"),
+        ("bootstrap: {confidence: 95}", "bootstrap.confidence: found 95; write a number below 1"),
+        ("bootstrap: {confidence: .nan}", "bootstrap.confidence: found nan; write a number below 1"),
+        ("bootstrap: {confidence: x}", "bootstrap.confidence: found 'x'; write a number"),
+        ("bootstrap: {confidence: yes}", "bootstrap.confidence: found true; write a number"),
+        ("bootstrap: {method: bca}", "bootstrap.method: found 'bca'; write 'percentile'"),
+        ("bootstrap: 5", "bootstrap: found 5; write a mapping of `key: value`"),
+        ("seed: -1", "seed: found -1; write a number of at least 0"),
+        ("seed: no", "seed: found false; write a number"),
+        ("execution: {jobs: 0}", "execution.jobs: found 0; write a number of workers, or -1 for one per CPU"),
+        ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads' or 'processes'"),
+        ("conventions: trec", "conventions: unknown conventions 'trec'; did you mean 'trec_eval'?"),
+        ("conventions: xyz", "conventions: unknown conventions 'xyz'; known: trec_eval"),
+        ("tracking: {metric_name: x}", METRIC_NAME),
+        ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
+        ("tracking: {metric_name: '{measure'}", METRIC_NAME),
+        ("tracking: {enabled: maybe}", "tracking.enabled: found a wrong value; write true or false"),
+        ("tracking: {uri: 5}", "tracking.uri: found a wrong value; write a text in quotes"),
+    ],
+)  # fmt: skip
+def test_wrong_settings(line, message):
+    """In plain words: what was found, what to write; other tools' words are understood."""
+    assert findings(SMALL + line) == [f"a.yaml:5: {message}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("d: {}", "d: it has neither judgments nor ratings; name a file of one"),
+        ("d:", "d: it has neither judgments nor ratings; name a file of one"),
+        ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; make two datasets of it"),
+        ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
+        ("d: {judgments: a, topics: b}", "d.topics: unknown key 'topics'; did you mean 'queries'?"),
+        ("d: {judgments: a, items: b}", "d.items: unknown key 'items'; did you mean 'documents'?"),
+        ("d: {judgments: a, metrics: b}", "d.metrics: unknown key 'metrics'; did you mean 'suites'?"),
+        ("d: {judgments: 5}", "d.judgments: found 5; write a path, or a mapping with `path:`"),
+        ("d: {judgments: [a]}", "d.judgments: found a list; write a path, or a mapping with `path:`"),
+        ("d: {judgments: ''}", "d.judgments: found ''; write a text of at least one character"),
+        ("d: {judgments: {format: csv}}", "d.judgments: the key 'path' is missing; add it"),
+        ("d: {judgments: {path: a, format: xml}}", FORMAT),
+        ("d: {judgments: {path: a, column: {}}}", "d.judgments.column: unknown key 'column'; did you mean 'columns'?"),
+        ("d: {judgments: a, columns: {user: query_id}}", COLUMN),
+        ("d: {judgments: a, columns: {query_id: 1}}", "d.columns.query_id: found 1; write a text in quotes"),
+        ("d: {judgments: a, columns: [query_id]}", "d.columns: found a list; write a mapping of `key: value`"),
+        ("d: {judgments: a, duplicates: sum}", "d.duplicates: found 'sum'; write 'refuse' or 'keep_first'"),
+        ("d: {judgments: a, suites: s}", "d.suites: found 's'; write a list"),
+        ("d: {judgments: a, suites: []}", "d.suites: found nothing; write at least one"),
+        ("d: {judgments: a, keys: {date: x}}", f"d.keys.date: the key 'date' {KEY}"),
+        ("d: {judgments: a, keys: {a-b: x}}", f"d.keys.a-b: the key 'a-b' {KEY}"),
+        ("path: {judgments: a}", f"path: a dataset cannot be called 'path', {TAKEN}"),
+        ("'*': {judgments: a}", f"*: a dataset cannot be called '*', {TAKEN}"),
+        ("'': {judgments: a}", f"\"\": the name '' {UNPRINTABLE}"),
+    ],
+)  # fmt: skip
+def test_wrong_datasets(line, message):
+    """At the line of the key, with its path."""
+    text = f"name: n\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: [ap]}}\ndatasets:\n  {line}\n"
+
+    assert findings(text) == [f"a.yaml:5: datasets.{message}"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("m: {run: a}", "m.run: unknown key 'run'; did you mean 'outputs'?"),
+        ("m: {predictions: a}", "m.predictions: unknown key 'predictions'; did you mean 'outputs'?"),
+        ("m: {parms: {}}", "m.parms: unknown key 'parms'; did you mean 'params'?"),
+        ("m: a.tsv", "m: found 'a.tsv'; write a mapping of `key: value`"),
+        ("m: {outputs: 5}", "m.outputs: found 5; write a path, or a mapping with `path:`"),
+        ("m: {outputs: [a]}", "m.outputs: found a list; write a path, or a mapping with `path:`"),
+        ("m: {outputs: {d: 5}}", "m.outputs.d: found 5; write a path, or a mapping with `path:`"),
+        ("m: {outputs: {d: }}", "m.outputs.d: the key 'path' is missing; add it"),
+        ("m: {outputs: {path: a, d: b}}", "m.outputs.d: unknown key 'd'; known: path, format, columns"),
+        ("m: {outputs: {d: {file: a, path: b}}}", "m.outputs.d.file: unknown key 'file'; did you mean 'path'?"),
+        ("m: {params: {a: [1]}}", PLAIN),
+        ("m: {params: {a: .inf}}", PLAIN),
+        ("m: {params: {a: }}", PLAIN),
+        ("m: {tags: {v: 1.10}}", "m.tags.v: found 1.1; write a text in quotes"),
+        ("m: {owner: yes}", "m.owner: found true; write a text in quotes"),
+        ('"a\\nb": {}', f'"a\\nb": the name \'a\\nb\' {UNPRINTABLE}'),
+    ],
+)  # fmt: skip
+def test_wrong_models(line, message):
+    """At the line of the key, with its path, on one line."""
+    text = f"name: n\ndatasets: {{d: {{judgments: q}}}}\nsuites: {{s: [ap]}}\nmodels:\n  {line}\n"
+
+    assert findings(text) == [f"a.yaml:5: models.{message}"]
+
+
+@pytest.mark.parametrize(
+    ("suites", "message"),
+    [
+        ("{s: [apx]}", "4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?"),
+        ("\n  s:\n  - ap\n  - ndgc@10", "7: suites.s[1]: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"),
+        ("\n  s:\n  - 10", "6: suites.s[0]: found 10; write a text in quotes"),
+        ("\n  s: ap", "5: suites.s: found 'ap'; write a list"),
+        ("\n  s: []", "5: suites.s: found nothing; write at least one"),
+        ("\n  s:", "5: suites.s: found nothing; write a list"),
+    ],
+)
+def test_wrong_suites(suites, message):
+    """Each measure at its own line."""
+    assert findings(SMALL.replace("{s: [ap]}", suites)) == [f"a.yaml:{message}"]
+
+
+@pytest.mark.parametrize(
+    ("suite", "wholes"),
+    [
+        ("[ndcg@5,10]", {0: "ndcg@5,10"}),
+        ("[ap, 'p@5,10', ndcg@5,10,20, r@5, 10]", {2: "ndcg@5,10,20", 5: "r@5,10"}),
+        ("['f(beta=2,rel=2)@5', f(beta=2,rel=2)@5, ap]", {1: "f(beta=2,rel=2)@5"}),
+        ("[rbp(p=0.5,gain=graded,max_grade=2)]", {0: "rbp(p=0.5,gain=graded,max_grade=2)"}),
+        ("[dcg(base=2,discount=jarvelin)@5,10]", {0: "dcg(base=2,discount=jarvelin)@5,10"}),
+    ],
+)
+def test_measures_that_a_flow_list_has_split(suite, wholes):
+    """They are put together again, and said to want quotes, once each."""
+    assert findings(SMALL.replace("[ap]", suite)) == [
+        f"a.yaml:4: suites.s[{first}]: a comma splits items in [...]: quote it ('{whole}') or put it on its own line"
+        for first, whole in wholes.items()
+    ]
+
+
+def test_a_parenthesis_that_never_closes_is_the_measures_own_mistake():
+    """The lines below it are not said to be parts of it."""
+    found = findings(SMALL.replace("{s: [ap]}", "\n  s:\n  - ndcg(gain=exponential@10\n  - ap\n"))
+
+    assert len(found) == 1
+    assert found[0].startswith("a.yaml:6: suites.s[0]: ")
+    assert "comma" not in found[0]
+
+
+def test_what_is_missing_or_empty():
+    """The file's first line stands for what is nowhere."""
+    assert findings("seed: 1\n") == [
+        f"a.yaml:1: the key '{key}' is missing; add it" for key in ("name", "datasets", "models", "suites")
+    ]
+    assert findings("name: a b\ndatasets: {}\nmodels: []\nsuites: {}\n") == [
+        "a.yaml:1: name: found 'a b'; write up to 100 letters, digits and . _ - beginning with a letter or digit",
+        "a.yaml:2: datasets: found nothing; write at least one",
+        "a.yaml:3: models: found nothing; write a mapping of `key: value`",
+        "a.yaml:4: suites: found nothing; write at least one",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "é", "a" * 101])
+def test_names_that_cannot_be_folders(name):
+    """The name is a part of a path and of a URL."""
+    assert findings(SMALL, f"name='{name}'")[0].startswith(f"--set name: found '{name}'; write up to 100 letters")
+
+
+def test_all_mistakes_come_at_once_in_the_order_of_lines():
+    """And what came from a default is said once, at the default."""
+    text = """\
+name: n
+models: {m: , o: {owner: 1}}
+defaults: {model: {outputs: o, owner: 2}}
+suites: {s: [apx]}
+datasets: {d: {judgments: q, dupes: 1}}
+"""
+
+    assert findings(text, "seed=x") == [
+        "--set seed: found 'x'; write a whole number",
+        "a.yaml:2: models.o.owner: found 1; write a text in quotes",
+        "a.yaml:3: defaults.model.owner: found 2; write a text in quotes",
+        "a.yaml:4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?",
+        "a.yaml:5: datasets.d.dupes: unknown key 'dupes'; did you mean 'duplicates'?",
+    ]
+
+
+def test_no_message_shows_what_is_under_tracking():
+    """A variable there may be a secret."""
+    text = SMALL + "tracking: {uri: ok, metric_name: '${SECRET}', enabled: '${SECRET}'}\n"
+
+    assert not any("hush" in line for line in findings(text, environ={"SECRET": "hush"}))
+
+
+def test_a_long_value_is_cut():
+    """An error stays readable."""
+    assert all(len(line) < 200 for line in findings(SMALL + f"seed: {'x' * 1000}\n"))
+
+
+# ---- schema and speed
+
+
+def test_the_schema_describes_every_key():
+    """Editors complete from it: each key is described, files may be strings, an extending file may be partial."""
+    schema = json_schema()
+    sections = [schema, *schema["$defs"].values()]
+    mappings = [section if "properties" in section else section["anyOf"][1] for section in sections]
+
+    assert set(schema["properties"]) == set(ConfigFile.model_fields)
+    assert {"extends", "defaults"} <= set(schema["properties"])
+    assert all(
+        {"description", "$ref"} & value.keys() for mapping in mappings for value in mapping["properties"].values()
+    )
+    assert all(mapping["additionalProperties"] is False for mapping in mappings)
+    assert schema["$defs"]["File"]["anyOf"][0] == {"type": "string"}
+    assert schema["properties"]["conventions"]["enum"] == ["trec_eval"]
+    assert schema["anyOf"] == [{"required": ["extends"]}, {"required": ["name", "datasets", "models", "suites"]}]
+    json.dumps(schema)
+
+
+def test_forty_models_by_six_datasets_load_quickly():
+    """A page of YAML becomes 240 tasks in well under 0.3 s."""
+    models = "".join(f"  m{number}: {{params: {{k: {number}}}}}\n" for number in range(40))
+    datasets = "".join(f"  d{number}:\n" for number in range(6))
+    text = (
+        "name: n\ndefaults:\n  dataset: {judgments: '{dataset}/q.tsv'}\n  model: {outputs: '{dataset}/{model}.tsv'}\n"
+        f"datasets:\n{datasets}models:\n{models}suites: {{s: [ap, 'ndcg@5,10,20']}}\n"
+    )
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    start = time.perf_counter()
+
+    tasks = plan(load("a.yaml")).tasks
+
+    assert len(tasks) == 240
+    assert time.perf_counter() - start < 0.3
