@@ -1,0 +1,114 @@
+"""Where inputs are: files, globs and folders of parts, on disk or on any filesystem that pyarrow knows by its URL."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.fs
+
+from pipeline.errors import InputError
+from pipeline.tables import InputFile
+
+__all__ = ["StoredFile", "find_files"]
+
+_COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """One file and the filesystem it is on.
+
+    Attributes:
+        path: as people write it, a path or a URL.
+        filesystem: a pyarrow filesystem.
+        name: its path on that filesystem.
+    """
+
+    path: str
+    filesystem: Any
+    name: str
+
+    @property
+    def suffix(self) -> str:
+        """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`."""
+        name = PurePosixPath(self.name.lower())
+        return PurePosixPath(name.stem).suffix if name.suffix in _COMPRESSIONS else name.suffix
+
+    def open(self) -> pa.Buffer:
+        """Its bytes as they are stored: a local file is mapped into memory, not copied."""
+        if isinstance(self.filesystem, pa.fs.LocalFileSystem):
+            with pa.memory_map(self.name) as file:
+                return file.read_buffer()
+        with self.filesystem.open_input_file(self.name) as file:
+            return file.read_buffer()
+
+    def describe(self, stored: pa.Buffer) -> InputFile:
+        """Its size and digest as it is stored."""
+        return InputFile(self.path, stored.size, hashlib.sha256(stored).hexdigest())
+
+    def uncompress(self, stored: pa.Buffer) -> pa.Buffer:
+        """Its contents: the stored bytes, uncompressed where the name ends in .gz or .zst.
+
+        Raises:
+            InputError: it is not compressed as its name says.
+        """
+        compression = _COMPRESSIONS.get(PurePosixPath(self.name.lower()).suffix)
+        if compression is None:
+            return stored
+        try:
+            with pa.input_stream(stored, compression=compression) as stream:
+                return pa.py_buffer(stream.read())
+        except OSError as error:
+            raise InputError(f"{self.path}: not {compression} ({_first_line(error)}); write it again") from None
+
+
+def find_files(path: str) -> list[StoredFile]:
+    """The files that a path names, in the order of their names.
+
+    Args:
+        path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed over), or a URL of one of
+            these, such as `s3://bucket/outputs/*.parquet`.
+
+    Raises:
+        InputError: nothing is there.
+    """
+    scheme, filesystem, name = _open(path)
+    kind = filesystem.get_file_info(name).type
+    if kind == pa.fs.FileType.File:
+        return [StoredFile(path, filesystem, name)]
+    if kind == pa.fs.FileType.Directory:
+        names = _files_below(filesystem, name)
+    elif scheme:
+        folder = name.partition("*")[0].rpartition("/")[0]
+        names = [found for found in _files_below(filesystem, folder) if fnmatch.fnmatchcase(found, name)]
+    else:
+        names = [found for found in glob.glob(name, recursive=True) if Path(found).is_file()]  # noqa: PTH207
+    if not names:
+        raise InputError(f"{path}: no such file; mend the path")
+    return [StoredFile(scheme + found, filesystem, found) for found in sorted(names)]
+
+
+def _open(path: str) -> tuple[str, Any, str]:
+    """The scheme with its `://` (empty for local paths), the filesystem, and the path on it."""
+    scheme, separator, _ = path.rpartition("://")
+    if not separator:
+        return "", pa.fs.LocalFileSystem(), path
+    try:
+        return scheme + separator, *pa.fs.FileSystem.from_uri(path)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+        raise InputError(f"{path}: {_first_line(error)}; mend the URL") from None
+
+
+def _files_below(filesystem: Any, folder: str) -> list[str]:
+    found = filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True))
+    return [info.path for info in found if info.type == pa.fs.FileType.File and info.base_name[0] not in "._"]
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]

@@ -1,0 +1,291 @@
+"""Judgments and model outputs to blocks: the one big step, joined by id and never by position.
+
+Rows are matched by hashes of (query, document), and every match is verified on the ids themselves. Of documents that
+nobody judged only the number is kept, once they are known not to stand twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metrics.block import Bools, Floats, JudgedBlock
+from metrics.catalogue import CatalogueBlock
+from metrics.rating import RatingsBlock
+from pipeline.arrow import integers, numpy_of
+from pipeline.data.hashing import Hashes, hash_pairs
+from pipeline.data.ordering import Ordering, order_rows
+from pipeline.errors import InputError
+from pipeline.tables import Ids, Joined, Quality, Rows
+
+__all__ = ["Judgments", "index_judgments", "join_predictions", "join_ranking"]
+
+Ints = npt.NDArray[np.int64]
+
+_CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set stays in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """Judgments (or ratings) by query and document, ready to be joined with any number of model outputs.
+
+    Attributes:
+        rows: as they were read.
+        query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
+        queries: each row's place in `query_ids`.
+        kept: the rows that count: all, or the first of each pair.
+        hashes: of the rows kept, ascending.
+        hashed_rows: the row that each hash is of.
+    """
+
+    rows: Rows
+    query_ids: npt.NDArray[np.object_]
+    queries: Ints
+    kept: Ints
+    hashes: Hashes
+    hashed_rows: Ints
+
+    @property
+    def max_grade(self) -> float:
+        """The greatest grade, or 0 if all are negative."""
+        return float(self.rows.values[self.kept].max(initial=0.0))
+
+
+def index_judgments(rows: Rows, *, keep_first: bool = False) -> Judgments:
+    """Judgments ready to be joined.
+
+    Args:
+        rows: judgments or ratings.
+        keep_first: whether a pair that is judged twice keeps its first judgment instead of being refused.
+
+    Raises:
+        InputError: a query judges a document twice.
+    """
+    query_ids = sorted(rows.query_ids)  # by code points, which is the order of their UTF-8 bytes
+    places = _places(rows, query_ids)
+    hashes = hash_pairs(rows, places)
+    repeats = _repeats(rows, hashes)
+    if repeats.size and not keep_first:
+        _refuse_repeat(rows, repeats[0], "judges", "keep one, or say duplicates: keep_first")
+    kept = np.delete(np.arange(len(hashes)), repeats[:, 1])
+    order = kept[np.argsort(hashes[kept])]
+    return Judgments(rows, np.array(query_ids, dtype=object), places[rows.query_codes], kept, hashes[order], order)
+
+
+def join_ranking(
+    judgments: Judgments, ranking: Rows, *, n_documents: float = float("nan"), catalogue: Ids | None = None
+) -> Joined:
+    """The ranks and grades of the judged documents that a model retrieved.
+
+    Args:
+        judgments: the dataset's judgments.
+        ranking: the model's rankings.
+        n_documents: documents in the catalogue, NaN where it is not known.
+        catalogue: the catalogue, where a measure asks what was recommended of it.
+
+    Raises:
+        InputError: a query ranks a document twice, or a score is beyond the range of float32.
+    """
+    places = _places(ranking, judgments.query_ids)
+    hashes = hash_pairs(ranking, places)
+    repeats = _repeats(ranking, hashes)
+    if repeats.size:
+        _refuse_repeat(ranking, repeats[0], "ranks", "keep one")
+    ordering = order_rows(ranking)
+    hits = _Hits.find(judgments, ordering, hashes)
+    n_queries = len(judgments.query_ids)
+    n_retrieved = _count_rows(ranking, places, n_queries)
+    return Joined(
+        query_ids=judgments.query_ids,
+        max_grade=judgments.max_grade,
+        blocks=tuple(_judged_blocks(judgments, hits, n_retrieved, n_documents)),
+        missing=n_retrieved == 0,
+        quality=Quality(
+            n_rows=len(hashes),
+            n_unjudged_queries=int((places >= n_queries).sum()),
+            n_missing_queries=int((n_retrieved == 0).sum()),
+            judged_at_10=hits.judged_share(10, judgments, n_retrieved),
+            n_tied=ordering.n_tied,
+        ),
+        catalogue=None if catalogue is None else _catalogue_block(catalogue, ordering, places, n_queries),
+    )
+
+
+def join_predictions(judgments: Judgments, predictions: Rows) -> Joined:
+    """The pairs that have both a rating and a prediction.
+
+    Args:
+        judgments: the dataset's ratings.
+        predictions: the model's predictions.
+
+    Raises:
+        InputError: a pair is predicted twice.
+    """
+    places = _places(predictions, judgments.query_ids)
+    hashes = hash_pairs(predictions, places)
+    repeats = _repeats(predictions, hashes)
+    if repeats.size:
+        _refuse_repeat(predictions, repeats[0], "predicts", "keep one")
+    rows, rating_rows = _matches(judgments, predictions, hashes)
+    # Within a query the pairs stand by hash, so that sums do not depend on the order of the files.
+    order = np.lexsort((hashes[rows], judgments.queries[rating_rows]))
+    rows, rating_rows = rows[order], rating_rows[order]
+    n_queries = len(judgments.query_ids)
+    n_pairs = np.bincount(judgments.queries[rating_rows], minlength=n_queries)
+    blocks = []
+    for span, pairs in _spans(n_pairs, n_pairs):
+        ratings = _pad(judgments.rows.values[rating_rows[pairs]], n_pairs[span], np.nan)
+        predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
+        blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, n_pairs[span].astype(np.float64)))
+    quality = Quality(
+        n_rows=len(hashes),
+        n_unjudged_queries=int((places >= n_queries).sum()),
+        n_missing_queries=int((n_pairs == 0).sum()),
+        n_unpaired=len(judgments.kept) + len(hashes) - 2 * len(rows),
+    )
+    return Joined(judgments.query_ids, judgments.max_grade, tuple(blocks), n_pairs == 0, quality)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hits:
+    """The judged documents that were retrieved, by query and rank."""
+
+    queries: Ints
+    judgment_rows: Ints
+    ranks: Ints
+    tie_first: Ints
+    tie_last: Ints
+
+    @classmethod
+    def find(cls, judgments: Judgments, ordering: Ordering, hashes: Hashes) -> _Hits:
+        rows, judgment_rows = _matches(judgments, ordering.ranking, hashes)
+        ranks, tie_first, tie_last = ordering.ranks(rows)
+        queries = judgments.queries[judgment_rows]
+        order = np.lexsort((ranks, queries))
+        return cls(*(column[order] for column in (queries, judgment_rows, ranks, tie_first, tie_last)))
+
+    def judged_share(self, k: int, judgments: Judgments, n_retrieved: Ints) -> float:
+        """The share of the documents down to rank k that are judged, over all queries; NaN where there are none."""
+        retrieved = np.minimum(n_retrieved, k).sum()
+        judged = judgments.rows.values[self.judgment_rows[self.ranks <= k]] >= 0
+        return float(judged.sum() / retrieved) if retrieved else float("nan")
+
+
+def _places(rows: Rows, query_ids: Iterable[str]) -> Ints:
+    """The place of each of the rows' queries among the judged ones; other queries get numbers beyond them."""
+    known = {query_id: index for index, query_id in enumerate(query_ids)}
+    places = (known.get(query_id, len(known) + code) for code, query_id in enumerate(rows.query_ids))
+    return np.fromiter(places, dtype=np.int64, count=len(rows.query_ids))
+
+
+def _count_rows(rows: Rows, places: Ints, n_queries: int) -> Ints:
+    """(Q,): rows of each judged query."""
+    counts = np.bincount(rows.query_codes, minlength=len(places))
+    found = np.zeros(n_queries, dtype=np.int64)
+    found[places[places < n_queries]] = counts[places < n_queries]
+    return found
+
+
+def _repeats(rows: Rows, hashes: Hashes) -> Ints:
+    """(N, 2): rows that name the same query and document as an earlier row, that one first; by the later row."""
+    ascending = np.sort(hashes)
+    if not (ascending[1:] == ascending[:-1]).any():
+        return np.empty((0, 2), dtype=np.int64)
+    order = np.argsort(hashes, kind="stable")
+    same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
+    pairs = np.column_stack([order[same], order[same + 1]])
+    pairs = pairs[_same_ids(rows, pairs[:, 0], rows, pairs[:, 1])]
+    return pairs[np.argsort(pairs[:, 1])]
+
+
+def _refuse_repeat(rows: Rows, repeat: Ints, verb: str, remedy: str) -> None:
+    earlier, later = (int(row) for row in repeat)
+    query_id = rows.query_ids[rows.query_codes[later]]
+    places = f"{rows.place(earlier)} and {rows.place(later)}"
+    document = rows.doc_ids[later].as_py()
+    raise InputError(f"{rows.path}: query '{query_id}' {verb} document '{document}' twice ({places}); {remedy}")
+
+
+def _matches(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
+    """The rows that are judged, and the judgment of each."""
+    # Most documents are not judged: a small table of the judgments' upper bits sorts them out before any search.
+    bits = max(16, len(judgments.hashes).bit_length() + 5)
+    shift = np.uint64(64 - bits)
+    present = np.zeros(1 << bits, dtype=bool)
+    present[judgments.hashes >> shift] = True
+    candidates = np.flatnonzero(present[hashes >> shift])
+    places = np.searchsorted(judgments.hashes, hashes[candidates])
+    places[places == len(judgments.hashes)] = 0
+    equal = judgments.hashes[places] == hashes[candidates]
+    found, judged = candidates[equal], judgments.hashed_rows[places[equal]]
+    same = _same_ids(rows, found, judgments.rows, judged)
+    return found[same], judged[same]
+
+
+def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
+    """Whether the documents at these rows have the same ids; a hash has said so already."""
+    ids = rows.doc_ids.take(integers(at)).combine_chunks()
+    other_ids = others.doc_ids.take(integers(others_at)).combine_chunks()
+    equal = pc.equal(ids, other_ids).cast(pa.uint8())
+    return numpy_of([equal], np.bool_)
+
+
+def _judged_blocks(judgments: Judgments, hits: _Hits, n_retrieved: Ints, n_documents: float) -> Iterator[JudgedBlock]:
+    grades = judgments.rows.values
+    by_grade = judgments.kept[np.lexsort((-grades[judgments.kept], judgments.queries[judgments.kept]))]
+    n_queries = len(judgments.query_ids)
+    n_hits = np.bincount(hits.queries, minlength=n_queries)
+    n_judgments = np.bincount(judgments.queries[judgments.kept], minlength=n_queries)
+    judged_queries = judgments.queries[by_grade[grades[by_grade] >= 0]]
+    n_judged = np.bincount(judged_queries, minlength=n_queries)
+    for (span, hit), (_, judgment) in zip(_spans(n_judgments, n_hits), _spans(n_judgments, n_judgments), strict=True):
+        sizes = n_hits[span]
+        yield JudgedBlock(
+            query_ids=judgments.query_ids[span],
+            ranks=_pad(hits.ranks[hit], sizes, np.inf),
+            grades=_pad(grades[hits.judgment_rows[hit]], sizes, np.nan),
+            tie_first=_pad(hits.tie_first[hit], sizes, np.inf),
+            tie_last=_pad(hits.tie_last[hit], sizes, np.inf),
+            judgment_row=_pad(hits.judgment_rows[hit], sizes, -1).astype(np.int32),
+            judged_grades=_pad(grades[by_grade[judgment]], n_judgments[span], np.nan),
+            n_judged=n_judged[span].astype(np.float64),
+            n_retrieved=n_retrieved[span].astype(np.float64),
+            n_documents=np.full(len(sizes), n_documents),
+        )
+
+
+def _catalogue_block(catalogue: Ids, ordering: Ordering, places: Ints, n_queries: int) -> CatalogueBlock:
+    queries = places[ordering.ranking.query_codes]
+    rows = np.flatnonzero(queries < n_queries)
+    ranks, _, _ = ordering.ranks(rows)
+    ids = ordering.ranking.doc_ids.take(integers(rows))
+    found = pc.fill_null(pc.index_in(ids, catalogue.ids), -1)
+    codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
+    codes[ranks - 1, queries[rows]] = numpy_of(found.chunks, np.int32)
+    return CatalogueBlock(codes, len(catalogue.ids))
+
+
+def _spans(heights: Ints, sizes: Ints) -> Iterator[tuple[slice, slice]]:
+    """The queries of each block, and their entries: as many queries as fit into the cells at the tallest's height."""
+    ends = np.concatenate([[0], np.cumsum(sizes)])
+    begin = 0
+    while begin < len(heights):
+        ahead = np.maximum(heights[begin : begin + _CELLS], 1)
+        cells = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
+        end = begin + max(1, int(np.searchsorted(cells, _CELLS, side="right")))
+        yield slice(begin, end), slice(int(ends[begin]), int(ends[end]))
+        begin = end
+
+
+def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
+    """(H, Q): the entries of each query down its column; H is at least 1."""
+    padded = np.full((int(sizes.max(initial=1)), len(sizes)), fill)
+    columns = np.repeat(np.arange(len(sizes)), sizes)
+    rows = np.arange(len(values)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    padded[rows, columns] = values
+    return padded

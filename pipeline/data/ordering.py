@@ -1,0 +1,130 @@
+"""The order of a ranking under the tie convention, found for the rows that are asked for and no others.
+
+Scores are rounded to float32; documents stand by score, descending, and those of equal score by their id as UTF-8
+bytes, descending (trec_eval 9.0.4). A query and a score are packed into one integer, so that one comparison of
+neighbours tells whether a file is sorted already, as most are, and one search tells where equal scores begin and end.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.arrow import integers, numpy_of
+from pipeline.errors import InputError
+from pipeline.tables import Rows
+
+__all__ = ["Ordering", "order_rows"]
+
+Ints = npt.NDArray[np.int64]
+
+_SIGN = np.uint32(1 << 31)
+_SLICE = 1 << 17  # rows that are packed at a time, so that what is made on the way stays in the cache
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """A ranking's rows by query and score.
+
+    Attributes:
+        ranking: the rows, in the order of the file.
+        keys: (N,) uint64, ascending: the query's code and the score, greater scores having smaller keys.
+        order: (N,) the row at each position of `keys`; None where the file is in that order.
+        starts: the position of each query's first row, by its code.
+    """
+
+    ranking: Rows
+    keys: npt.NDArray[np.uint64]
+    order: Ints | None
+    starts: Ints
+
+    @property
+    def n_tied(self) -> int:
+        """Rows whose score another row of the same query has too."""
+        same = self.keys[1:] == self.keys[:-1]
+        tied = np.zeros(len(self.keys), dtype=bool)
+        tied[1:] = same
+        tied[:-1] |= same
+        return int(tied.sum())
+
+    def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """The rank of each of these rows, and the first and the last rank of its group of equal scores.
+
+        Args:
+            rows: row numbers, each once.
+        """
+        positions = rows if self._positions is None else self._positions[rows]
+        keys = self.keys[positions]
+        first = np.searchsorted(self.keys, keys, side="left")
+        after = np.searchsorted(self.keys, keys, side="right")
+        tied = np.flatnonzero(after - first > 1)
+        if tied.size:
+            positions = positions.copy()
+            positions[tied] = self._break_ties(positions[tied], first[tied], after[tied])
+        before = self.starts[self.ranking.query_codes[rows]]
+        return positions - before + 1, first - before + 1, after - before
+
+    @cached_property
+    def _positions(self) -> Ints | None:
+        if self.order is None:
+            return None
+        positions = np.empty(len(self.order), dtype=np.int64)
+        positions[self.order] = np.arange(len(self.order))
+        return positions
+
+    def _break_ties(self, positions: Ints, first: Ints, after: Ints) -> Ints:
+        """Where the rows at these positions stand once every group of equal scores that they touch is sorted by id."""
+        begins, index = np.unique(first, return_index=True)
+        sizes = after[index] - begins
+        offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        members = np.arange(sizes.sum()) + np.repeat(begins - offsets, sizes)
+        rows = members if self.order is None else self.order[members]
+        groups = np.repeat(np.arange(len(begins)), sizes)
+        ids = self.ranking.doc_ids.take(integers(rows))
+        table = pa.Table.from_arrays([integers(groups), ids], names=["group", "doc_id"])
+        by_id = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("doc_id", "descending")])
+        sorted_members = np.empty(len(members), dtype=np.int64)
+        sorted_members[numpy_of([by_id], np.uint64).astype(np.int64)] = members
+        return sorted_members[np.searchsorted(members, positions)]
+
+
+def order_rows(ranking: Rows) -> Ordering:
+    """The ranking's rows by query and score.
+
+    Raises:
+        InputError: a score is beyond the range of float32.
+    """
+    keys = np.empty(len(ranking.values), dtype=np.uint64)
+
+    def fill(begin: int) -> None:
+        span = slice(begin, begin + _SLICE)
+        keys[span] = _pack(ranking, span)
+
+    with ThreadPoolExecutor(pa.cpu_count()) as pool:
+        list(pool.map(fill, range(0, len(keys), _SLICE)))
+    order = None
+    if (keys[1:] < keys[:-1]).any():
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+    counts = np.bincount(ranking.query_codes, minlength=len(ranking.query_ids))
+    return Ordering(ranking, keys, order, np.cumsum(counts) - counts)
+
+
+def _pack(ranking: Rows, span: slice) -> npt.NDArray[np.uint64]:
+    """The keys of these rows: as integers, a query's greatest score comes first."""
+    with np.errstate(over="ignore"):
+        scores = ranking.values[span].astype(np.float32) + np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
+    beyond = np.flatnonzero(np.isinf(scores))
+    if beyond.size:
+        row = span.start + int(beyond[0])
+        found = f"score {ranking.values[row]} ({ranking.place(row)})"
+        raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+    bits = scores.view(np.uint32)
+    descending = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)
+    return (ranking.query_codes[span].astype(np.uint64) << np.uint64(32)) | descending

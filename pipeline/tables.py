@@ -1,0 +1,258 @@
+"""The tables that stages hand to one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Bools, Floats, JudgedBlock
+from metrics.catalogue import CatalogueBlock
+from metrics.measure import Measure
+from metrics.rating import RatingsBlock
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+__all__ = ["Estimate", "Evaluation", "Failure", "Ids", "InputFile", "Joined", "Quality", "Rows", "Scores", "Validation"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that was read.
+
+    Attributes:
+        path: where it is.
+        size: bytes.
+        sha256: hex digest of its bytes as they are stored, compressed or not.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a reader took from one input: N rows of (query, document, value).
+
+    Attributes:
+        path: the input as it was named.
+        files: the files it consists of.
+        query_ids: the distinct ids, in the order in which they first appear.
+        query_codes: (N,) int32, each row's place in `query_ids`.
+        doc_ids: (N,) Arrow strings.
+        values: (N,) float64, finite: the relevance, score, rating or prediction.
+        place: says where a row stands, such as `line 3`.
+    """
+
+    path: str
+    files: tuple[InputFile, ...]
+    query_ids: Sequence[str]
+    query_codes: npt.NDArray[np.int32]
+    doc_ids: pa.ChunkedArray
+    values: Floats
+    place: Callable[[int], str]
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """The ids of a queries table or a catalogue, each once.
+
+    Attributes:
+        path: the input as it was named.
+        files: the files it consists of.
+        ids: Arrow strings.
+    """
+
+    path: str
+    files: tuple[InputFile, ...]
+    ids: pa.StringArray
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What the join of one model output found, to be reported and never passed over in silence.
+
+    Attributes:
+        n_rows: rows of the output.
+        n_unjudged_queries: queries of the output that no judgment names; they are ignored.
+        n_missing_queries: judged queries without output.
+        judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; NaN
+            where there are none.
+        n_tied: documents whose score another document of the same query has too.
+        n_unpaired: ratings without prediction and predictions without rating.
+    """
+
+    n_rows: int
+    n_unjudged_queries: int
+    n_missing_queries: int
+    judged_at_10: float = float("nan")
+    n_tied: int = 0
+    n_unpaired: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """What the join of a dataset's judgments with one model's output gives.
+
+    Attributes:
+        query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
+        max_grade: the greatest grade of the dataset's judgments, 0 if all are negative.
+        blocks: the judged queries in their order, cut by cells.
+        missing: (Q,) whether the query is without output.
+        quality: what was found on the way.
+        catalogue: the documents recommended, where a catalogue was given.
+    """
+
+    query_ids: npt.NDArray[np.object_]
+    max_grade: float
+    blocks: tuple[JudgedBlock, ...] | tuple[RatingsBlock, ...]
+    missing: Bools
+    quality: Quality
+    catalogue: CatalogueBlock | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """One model's scores on one dataset: a row per judged query, in the order of their ids as UTF-8 bytes.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        query_ids: (Q,) ids.
+        measures: the M measures of the rows of `values`.
+        values: (M, Q) scores, NaN where undefined.
+        weights: (M, Q) what each query weighs in the mean: 1, or its pairs where the measure is pooled.
+        figures: the measures that have one figure per dataset and none per query.
+        missing: (Q,) whether the query is without output.
+    """
+
+    dataset: str
+    model: str
+    query_ids: npt.NDArray[np.object_]
+    measures: tuple[Measure, ...]
+    values: Floats
+    weights: Floats
+    figures: Mapping[Measure, float]
+    missing: Bools
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One line of the summary; None where there is no figure.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        slice: `all`.
+        measure: the measure as it is written.
+        estimate: the figure over the queries of the slice; None where it is undefined.
+        ci_low: lower end of the confidence interval.
+        ci_high: upper end.
+        std_error: standard deviation of the figure over the resamples.
+        n_queries: judged queries of the slice.
+        n_missing: those without output.
+        n_undefined: those whose score is undefined.
+    """
+
+    dataset: str
+    model: str
+    slice: str
+    measure: str
+    estimate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    n_queries: int
+    n_missing: int
+    n_undefined: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A model output that is missing or was refused.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        reason: one line: file, row, what was found, what to do.
+    """
+
+    dataset: str
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What one evaluation measured.
+
+    Attributes:
+        evaluation_id: `<UTC>-<name>-<8 hex>`.
+        name: the config's name.
+        directions: whether higher or lower is better, by measure.
+        results: one `Scores` per dataset and model, in the config's order.
+        estimates: the lines of the summary.
+        quality: what the join found, by (dataset, model).
+        failures: the model outputs that were missing or refused.
+        record: the record's folder.
+        store: the MLflow store that holds it too; None where it was not tracked.
+        untracked: why it was not tracked though it should have been.
+    """
+
+    evaluation_id: str
+    name: str
+    directions: Mapping[str, str]
+    results: tuple[Scores, ...]
+    estimates: tuple[Estimate, ...]
+    quality: Mapping[tuple[str, str], Quality]
+    failures: tuple[Failure, ...]
+    record: Path
+    store: str | None = None
+    untracked: str | None = None
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN where there is no figure."""
+        import pandas as pd
+
+        columns = [field.name for field in fields(Estimate)]
+        return pd.DataFrame([asdict(estimate) for estimate in self.estimates], columns=columns)
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """A row per dataset, model and query, and a column per measure; NaN where undefined or not measured there."""
+        import pandas as pd
+
+        return pd.concat(
+            pd.DataFrame(
+                {"dataset": result.dataset, "model": result.model, "query_id": result.query_ids}
+                | {str(measure): row for measure, row in zip(result.measures, result.values, strict=True)}
+            )
+            for result in self.results
+        ).reset_index(drop=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What a config comes to and what its inputs hold, with nothing computed.
+
+    Attributes:
+        n_queries: judged queries, by dataset.
+        n_measures: distinct measures, by dataset.
+        models: the models, in order.
+        quality: what the join found, by (dataset, model).
+        failures: the model outputs that are missing or refused.
+    """
+
+    n_queries: Mapping[str, int]
+    n_measures: Mapping[str, int]
+    models: tuple[str, ...]
+    quality: Mapping[tuple[str, str], Quality]
+    failures: tuple[Failure, ...]
