@@ -1,0 +1,141 @@
+"""Scores to the lines of the summary: estimates, confidence intervals, standard errors, and what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from metrics.aggregation import MEAN, Aggregation, terms
+from metrics.block import Floats, divide
+from metrics.conventions import Conventions
+from metrics.measure import Measure
+from pipeline.inference.resample import resampled_sums
+from pipeline.parallel import Workers
+from pipeline.tables import Estimate, Scores
+
+__all__ = ["estimate"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Ratio:
+    """One measure of one model as sums over queries, and what the summary says beside the figure."""
+
+    scores: Scores
+    measure: Measure
+    aggregation: Aggregation
+    numerators: Floats
+    denominators: Floats
+    n_undefined: int
+
+    def figure(self, numerator: Floats, denominator: Floats) -> Floats:
+        """The figure that these sums make; NaN where nothing was counted."""
+        return self.aggregation.backward(divide(numerator, denominator))
+
+
+def estimate(
+    results: Sequence[Scores],
+    conventions: Conventions,
+    *,
+    resamples: int,
+    confidence: float,
+    seed: int,
+    workers: Workers,
+) -> tuple[Estimate, ...]:
+    """The summary of one dataset: a line per model and measure, in the order of the results.
+
+    Intervals are percentile intervals: the (1 ± confidence) / 2 quantiles, interpolated linearly, of the figure over
+    the resamples (Efron & Tibshirani 1993, chapter 13). There is none where a resample leaves the figure undefined, and
+    none for a measure that describes a set of documents: a resample holds 63% of the queries and so less of the set.
+
+    Args:
+        results: the scores of the dataset's models.
+        conventions: say what an undefined query counts as.
+        resamples: how often the queries are drawn.
+        confidence: how often an interval should cover, in (0, 1).
+        seed: root of all streams; the dataset's name is the stream's.
+        workers: run the resampling.
+    """
+    ratios = [ratio for result in results for ratio in _ratios(result, conventions)]
+    resampled = _resample(ratios, resamples, seed, workers)
+    tail = (1 - confidence) / 2
+    lows, highs = np.quantile(resampled, [tail, 1 - tail], axis=0)
+    errors = resampled.std(axis=0, ddof=1)
+    lines = [
+        _line(ratio, float(low), float(high), float(error))
+        for ratio, low, high, error in zip(ratios, lows, highs, errors, strict=True)
+    ]
+    return tuple(line for result in results for line in (*_of(lines, result), *_figures(result)))
+
+
+def _ratios(result: Scores, conventions: Conventions) -> list[_Ratio]:
+    ratios = []
+    for measure, values, weights in zip(result.measures, result.values, result.weights, strict=True):
+        aggregation = measure.metric.pooled if measure.pooled else MEAN
+        zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
+        sums = terms(aggregation, values, weights, undefined_is_zero=zero)
+        ratios.append(_Ratio(result, measure, aggregation, *sums, n_undefined=int(np.isnan(values).sum())))
+    return ratios
+
+
+def _resample(ratios: Sequence[_Ratio], resamples: int, seed: int, workers: Workers) -> Floats:
+    """(B, len(ratios)): each figure over each resample of the queries."""
+    if not ratios:
+        return np.empty((resamples, 0))
+    distinct: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
+    places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
+    columns = [*(ratio.numerators for ratio in ratios), *map(np.frombuffer, distinct)]
+    stream = ratios[0].scores.dataset
+    sums = resampled_sums(np.stack(columns), resamples=resamples, seed=seed, stream=stream, workers=workers)
+    figures = np.empty((resamples, len(ratios)))
+    for column, (ratio, place) in enumerate(zip(ratios, places, strict=True)):
+        figures[:, column] = ratio.figure(sums[:, column], sums[:, len(ratios) + place])
+    return figures
+
+
+def _line(ratio: _Ratio, low: float, high: float, error: float) -> Estimate:
+    figure = float(ratio.figure(ratio.numerators.sum(), ratio.denominators.sum()))
+    return Estimate(
+        dataset=ratio.scores.dataset,
+        model=ratio.scores.model,
+        slice="all",
+        measure=str(ratio.measure),
+        estimate=_known(figure),
+        ci_low=_known(low),
+        ci_high=_known(high),
+        std_error=_known(error),
+        n_queries=len(ratio.scores.query_ids),
+        n_missing=int(ratio.scores.missing.sum()),
+        n_undefined=ratio.n_undefined,
+    )
+
+
+def _figures(result: Scores) -> list[Estimate]:
+    """The lines of the measures that have one figure per dataset."""
+    n_missing = int(result.missing.sum())
+    return [
+        Estimate(
+            dataset=result.dataset,
+            model=result.model,
+            slice="all",
+            measure=str(measure),
+            estimate=_known(figure),
+            ci_low=None,
+            ci_high=None,
+            std_error=None,
+            n_queries=len(result.query_ids),
+            n_missing=n_missing,
+            n_undefined=0,
+        )
+        for measure, figure in result.figures.items()
+    ]
+
+
+def _of(lines: Sequence[Estimate], result: Scores) -> list[Estimate]:
+    return [line for line in lines if line.model == result.model]
+
+
+def _known(figure: float) -> float | None:
+    return None if math.isnan(figure) else figure

@@ -1,0 +1,52 @@
+"""The one place that runs things side by side: joblib, with a progress bar on a terminal's stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import joblib
+
+__all__ = ["Workers"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Workers:
+    """How many calls run at a time, and in what.
+
+    Attributes:
+        jobs: workers; negative ones count from the cores down, -1 being all of them.
+        backend: `threads` (NumPy and Arrow release the interpreter's lock) or `processes`.
+    """
+
+    jobs: int = -1
+    backend: Literal["threads", "processes"] = "threads"
+
+    def run(self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+        """The results of `function(*call)` for each call, in the order of the calls.
+
+        Args:
+            title: what the progress bar says is being done.
+            function: a function of a module, so that processes can import it.
+            calls: the arguments of each call.
+        """
+        backend = "loky" if self.backend == "processes" else "threading"
+        parallel = joblib.Parallel(n_jobs=self.jobs, backend=backend, return_as="generator")
+        results = parallel(joblib.delayed(function)(*call) for call in calls)
+        return list(_with_progress(results, title, len(calls)))
+
+
+def _with_progress(results: Iterable[T], title: str, total: int) -> Iterator[T]:
+    if not sys.stderr.isatty():
+        yield from results
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        yield from progress.track(results, total=total, description=title)
