@@ -1,0 +1,157 @@
+"""The command line: parse, call one function of the pipeline, print, return.
+
+Results go to stdout, progress and remarks to stderr. What is heavy is imported by the command that needs it.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import shutil
+import sys
+import traceback
+from typing import Literal
+
+import click
+
+from pipeline.errors import InputError
+
+__all__ = ["cli", "main"]
+
+INCOMPLETE = 4
+BUG = 70
+DISK = 74
+INTERRUPTED = 130
+
+_overrides = click.option(
+    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value."
+)
+_date = click.option("--date", metavar="DATE", help="What {date} in paths stands for.")
+_jobs = click.option("--jobs", type=int, help="Workers at a time; -1 is one per core.")
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(importlib.metadata.version("rankledger"), prog_name="rankledger")
+def cli() -> None:
+    """Evaluate rankers, recommenders and rating predictors, with confidence intervals, recorded in MLflow."""
+
+
+@cli.command()
+@click.argument("config", type=click.Path())
+@_overrides
+@_date
+@_jobs
+@click.option("--backend", type=click.Choice(["threads", "processes"]), help="What a worker is.")
+@click.option("--runs-dir", default="runs", show_default=True, help="Where records and the MLflow store are kept.")
+@click.option("--no-tracking", is_flag=True, help="Write the record only; leave MLflow alone.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
+def evaluate(
+    config: str,
+    overrides: tuple[str, ...],
+    date: str | None,
+    jobs: int | None,
+    backend: Literal["threads", "processes"] | None,
+    runs_dir: str,
+    no_tracking: bool,
+    as_json: bool,
+) -> None:
+    """Evaluate every model of CONFIG and record the result.
+
+    \b
+    Example:
+        rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
+    """
+    from pipeline.report.text import as_data, leaderboard
+    from pipeline.workflow import evaluate as run
+
+    evaluation = run(
+        config,
+        overrides=overrides,
+        date=date,
+        jobs=jobs,
+        backend=backend,
+        runs_dir=runs_dir,
+        tracking=not no_tracking,
+    )
+    if as_json:
+        click.echo(json.dumps(as_data(evaluation), ensure_ascii=False))
+    else:
+        click.echo(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
+        click.echo(f"record: {evaluation.record}")
+    if evaluation.failures:
+        sys.exit(INCOMPLETE)
+
+
+@cli.command()
+@click.argument("config", type=click.Path())
+@_overrides
+@_date
+@_jobs
+def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: int | None) -> None:
+    """Read everything that CONFIG names, compute nothing, and print what would be evaluated.
+
+    \b
+    Example:
+        rankledger validate configs/nightly.yaml --date 2026-11-20
+    """
+    from pipeline.report.text import matrix
+    from pipeline.workflow import validate as run
+
+    validation = run(config, overrides=overrides, date=date, jobs=jobs)
+    click.echo(matrix(validation, width=_width()), nl=False)
+    if validation.failures:
+        sys.exit(INCOMPLETE)
+
+
+@cli.command()
+@click.argument("name", required=False)
+def measures(name: str | None) -> None:
+    """List every metric, or explain the one called NAME (ndcg, or a measure such as ndcg@10).
+
+    \b
+    Example:
+        rankledger measures ndcg
+    """
+    from pipeline.report.definitions import catalogue, explanation
+
+    click.echo(explanation(name) if name else catalogue(width=_width()), nl=False)
+
+
+@cli.command()
+def schema() -> None:
+    """Print the JSON Schema of a config, from which editors complete it.
+
+    \b
+    Example:
+        rankledger schema > config.schema.json
+    """
+    from pipeline.config.sections import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit by the rule: 0, 2, 4, 70, 74 or 130."""
+    try:
+        cli.main(arguments, prog_name="rankledger", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(InputError.exit_code)
+    except InputError as error:
+        click.echo(error, err=True)
+        sys.exit(InputError.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted; nothing was recorded", err=True)
+        sys.exit(INTERRUPTED)
+    except OSError as error:
+        click.echo(f"{error.filename or 'disk'}: {error.strerror or error}; nothing was recorded", err=True)
+        sys.exit(DISK)
+    except Exception:
+        traceback.print_exc()
+        click.echo("this is a bug of rankledger; please report it with the lines above", err=True)
+        sys.exit(BUG)
+
+
+def _width() -> int:
+    """The terminal's columns; a pipe gets enough for the first few measures."""
+    return shutil.get_terminal_size(fallback=(120, 24)).columns

@@ -1,0 +1,62 @@
+"""Where an evaluation ran: packages, platform and repository, for whoever wants to reproduce it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+__all__ = ["environment"]
+
+
+def environment(repository: Path) -> dict[str, Any]:
+    """Where an evaluation ran: the versions of every installed package, the platform, and the state of the repository.
+
+    Args:
+        repository: a folder of the repository whose commit counts: the config's.
+    """
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "blas": sorted(
+            {f"{found['internal_api']} {found['version']}" for found in threadpool_info() if found["version"]}
+        ),
+        "packages": _packages(),
+        "git": _git(repository),
+    }
+
+
+def _packages() -> dict[str, str]:
+    found = {package.metadata["Name"]: package.version for package in importlib.metadata.distributions()}
+    return dict(sorted(found.items(), key=lambda package: package[0].lower()))
+
+
+def _cpu() -> str:
+    try:
+        names = re.findall(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        names = []
+    return f"{os.cpu_count()} × {names[0] if names else platform.processor() or platform.machine()}"
+
+
+def _git(repository: Path) -> dict[str, Any] | None:
+    """The commit and whether anything tracked differs from it; None outside a repository."""
+    commit = _git_output(repository, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {"commit": commit.strip(), "dirty": bool(_git_output(repository, "status", "--porcelain"))}
+
+
+def _git_output(repository: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(repository), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None

@@ -1,0 +1,1 @@
+"""An evaluation as people read it."""

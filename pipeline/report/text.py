@@ -1,0 +1,178 @@
+"""The leaderboard: tables for a terminal, and the Markdown of the MLflow note."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from pipeline.tables import Estimate, Evaluation, Quality, Validation
+
+__all__ = ["as_data", "leaderboard", "matrix", "note"]
+
+_CELL = 23  # columns that a cell takes: `0.4596 [0.4012, 0.5174]`
+_NOTE_MEASURES = 5
+
+Board = dict[str, dict[str, Estimate]]  # model, measure
+
+
+def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
+    """A table per dataset, models by their first measure, best first; then what to know about the data.
+
+    Args:
+        evaluation: what to show.
+        width: columns of the terminal; as many measures are shown as fit.
+        colour: whether to write the terminal's colours.
+    """
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    for dataset, board in _boards(evaluation).items():
+        measures = list(next(iter(board.values())))
+        names = max(len("model"), *map(len, board)) + 4
+        shown = measures[: max(1, (width - names) // (_CELL + 3))]
+        console.print(_table(evaluation, dataset, board, shown))
+        if len(shown) < len(measures):
+            console.print(
+                f"{len(measures) - len(shown)} more measures in summary.csv: {', '.join(measures[len(shown) :])}"
+            )
+    for line in _remarks(evaluation):
+        console.print(Text(line), soft_wrap=True)
+    return text.getvalue()
+
+
+def note(evaluation: Evaluation) -> str:
+    """The leaderboard in Markdown, with the first measures of each dataset, and what to know about the data."""
+    lines = []
+    if evaluation.failures:
+        lines += [f"**Incomplete:** {len(evaluation.failures)} model outputs are missing or were refused.", ""]
+    for dataset, board in _boards(evaluation).items():
+        measures = list(next(iter(board.values())))[:_NOTE_MEASURES]
+        lines += [
+            f"### {_plain(dataset)}",
+            "",
+            f"| model | {' | '.join(measures)} |",
+            "|---" * (len(measures) + 1) + "|",
+        ]
+        for model in _ranked(evaluation, board, measures[0]):
+            lines.append(f"| {_plain(model)} | {' | '.join(_cell(board[model][measure]) for measure in measures)} |")
+        lines.append("")
+    return "\n".join([*lines, *(f"- {_plain(line)}" for line in _remarks(evaluation))]) + "\n"
+
+
+def as_data(evaluation: Evaluation) -> dict[str, Any]:
+    """The evaluation as JSON can hold it: id, record, estimates, quality and failures."""
+    return {
+        "evaluation_id": evaluation.evaluation_id,
+        "record": str(evaluation.record),
+        "store": evaluation.store,
+        "untracked": evaluation.untracked,
+        "estimates": [asdict(line) for line in evaluation.estimates],
+        "quality": [
+            {"dataset": dataset, "model": model, **_finite(asdict(quality))}
+            for (dataset, model), quality in evaluation.quality.items()
+        ],
+        "failures": [asdict(failure) for failure in evaluation.failures],
+    }
+
+
+def matrix(validation: Validation, *, width: int) -> str:
+    """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
+    text = io.StringIO()
+    table = Table(
+        title=f"{len(validation.models)} models on {len(validation.n_queries)} datasets", title_justify="left"
+    )
+    table.add_column("model", overflow="fold")
+    for dataset, n_queries in validation.n_queries.items():
+        table.add_column(Text(f"{dataset}\n{n_queries:,} queries, {validation.n_measures[dataset]} measures"))
+    failed = {(failure.dataset, failure.model) for failure in validation.failures}
+    for model in validation.models:
+        tasks = [(dataset, model) for dataset in validation.n_queries]
+        states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
+        table.add_row(Text(model), *states)
+    console = Console(file=text, width=width, highlight=False)
+    console.print(table)
+    for (dataset, model), quality in validation.quality.items():
+        console.print(Text(f"{model} on {dataset}: {_quality(quality, validation.n_queries[dataset])}"), soft_wrap=True)
+    for failure in validation.failures:
+        console.print(Text(f"{failure.model} on {failure.dataset}: {failure.reason}"), soft_wrap=True)
+    return text.getvalue()
+
+
+def _boards(evaluation: Evaluation) -> dict[str, Board]:
+    boards: dict[str, Board] = {}
+    for line in evaluation.estimates:
+        boards.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
+    return boards
+
+
+def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[str]) -> Table:
+    n_queries = next(iter(next(iter(board.values())).values())).n_queries
+    table = Table(title=Text(f"{dataset} ({n_queries:,} queries)"), title_justify="left")
+    table.add_column("model", overflow="fold")
+    for measure in measures:
+        table.add_column(Text(measure), justify="right", no_wrap=True)
+    best = {measure: _ranked(evaluation, board, measure)[0] for measure in measures}
+    for model in _ranked(evaluation, board, measures[0]):
+        cells = [Text(_cell(board[model][m]), style="bold" if best[m] == model else "") for m in measures]
+        table.add_row(Text(model), *cells)
+    return table
+
+
+def _ranked(evaluation: Evaluation, board: Board, measure: str) -> list[str]:
+    """The models, the best first by this measure; those without a figure last."""
+    sign = 1 if evaluation.directions[measure] == "lower" else -1
+
+    def place(model: str) -> float:
+        figure = board[model][measure].estimate
+        return math.inf if figure is None else sign * figure
+
+    return sorted(board, key=place)
+
+
+def _cell(line: Estimate) -> str:
+    if line.estimate is None:
+        return "undefined"
+    if line.ci_low is None or line.ci_high is None:
+        return f"{line.estimate:.4f}"
+    return f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]"
+
+
+def _remarks(evaluation: Evaluation) -> Iterator[str]:
+    n_queries = {result.dataset: len(result.query_ids) for result in evaluation.results}
+    for (dataset, model), quality in evaluation.quality.items():
+        yield f"{model} on {dataset}: {_quality(quality, n_queries[dataset])}"
+    for failure in evaluation.failures:
+        yield f"{failure.model} on {failure.dataset} was not evaluated: {failure.reason}"
+
+
+def _quality(quality: Quality, n_queries: int) -> str:
+    """What the join of one output found, in a line."""
+    found = [f"{quality.n_rows:,} rows"]
+    if quality.n_missing_queries:
+        found.append(f"{quality.n_missing_queries:,} of {n_queries:,} judged queries without output")
+    if quality.n_unjudged_queries:
+        found.append(f"{quality.n_unjudged_queries:,} queries without judgments ignored")
+    if not math.isnan(quality.judged_at_10):
+        found.append(f"{quality.judged_at_10:.1%} of the top 10 judged")
+    if quality.n_tied:
+        found.append(f"{quality.n_tied:,} tied scores")
+    if quality.n_unpaired:
+        found.append(f"{quality.n_unpaired:,} ratings or predictions unpaired")
+    return ", ".join(found)
+
+
+def _finite(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    for sign in "\\`*_{}[]<>|#":
+        text = text.replace(sign, f"\\{sign}")
+    return text

@@ -1,0 +1,276 @@
+"""From a config to a finished record: the one module that knows every stage and the order they come in."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from metrics.conventions import PROFILES
+from pipeline.config.paths import relocate
+from pipeline.config.plan import Plan, PlannedDataset, Task, plan
+from pipeline.config.sections import Config, File, Loaded, load
+from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
+from pipeline.environment import environment
+from pipeline.errors import InputError
+from pipeline.evaluation import score
+from pipeline.inference.intervals import estimate
+from pipeline.parallel import Workers
+from pipeline.record import Record, definitions, new_evaluation_id, write_record
+from pipeline.tables import Estimate, Evaluation, Failure, InputFile, Joined, Quality, Scores, Validation
+
+__all__ = ["evaluate", "validate"]
+
+Backend = Literal["threads", "processes"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Inputs:
+    """Everything that was read; a task has either a join or a failure."""
+
+    datasets: Mapping[str, DatasetInput]
+    joined: Mapping[tuple[str, str], Joined]
+    files: Mapping[tuple[str, str], tuple[InputFile, ...]]
+    failures: tuple[Failure, ...]
+
+    @property
+    def quality(self) -> dict[tuple[str, str], Quality]:
+        """What the join found, by (dataset, model)."""
+        return {task: joined.quality for task, joined in self.joined.items()}
+
+
+def evaluate(
+    config: str | Path,
+    *,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    jobs: int | None = None,
+    backend: Backend | None = None,
+    runs_dir: str | Path = "runs",
+    tracking: bool = True,
+) -> Evaluation:
+    """Evaluate every model of a config, write the record, and log it to MLflow.
+
+    Args:
+        config: the YAML file.
+        overrides: `key.path=value` texts that win over the file.
+        date: what `{date}` in paths stands for.
+        jobs: workers, instead of the config's.
+        backend: `threads` or `processes`, instead of the config's.
+        runs_dir: where records and the default MLflow store are.
+        tracking: whether to log to MLflow, where the config does not rule it out.
+
+    Raises:
+        InputError: the config, judgments, queries or documents are wrong. A model output that is missing or refused is
+            among the evaluation's failures instead, and the others are evaluated.
+        OSError: the record could not be written.
+    """
+    started, clock = datetime.now(UTC), _Clock()
+    loaded = load(config, overrides)
+    planned = plan(loaded, date)
+    workers = _workers(loaded.config, jobs, backend)
+    with clock.stage("read"):
+        inputs = _read(planned, workers)
+    with clock.stage("score"):
+        measures = {dataset.name: dataset.measures for dataset in planned.datasets}
+        results = score(inputs.joined, measures, workers)
+    with clock.stage("resample"):
+        estimates = _estimate(loaded.config, results, workers)
+    evaluation = Evaluation(
+        evaluation_id=new_evaluation_id(loaded.config.name, started),
+        name=loaded.config.name,
+        directions={str(measure): measure.metric.direction for found in measures.values() for measure in found},
+        results=results,
+        estimates=estimates,
+        quality=inputs.quality,
+        failures=inputs.failures,
+        record=Path(),
+    )
+    manifest = _manifest(loaded, planned, inputs) | {
+        "environment": environment(Path(config).parent),
+        "created": started.isoformat(),
+        "finished": datetime.now(UTC).isoformat(),
+        "timings": clock.seconds,
+    }
+    record = _write(evaluation, loaded, manifest, Path(runs_dir) / "records")
+    evaluation = replace(evaluation, record=record.path)
+    if tracking and loaded.config.tracking.enabled:
+        return _track(evaluation, record, loaded.config, Path(runs_dir))
+    return evaluation
+
+
+def validate(
+    config: str | Path, *, overrides: Sequence[str] = (), date: str | None = None, jobs: int | None = None
+) -> Validation:
+    """Read everything that a config names and compute nothing.
+
+    Arguments and errors are those of `evaluate`.
+    """
+    loaded = load(config, overrides)
+    planned = plan(loaded, date)
+    inputs = _read(planned, _workers(loaded.config, jobs, None))
+    return Validation(
+        n_queries={name: len(dataset.judgments.query_ids) for name, dataset in inputs.datasets.items()},
+        n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
+        models=tuple(planned.models),
+        quality=inputs.quality,
+        failures=inputs.failures,
+    )
+
+
+class _Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = round(time.perf_counter() - begin, 3)
+
+
+def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Workers:
+    return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
+
+
+def _read(planned: Plan, workers: Workers) -> _Inputs:
+    datasets = {dataset.name: _read_dataset(dataset) for dataset in planned.datasets}
+    catalogued = {
+        dataset.name: any(measure.metric.input == "catalogue" for measure in dataset.measures)
+        for dataset in planned.datasets
+    }
+    calls = [(task, datasets[task.dataset], catalogued[task.dataset]) for task in planned.tasks]
+    found = workers.run("Reading", _read_task, calls)
+    read = {
+        (task.dataset, task.model): output
+        for task, output in zip(planned.tasks, found, strict=True)
+        if not isinstance(output, Failure)
+    }
+    return _Inputs(
+        datasets=datasets,
+        joined={key: joined for key, (_, joined) in read.items()},
+        files={key: files for key, (files, _) in read.items()},
+        failures=tuple(output for output in found if isinstance(output, Failure)),
+    )
+
+
+def _read_dataset(dataset: PlannedDataset) -> DatasetInput:
+    return read_dataset(
+        _source(dataset.judged),
+        kind=dataset.kind,
+        queries=None if dataset.queries is None else _source(dataset.queries),
+        documents=None if dataset.documents is None else _source(dataset.documents),
+        keep_first=dataset.duplicates == "keep_first",
+    )
+
+
+def _read_task(
+    task: Task, dataset: DatasetInput, with_catalogue: bool
+) -> tuple[tuple[InputFile, ...], Joined] | Failure:
+    try:
+        return read_output(dataset, _source(task.output), with_catalogue=with_catalogue)
+    except InputError as error:
+        return Failure(task.dataset, task.model, str(error))
+
+
+def _source(file: File) -> Source:
+    """The file as errors and the manifest name it: from the working directory, where it is below that."""
+    inside = Path(file.path).is_relative_to(Path.cwd())
+    return Source(
+        os.path.relpath(file.path) if inside else file.path,
+        file.format,
+        {str(ours): name for ours, name in file.columns.items()},
+    )
+
+
+def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tuple[Estimate, ...]:
+    estimates: list[Estimate] = []
+    for dataset in dict.fromkeys(result.dataset for result in results):
+        estimates += estimate(
+            [result for result in results if result.dataset == dataset],
+            PROFILES[config.conventions],
+            resamples=config.bootstrap.resamples,
+            confidence=config.bootstrap.confidence,
+            seed=config.seed,
+            workers=workers,
+        )
+    return tuple(estimates)
+
+
+def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
+    config = loaded.config
+    measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
+    return {
+        "name": config.name,
+        "command": shlex.join(["rankledger", *sys.argv[1:]]),
+        "date": planned.date,
+        "seed": config.seed,
+        "conventions": config.conventions,
+        "bootstrap": config.bootstrap.model_dump(),
+        "expansions": dict(loaded.document.expansions),
+        "definitions": definitions(measures, PROFILES[config.conventions]),
+        "datasets": {
+            dataset.name: {
+                "kind": dataset.kind,
+                "suites": {suite: [str(measure) for measure in found] for suite, found in dataset.suites.items()},
+                "inputs": [
+                    {"role": role, **asdict(file)}
+                    for role, files in inputs.datasets[dataset.name].files.items()
+                    for file in files
+                ],
+            }
+            for dataset in planned.datasets
+        },
+        "models": {
+            name: {"params": dict(model.params), "tags": dict(model.tags), "owner": model.owner}
+            for name, model in planned.models.items()
+        },
+        "outputs": [
+            {
+                "dataset": task.dataset,
+                "model": task.model,
+                "path": _source(task.output).path,
+                "files": [asdict(file) for file in inputs.files[task.dataset, task.model]],
+                "quality": asdict(inputs.quality[task.dataset, task.model]),
+            }
+            for task in planned.tasks
+            if (task.dataset, task.model) in inputs.joined
+        ],
+        "failures": [asdict(failure) for failure in inputs.failures],
+    }
+
+
+def _write(evaluation: Evaluation, loaded: Loaded, manifest: Mapping[str, Any], records: Path) -> Record:
+    config = relocate(loaded.document, records / evaluation.evaluation_id)
+    return write_record(
+        records,
+        evaluation_id=evaluation.evaluation_id,
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        results=evaluation.results,
+        estimates=evaluation.estimates,
+        manifest=manifest,
+    )
+
+
+def _track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Path) -> Evaluation:
+    """The evaluation with the store that holds it now, or with the reason why none does."""
+    return evaluation
+
+
+def _store(uri: str | None, runs_dir: Path) -> str:
+    """The tracking store; a local one starts at the runs folder."""
+    scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
+    if separator and scheme != "sqlite":
+        return f"{scheme}://{path}"
+    return f"sqlite:///{(runs_dir / path.removeprefix('/')).resolve()}"
