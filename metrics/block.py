@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Floats", "JudgedBlock", "cut", "divide", "sum_down"]
+__all__ = ["Bools", "Floats", "JudgedBlock", "check_exponent", "cut", "divide", "sum_down"]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -97,12 +97,22 @@ def cut(k: int | None) -> float:
 def sum_down(terms: npt.NDArray[Any]) -> Floats:
     """(Q,): each column's sum, added from the top down.
 
-    NumPy adds a C-contiguous matrix row by row, but sums a single column pairwise, which rounds differently: alone
-    or among others, a query must get the same bits.
+    NumPy adds a row-major matrix row by row, but a column-major one or a single column pairwise, which rounds
+    differently: alone or among others, a query must get the same bits.
     """
     if terms.shape[1] == 1 and terms.shape[0]:
         return np.asarray(terms.cumsum(axis=0)[-1], dtype=np.float64)
-    return np.asarray(terms.sum(axis=0), dtype=np.float64)
+    return np.asarray(np.ascontiguousarray(terms).sum(axis=0), dtype=np.float64)
+
+
+def check_exponent(grade: float) -> None:
+    """Refuse a grade of which 2**grade is infinite in doubles.
+
+    Raises:
+        ValueError: it is; the message names it.
+    """
+    if grade >= 1024:
+        raise ValueError(f"grade {grade:g} is too great for 2**grade; rescale the grades or take them as they are")
 
 
 def divide(numerator: Floats, denominator: Floats | float) -> Floats:

@@ -1,7 +1,8 @@
 """Metrics of a user who reads down the list and stops: by patience, or because a document satisfied the need.
 
 Where grades become probabilities, `max_grade` is the grade of a perfect document. The evaluation passes the greatest
-grade of the dataset's judgments unless the measure names one, so that it never depends on a block.
+grade of the dataset's judgments (1 where none is above 0, for then nothing is gained) unless the measure names one, so
+that it never depends on a block.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+from metrics.block import Floats, JudgedBlock, check_exponent, cut, divide, sum_down
 
 __all__ = ["err", "rankscore", "rbp"]
 
@@ -38,7 +39,7 @@ def rbp(
         (Q,), in [0, 1]; never NaN.
 
     Raises:
-        ValueError: `p` is outside (0, 1), or `max_grade` is missing or below a grade.
+        ValueError: `p` is outside (0, 1), or `max_grade` is missing, not above 0 or below a grade.
 
     Reference:
         Moffat & Zobel 2008, doi:10.1145/1416950.1416952; the graded form as in the TREC-COVID tables.
@@ -48,7 +49,7 @@ def rbp(
     if gain == "binary":
         gained = block.relevant(rel).astype(np.float64)
     else:
-        gained = np.fmax(block.grades, 0.0) / _greatest(block, max_grade)
+        gained = np.fmax(block.grades, 0.0) / _check_grades(block, max_grade)
     return (1 - p) * sum_down(np.where(block.ranks <= cut(k), gained, 0.0) * p ** (block.ranks - 1))
 
 
@@ -75,8 +76,8 @@ def err(
         (Q,), in [0, 1]; never NaN.
 
     Raises:
-        ValueError: a grade above `max_grade` (or above 1 for `probability`), `max_grade` missing, or `continuation`
-            outside (0, 1].
+        ValueError: a grade is above `max_grade` (above 1 for `probability`); `max_grade` is missing, not above 0 or too
+            great for 2**max_grade; or `continuation` is outside (0, 1].
 
     Reference:
         Chapelle et al. 2009, doi:10.1145/1645953.1646033; gdeval takes max_grade 4.
@@ -85,10 +86,13 @@ def err(
         raise ValueError(f"continuation must be above 0 and at most 1, found {continuation:g}")
     graded = np.fmax(block.grades, 0.0)
     if grades == "probability":
-        _greatest(block, 1.0)
+        if _greatest(block) > 1:
+            raise ValueError(f"a judgment has grade {_greatest(block):g}, which is no probability; rescale the grades")
         satisfied = graded
     else:
-        satisfied = (np.exp2(graded) - 1.0) / np.exp2(_greatest(block, max_grade))
+        greatest = _check_grades(block, max_grade)
+        check_exponent(greatest)
+        satisfied = (np.exp2(graded) - 1.0) / np.exp2(greatest)
     unsatisfied = (1.0 - satisfied).cumprod(axis=0)
     reached = np.vstack([np.ones((1, satisfied.shape[1])), unsatisfied[:-1]])
     terms = satisfied * reached / block.ranks * continuation ** (block.ranks - 1)
@@ -124,13 +128,17 @@ def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = Non
     return divide(utility(block), utility(block.ideal()))
 
 
-def _greatest(block: JudgedBlock, max_grade: float | None) -> float:
-    """`max_grade`, once no judgment of the block is found above it."""
+def _check_grades(block: JudgedBlock, max_grade: float | None) -> float:
+    """`max_grade`, once it is known to be above 0 and no judgment of the block above it."""
     if max_grade is None:
         raise ValueError("max_grade is needed: the grade of a perfect document")
-    found = np.fmax.reduce(block.judged_grades, axis=None, initial=0.0)
+    if not max_grade > 0:
+        raise ValueError(f"max_grade must be above 0, found {max_grade:g}")
+    found = _greatest(block)
     if found > max_grade:
         raise ValueError(f"a judgment has grade {found:g}, above max_grade {max_grade:g}; raise max_grade")
-    if not max_grade > 0:
-        return 1.0  # no judgment has a positive grade, so every gain is 0 whatever it is divided by
     return float(max_grade)
+
+
+def _greatest(block: JudgedBlock) -> float:
+    return float(np.fmax.reduce(block.judged_grades, axis=None, initial=0.0))

@@ -22,7 +22,7 @@ def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Floats:
         k: ranks to count; None counts all.
 
     Returns:
-        (Q,), a count of inversions, lower is better; NaN where fewer than two judged documents were retrieved.
+        (Q,), a count of inversions, lower is better; NaN where fewer than two judged documents were retrieved within k.
 
     Reference:
         Kendall 1938, doi:10.1093/biomet/30.1-2.81.
@@ -39,7 +39,7 @@ def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Floats:
         k: ranks to count; None counts all.
 
     Returns:
-        (Q,), in [-1, 1]; NaN where the judged documents retrieved are fewer than two or all of one grade.
+        (Q,), in [-1, 1]; NaN where the judged documents retrieved within k are fewer than two or all of one grade.
 
     Reference:
         Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
@@ -47,7 +47,7 @@ def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Floats:
     concordant, discordant, n_compared = _pairs(block, k)
     n_pairs = n_compared * (n_compared - 1) / 2
     untied = concordant + discordant
-    return divide(concordant - discordant, np.sqrt(n_pairs) * np.sqrt(untied))
+    return divide(concordant - discordant, np.sqrt(n_pairs * untied))
 
 
 def _pairs(block: JudgedBlock, k: int | None) -> tuple[Floats, Floats, Floats]:

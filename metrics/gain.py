@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+from metrics.block import Floats, JudgedBlock, check_exponent, cut, divide, sum_down
 
 __all__ = ["Discount", "Gain", "cg", "dcg", "ndcg"]
 
@@ -29,6 +29,9 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear") -> Fl
     Returns:
         (Q,), 0 or more; never NaN.
 
+    Raises:
+        ValueError: a grade is too great for 2**grade.
+
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
@@ -41,7 +44,7 @@ def dcg(
     k: int | None = None,
     gain: Gain = "linear",
     discount: Discount = "log2",
-    base: float | None = None,
+    base: float = 2,
 ) -> Floats:
     """Discounted cumulative gain: each document's gain divided by a discount that grows with its rank.
 
@@ -50,13 +53,13 @@ def dcg(
         k: ranks to count; None counts all.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
-        base: the base of the `jarvelin` discount, above 1; 2 unless given.
+        base: the base of the `jarvelin` discount, above 1.
 
     Returns:
         (Q,), 0 or more; never NaN.
 
     Raises:
-        ValueError: `base` is not above 1, or given for the `log2` discount, where it has no effect.
+        ValueError: `base` is not above 1, or a grade is too great for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2000 and 2002, doi:10.1145/582415.582418; Burges et al. 2005 for the exponential gain
@@ -72,7 +75,7 @@ def ndcg(
     k: int | None = None,
     gain: Gain = "linear",
     discount: Discount = "log2",
-    base: float | None = None,
+    base: float = 2,
 ) -> Floats:
     """Normalised discounted cumulative gain: DCG over that of the ideal list.
 
@@ -83,13 +86,13 @@ def ndcg(
         k: ranks to count in both lists; None counts all.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
-        base: the base of the `jarvelin` discount, above 1; 2 unless given.
+        base: the base of the `jarvelin` discount, above 1.
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `base` is not above 1, or given for the `log2` discount, where it has no effect.
+        ValueError: `base` is not above 1, or a grade is too great for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, with the log2(rank + 1) discount of trec_eval
@@ -103,17 +106,16 @@ def ndcg(
 
 def _gains(block: JudgedBlock, gain: Gain) -> Floats:
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
-    if gain == "exponential":
-        grades = np.exp2(grades) - 1.0
-    return grades
+    if gain == "linear":
+        return grades
+    check_exponent(grades.max(initial=0.0))
+    return np.exp2(grades) - 1.0
 
 
-def _discounts(ranks: Floats, discount: Discount, base: float | None) -> Floats:
+def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:
     if discount == "log2":
-        if base is not None:
-            raise ValueError("base belongs to discount=jarvelin; leave it out for discount=log2")
         return np.log2(ranks + 1.0)
-    if base is not None and not base > 1:
+    if not base > 1:
         raise ValueError(f"base must be above 1, found {base:g}")
-    logarithms: Floats = np.log2(ranks) / np.log2(2.0 if base is None else base)
+    logarithms: Floats = np.log2(ranks) / np.log2(base)
     return np.fmax(1.0, logarithms)

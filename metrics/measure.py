@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 import re
 import typing
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,8 @@ __all__ = ["Measure", "Value"]
 Value = float | int | str | tuple[int, ...]
 
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_CUTOFFS = re.compile(r"\[(\s*[1-9]\d{0,17}\s*(,\s*[1-9]\d{0,17}\s*)*)\]|([1-9]\d{0,17})", re.ASCII)
 _SPLIT = re.compile(r",(?![^\[]*\])")  # commas outside square brackets
 
 
@@ -93,9 +96,11 @@ class Measure:
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """Every parameter's value: the given ones and the others' defaults."""
-        defaults = {name: parameter.default for name, parameter in self.metric.parameters.items()}
-        return defaults | dict(self.given)
+        """The value of every parameter that has an effect: the given ones and the others' defaults."""
+        values = {name: parameter.default for name, parameter in self.metric.parameters.items()} | dict(self.given)
+        conditions = self.metric.conditions.items()
+        idle = {name for name, (other, value) in conditions if values[other] != value}
+        return {name: value for name, value in values.items() if name not in idle}
 
     def arguments(self, max_grade: float) -> dict[str, Any]:
         """The keyword arguments of the metric's function.
@@ -135,6 +140,9 @@ def _parameters(metric: Metric, text: str | None) -> tuple[tuple[str, Value], ..
     for parameter in metric.parameters.values():
         if parameter.required and parameter.name not in given:
             raise ValueError(f"{metric.name} needs the parameter '{parameter.name}': {metric.name}({parameter.name}=…)")
+        other, value = metric.conditions.get(parameter.name, ("", ""))
+        if parameter.name in given and other and given.get(other, metric.parameters[other].default) != value:
+            raise ValueError(f"{metric.name}: {parameter.name} has an effect only with {other}={value}; leave it out")
     return tuple((name, given[name]) for name in metric.parameters if name in given)
 
 
@@ -144,16 +152,15 @@ def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
         if text not in words:
             raise ValueError(f"{metric.name}: {parameter.name} is one of {_listed(words)}, found '{text}'")
         return text
-    try:
-        if float in (parameter.type, *typing.get_args(parameter.type)):
-            number = float(text)
-            if abs(number) == float("inf") or number != number:
-                raise ValueError(text)
-            return int(number) if number == int(number) else number
-        return tuple(_cutoff(part) for part in text.removeprefix("[").removesuffix("]").split(","))
-    except ValueError:
-        kind = "a number" if float in (parameter.type, *typing.get_args(parameter.type)) else "a list such as [5,10]"
-        raise ValueError(f"{metric.name}: {parameter.name} is {kind}, found '{text}'") from None
+    if float in (parameter.type, *typing.get_args(parameter.type)):
+        number = float(text) if _NUMBER.fullmatch(text) else math.inf
+        if math.isinf(number):
+            raise ValueError(f"{metric.name}: {parameter.name} is a number, found '{text}'")
+        return int(number) if number.is_integer() else number
+    cutoffs = _CUTOFFS.fullmatch(text)
+    if cutoffs is None:
+        raise ValueError(f"{metric.name}: {parameter.name} is a list such as [5,10], found '{text}'")
+    return tuple(int(part) for part in (cutoffs[1] or text).split(","))
 
 
 def _cutoffs(metric: Metric, text: str | None) -> list[int | None]:
@@ -196,7 +203,7 @@ def _suggestion(shape: re.Match[str]) -> str:
     meant = name if name in METRICS else ALIASES.get(name) or (ALIASES.get(close[0], close[0]) if close else None)
     if meant is None:
         return "; `rankledger measures` lists them"
-    cutoffs = shape["cutoffs"] if METRICS[meant].cutoff != "refused" else None
+    cutoffs = shape["cutoffs"].strip() if shape["cutoffs"] and METRICS[meant].cutoff != "refused" else None
     parameters = f"({shape['parameters']})" if shape["parameters"] else ""
     return f"; did you mean '{meant}{parameters}{'' if cutoffs is None else f'@{cutoffs}'}'?"
 

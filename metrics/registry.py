@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
@@ -55,6 +55,7 @@ class Metric:
         pooled: the scale on which pooled ratings are averaged.
         undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
             out, for a 0 would read as a perfect or a neutral score.
+        conditions: parameters that have an effect only where another has a certain value: `(other, value)` by name.
         version: raised by every change that moves a score.
     """
 
@@ -68,13 +69,14 @@ class Metric:
     input: Literal["judged", "catalogue", "ratings"] = "judged"
     pooled: Aggregation = MEAN
     undefined: Literal["convention", "skip"] = "convention"
+    conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     version: int = 1
 
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
         found = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
-        return MappingProxyType(found | ({"average": AVERAGE} if self.input == "ratings" else {}))
+        return found | ({"average": AVERAGE} if self.input == "ratings" else {})
 
     @property
     def cutoff(self) -> Literal["refused", "optional", "required"]:
@@ -114,8 +116,10 @@ VOORHEES_1999 = "Voorhees 1999, The TREC-8 question answering track report"
 _TABLE = (
     Metric("p", sets.p, "Precision", "tp / k, or tp / n without k", (0, 1), RIJSBERGEN_1979),
     Metric("r", sets.r, "Recall", "tp / R", (0, 1), RIJSBERGEN_1979),
-    Metric("f1", sets.f1, "F1", "2 tp / (R + k)", (0, 1), RIJSBERGEN_1979),
-    Metric("f", sets.f, "F measure", "(1 + beta²) tp / (beta² R + k)", (0, 1), RIJSBERGEN_1979),
+    Metric("f1", sets.f1, "F1", "2 tp / (R + k), with n where there is no k", (0, 1), RIJSBERGEN_1979),
+    Metric(
+        "f", sets.f, "F measure", "(1 + beta²) tp / (beta² R + k), with n where there is no k", (0, 1), RIJSBERGEN_1979
+    ),
     Metric("success", sets.success, "Success", "1 if tp > 0, else 0", (0, 1), TREC_EVAL),
     Metric("tp", sets.tp, "True positives", "relevant documents retrieved", (0, INF), RIJSBERGEN_1979),
     Metric("fp", sets.fp, "False positives", "min(k, n) - tp", (0, INF), RIJSBERGEN_1979, direction="lower"),
@@ -156,9 +160,33 @@ _TABLE = (
         "bpref", ranking.bpref, "Binary preference", "Σ (1 - min(n above, R) / min(N, R)) / R", (0, 1), BUCKLEY_2004
     ),
     Metric("cg", gain.cg, "Cumulative gain", "Σ gain", (0, INF), JARVELIN_2002),
-    Metric("dcg", gain.dcg, "Discounted cumulative gain", "Σ gain / discount(rank)", (0, INF), JARVELIN_2002),
-    Metric("ndcg", gain.ndcg, "nDCG", "dcg / dcg of all judged documents, best first", (0, 1), JARVELIN_2002),
-    Metric("rbp", cascade.rbp, "Rank-biased precision", "(1 - p) Σ gain p^(rank - 1)", (0, 1), MOFFAT_2008),
+    Metric(
+        "dcg",
+        gain.dcg,
+        "Discounted cumulative gain",
+        "Σ gain / discount(rank)",
+        (0, INF),
+        JARVELIN_2002,
+        conditions={"base": ("discount", "jarvelin")},
+    ),
+    Metric(
+        "ndcg",
+        gain.ndcg,
+        "nDCG",
+        "dcg / dcg of all judged documents, best first",
+        (0, 1),
+        JARVELIN_2002,
+        conditions={"base": ("discount", "jarvelin")},
+    ),
+    Metric(
+        "rbp",
+        cascade.rbp,
+        "Rank-biased precision",
+        "(1 - p) Σ gain p^(rank - 1)",
+        (0, 1),
+        MOFFAT_2008,
+        conditions={"rel": ("gain", "binary"), "max_grade": ("gain", "graded")},
+    ),
     Metric(
         "err",
         cascade.err,
@@ -166,6 +194,7 @@ _TABLE = (
         "Σ 1/i · R_i · continuation^(i - 1) · Π_{j<i} (1 - R_j)",
         (0, 1),
         CHAPELLE_2009,
+        conditions={"max_grade": ("grades", "exponential")},
     ),
     Metric(
         "rankscore",

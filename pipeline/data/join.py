@@ -52,8 +52,9 @@ class Judgments:
 
     @property
     def max_grade(self) -> float:
-        """The greatest grade, or 0 if all are negative."""
-        return float(self.rows.values[self.kept].max(initial=0.0))
+        """The greatest grade; 1 where none is above 0, for then nothing is gained whatever it is divided by."""
+        greatest = float(self.rows.values[self.kept].max())
+        return greatest if greatest > 0 else 1.0
 
 
 def index_judgments(rows: Rows, *, keep_first: bool = False) -> Judgments:

@@ -1,0 +1,56 @@
+"""What several tests share: a seeded supply of plain queries, and Hypothesis without a clock or a memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from metrics.block import JudgedBlock
+from tests.blocks import PlainQuery, plain_block, random_query, ranked
+
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+settings.load_profile("repeatable")
+
+EDGES = (
+    ranked(),  # nothing retrieved, nothing judged
+    ranked(missed=[1, 0]),  # nothing retrieved
+    ranked(None, None),  # nothing judged
+    ranked(0, -1, 0),  # nothing relevant
+    ranked(-1, -2, missed=[-1]),  # judged, but only to be left out
+    ranked(1),
+    ranked(None, 1, missed=[2]),
+    ranked(1, 1, 1),  # nothing judged non-relevant
+    ranked(*[None] * 150, 1, *[None, 1] * 25),  # deep
+)
+
+
+def _pool(seed: int, grades: list[float], n_queries: int) -> list[PlainQuery]:
+    rng = np.random.default_rng(seed)
+    queries = [random_query(rng, grades, depth=int(rng.choice([4, 12, 40]))) for _ in range(n_queries)]
+    return [*EDGES, *queries]
+
+
+@pytest.fixture(scope="session")
+def graded_queries() -> list[PlainQuery]:
+    """Queries graded -2 to 4, some grades fractional."""
+    return _pool(20, [-2, -1, 0, 0, 0, 0.5, 1, 1, 1.5, 2, 3, 4], 300)
+
+
+@pytest.fixture(scope="session")
+def probability_queries() -> list[PlainQuery]:
+    """Queries whose grades are probabilities, with a few documents to be left out."""
+    edges = [PlainQuery(tuple(None if g is None else min(g, 1) for g in q.ranking), ()) for q in EDGES]
+    return [*edges, *_pool(21, [-1, 0, 0, 0.1, 0.25, 0.5, 1], 300)[len(EDGES) :]]
+
+
+@pytest.fixture(scope="session")
+def graded_block(graded_queries: list[PlainQuery]) -> JudgedBlock:
+    """`graded_queries` in one block."""
+    return plain_block(graded_queries)
+
+
+@pytest.fixture(scope="session")
+def probability_block(probability_queries: list[PlainQuery]) -> JudgedBlock:
+    """`probability_queries` in one block."""
+    return plain_block(probability_queries)

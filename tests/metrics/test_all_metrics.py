@@ -1,0 +1,330 @@
+"""What holds of every metric in every variant: the oracle's figures, the range, and bits that no neighbour moves.
+
+A metric of the registry that lacks an oracle, or a parameter that no variant names, fails here.
+"""
+
+from __future__ import annotations
+
+import typing
+
+import numpy as np
+import pytest
+
+from metrics.block import Floats, JudgedBlock
+from metrics.measure import Measure
+from metrics.registry import METRICS
+from tests.blocks import (
+    PlainQuery,
+    catalogue_block,
+    columns,
+    plain_block,
+    random_ratings,
+    ranked,
+    ratings_block,
+)
+from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
+from tests.oracle import CATALOGUE_ORACLE, ORACLE, RATINGS_ORACLE
+
+GREATEST = 4.0
+EVERY_JUDGED_VARIANT = pytest.mark.parametrize("text", JUDGED_VARIANTS)
+
+
+def scores(text: str, block: JudgedBlock) -> Floats:
+    """One value per query of the measure that `text` writes."""
+    measure = Measure.parse(text)
+    return measure.metric.function(block, **measure.arguments(max_grade=GREATEST))
+
+
+def without(*names: str) -> list[str]:
+    """The variants of all judged metrics but these."""
+    return [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.name not in names]
+
+
+@pytest.fixture
+def queries(text: str, request: pytest.FixtureRequest) -> list[PlainQuery]:
+    """The supply of queries whose grades the measure takes."""
+    return request.getfixturevalue("probability_queries" if "probability" in text else "graded_queries")
+
+
+@pytest.fixture
+def block(text: str, request: pytest.FixtureRequest) -> JudgedBlock:
+    """All of that supply in one block."""
+    return request.getfixturevalue("probability_block" if "probability" in text else "graded_block")
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_has_an_oracle(name):
+    """A metric cannot be added without loops to check it against."""
+    oracles = {"judged": ORACLE, "ratings": RATINGS_ORACLE, "catalogue": CATALOGUE_ORACLE}
+
+    assert name in oracles[METRICS[name].input]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_variant_is_exercised(name):
+    """The variants name every parameter, every word that a parameter may take, and the cutoff where there is one."""
+    metric = METRICS[name]
+    measures = [Measure.parse(text) for text in VARIANTS[name]]
+    given = {pair for measure in measures for pair in measure.given}
+    words = {
+        (parameter.name, word)
+        for parameter in metric.parameters.values()
+        if typing.get_origin(parameter.type) is typing.Literal
+        for word in typing.get_args(parameter.type)
+    }
+
+    assert {parameter for parameter, _ in given} == set(metric.parameters)
+    assert words <= given
+    assert {measure.k is not None for measure in measures} == {
+        "refused": {False},
+        "required": {True},
+        "optional": {False, True},
+    }[metric.cutoff]
+
+
+@EVERY_JUDGED_VARIANT
+def test_judged_metrics_agree_with_the_oracle(text, queries, block):
+    """The kernel gives each of 309 queries what the paper's loops give, NaN where they do, to 1e-12."""
+    measure = Measure.parse(text)
+    arguments = measure.arguments(max_grade=GREATEST)
+    expected = [ORACLE[measure.metric.name](query, **arguments) for query in queries]
+
+    np.testing.assert_allclose(scores(text, block), expected, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+@EVERY_JUDGED_VARIANT
+def test_scores_are_one_float_per_query_within_the_range(text, block):
+    """Every value is a float64 that is NaN or lies within what the registry declares, to the last bit."""
+    least, greatest = Measure.parse(text).metric.range
+    values = scores(text, block)
+
+    assert values.shape == block.query_ids.shape
+    assert values.dtype == np.float64
+    assert np.all(np.isnan(values) | ((values >= least) & (values <= greatest)))
+
+
+@EVERY_JUDGED_VARIANT
+def test_permuting_queries_permutes_scores(text, queries, block):
+    """Queries in another order score the same bits, in that order."""
+    order = np.random.default_rng(3).permutation(len(queries))
+
+    np.testing.assert_array_equal(scores(text, columns(block, order)), scores(text, block)[order])
+
+
+@EVERY_JUDGED_VARIANT
+@pytest.mark.parametrize("width", [1, 2, 7])
+def test_neighbours_change_no_bit(text, block, width):
+    """A query alone, in a pair, and among six others scores the bits it scores among 308 others."""
+    n_queries = 42
+    parts = [scores(text, columns(block, range(start, start + width))) for start in range(0, n_queries, width)]
+
+    np.testing.assert_array_equal(np.concatenate(parts), scores(text, block)[:n_queries])
+
+
+@EVERY_JUDGED_VARIANT
+def test_padding_changes_no_bit(text, queries, block):
+    """Rows of padding below the longest list leave every bit alone, and so does the absence of any."""
+    np.testing.assert_array_equal(scores(text, plain_block(queries, padding=40)), scores(text, block))
+    for idx, query in enumerate(queries[:20]):
+        np.testing.assert_array_equal(scores(text, plain_block([query])), scores(text, block)[idx : idx + 1])
+
+
+def test_memory_layout_changes_no_bit(graded_block, probability_block):
+    """Blocks whose arrays lie column by column, as NumPy's `matrix[:, idx]` leaves them, score the same bits."""
+    changed = []
+    for text in JUDGED_VARIANTS:
+        block = probability_block if "probability" in text else graded_block
+        parts = {name: np.asfortranarray(getattr(block, name)) for name in JudgedBlock.__dataclass_fields__}
+        if not np.array_equal(scores(text, JudgedBlock(**parts)), scores(text, block), equal_nan=True):
+            changed.append(text)
+
+    assert changed == []
+
+
+@EVERY_JUDGED_VARIANT
+def test_memory_maps_change_no_bit(text, block, mapped):
+    """A worker that gets its block as read-only memory maps scores the same bits, in plain arrays of its own."""
+    values = scores(text, mapped["probability" in text])
+
+    assert type(values) is np.ndarray
+    np.testing.assert_array_equal(values, scores(text, block))
+
+
+@pytest.fixture(scope="module")
+def mapped(
+    graded_block: JudgedBlock, probability_block: JudgedBlock, tmp_path_factory: pytest.TempPathFactory
+) -> dict[bool, JudgedBlock]:
+    """Both blocks, their arrays of numbers mapped from files; the key says whether grades are probabilities."""
+    found = {}
+    for are_probabilities, block in ((False, graded_block), (True, probability_block)):
+        folder = tmp_path_factory.mktemp("mapped")
+        parts = {}
+        for name in JudgedBlock.__dataclass_fields__:
+            parts[name] = getattr(block, name)
+            if name != "query_ids":
+                np.save(folder / name, parts[name])
+                parts[name] = np.load(folder / f"{name}.npy", mmap_mode="r")
+        found[are_probabilities] = JudgedBlock(**parts)
+    return found
+
+
+@pytest.mark.parametrize("text", without("fp", "tn", "judged", "user_coverage", "f", "f1", "p"))
+def test_unjudged_documents_below_all_others_change_nothing(text, queries, block):
+    """Documents without judgment below every list move no metric but those that count the documents retrieved."""
+    longer = [PlainQuery((*query.ranking, None, None), query.missed, query.n_documents) for query in queries]
+
+    np.testing.assert_array_equal(scores(text, plain_block(longer)), scores(text, block))
+
+
+def promotions(queries: list[PlainQuery], rel: float) -> tuple[list[PlainQuery], list[PlainQuery]]:
+    """Queries before and after each relevant document changes places with a worse one right above it."""
+    before, after = [], []
+    for query in queries:
+        for rank in range(1, min(len(query.ranking), 15)):
+            above, below = query.ranking[rank - 1 : rank + 1]
+            if below is not None and below >= rel and (above is None or above < below):
+                ranking = (*query.ranking[: rank - 1], below, above, *query.ranking[rank + 1 :])
+                before.append(query)
+                after.append(PlainQuery(ranking, query.missed, query.n_documents))
+    return before, after
+
+
+def promotion_may_hurt(text: str) -> bool:
+    """The two families where a better ranking can score worse, each shown by an example below."""
+    measure = Measure.parse(text)
+    over_hits = measure.parameters.get("denominator") == "hits"
+    return measure.k is not None and (over_hits or measure.metric.name.startswith("kendall"))
+
+
+@pytest.mark.parametrize("text", [text for text in without("judged") if not promotion_may_hurt(text)])
+def test_promoting_a_relevant_document_never_hurts(text, queries):
+    """A relevant document that overtakes a worse one right above it never makes the score worse."""
+    measure = Measure.parse(text)
+    before, after = promotions(queries, float(measure.parameters.get("rel", 1)))
+    gained = scores(text, plain_block(after)) - scores(text, plain_block(before))
+    gained = -gained if measure.metric.direction == "lower" else gained
+
+    assert len(gained) > 100
+    assert np.nan_to_num(gained).min() > -1e-12
+
+
+@pytest.mark.parametrize("text", ["ap(denominator=hits)@3", "kendall_distance@3", "kendall_tau@3"])
+def test_promotion_into_the_cutoff_may_hurt(text):
+    """R N | R has one hit of precision 1 and no pair out of order; R R N … promoted from rank 4 to 3 adds a worse one.
+
+    Grades 1 0 - 1 become 1 0 1 -: AP over hits falls from 1 to (1 + 2/3) / 2, an inversion enters the first three.
+    """
+    before, after = scores(text, plain_block([ranked(1, 0, None, 1), ranked(1, 0, 1, None)]))
+
+    assert after > before if text.startswith("kendall_distance") else after < before
+
+
+NORMALISED = (
+    *("r", "r(rel=2)", "r(denominator=cutoff)@3", "success@1", "rr", "rr(rel=2)@1", "ap", "ap(rel=2)"),
+    *("ap(denominator=cutoff)@3", "ap(denominator=hits)@3", "rprec", "rprec(rel=2)", "rp@5", "avg_rp", "bpref"),
+    *("iprec(recall=0)", "iprec(recall=0.7)", "iprec(recall=1)", "ap11", "ap11(recall_points=ceil)"),
+    *("ndcg", "ndcg@3", "ndcg(gain=exponential)@10", "ndcg(discount=jarvelin)", "rankscore", "rankscore(rel=2)@3"),
+)
+
+
+@pytest.mark.parametrize("text", NORMALISED)
+def test_the_ideal_ranking_scores_1(text, block):
+    """All judged documents, the best first, score 1 on every metric normalised by the judgments, or are undefined."""
+    values = scores(text, block.ideal())
+
+    assert np.isfinite(values).sum() > 150
+    np.testing.assert_allclose(values[~np.isnan(values)], 1.0, rtol=1e-12)
+
+
+COUNT_THE_LIST = ("p", "f1", "f", "fp", "tn", "judged", "user_coverage")  # and the ideal list has another length
+COMPARE_WHAT_WAS_RETRIEVED = ("kendall_tau",)  # and the ideal list holds more equal grades
+
+
+@pytest.mark.parametrize(
+    "text", [text for text in without(*COUNT_THE_LIST, *COMPARE_WHAT_WAS_RETRIEVED) if not promotion_may_hurt(text)]
+)
+def test_nothing_beats_the_ideal_ranking(text, block):
+    """No ranking of a query scores better than its judged documents in the order of their grades."""
+    better = scores(text, block) - scores(text, block.ideal())
+    better = -better if Measure.parse(text).metric.direction == "lower" else better
+
+    assert np.nan_to_num(better).max() < 1e-12
+
+
+UNDEFINED_WITHOUT_RELEVANT = {
+    *("r", "f1", "f", "success", "rr", "ap", "rprec", "rp", "avg_rp", "iprec", "ap11", "bpref", "ndcg", "rankscore"),
+}
+DO_NOT_LOOK_FOR_RELEVANT = ("fp", "tn", "judged", "user_coverage", "kendall_distance", "kendall_tau")
+
+
+@pytest.mark.parametrize("text", without(*DO_NOT_LOOK_FOR_RELEVANT))
+def test_no_relevant_documents(text):
+    """Where nothing relevant is judged, what divides by the relevant documents is NaN, and what adds them up is 0."""
+    values = scores(text, plain_block([ranked(0, None, -1, 0, missed=[0]), ranked(missed=[0])]))
+    undefined = Measure.parse(text).metric.name in UNDEFINED_WITHOUT_RELEVANT
+
+    np.testing.assert_array_equal(values, [np.nan if undefined else 0] * 2)
+
+
+@pytest.mark.parametrize("text", JUDGED_VARIANTS)
+def test_nothing_retrieved(text):
+    """An empty list scores 0, but for what is missed, what was left alone, and what compares nothing."""
+    relevant = 1 if "probability" in text else 4
+    value = scores(text, plain_block([ranked(missed=[relevant, 0], n_documents=10)]))[0]
+    other = {"fn": 1.0, "tn": 9.0, "judged": np.nan, "kendall_distance": np.nan, "kendall_tau": np.nan}
+
+    np.testing.assert_equal(value, other.get(Measure.parse(text).metric.name, 0.0))
+
+
+@pytest.mark.parametrize("text", [text for text in JUDGED_VARIANTS if Measure.parse(text).k == 3])
+def test_a_cutoff_below_1_is_refused(text):
+    """A function called with k = 0 or k = -1 says that ranks count from 1."""
+    measure = Measure.parse(text)
+    for k in (0, -1):
+        with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
+            measure.metric.function(plain_block([ranked(1)]), **measure.arguments(max_grade=1) | {"k": k})
+
+
+HAVE_A_THRESHOLD = [
+    text for text in JUDGED_VARIANTS if "rel" in Measure.parse(text).parameters and "gain=graded" not in text
+]
+
+
+@pytest.mark.parametrize("text", HAVE_A_THRESHOLD)
+def test_rel_must_be_above_0(text):
+    """Documents graded 0 are judged not relevant, so that no threshold may make them relevant."""
+    measure = Measure.parse(text)
+    for rel in (0, -1):
+        with pytest.raises(ValueError, match=f"rel must be above 0, found {rel}"):
+            measure.metric.function(plain_block([ranked(0)]), **measure.arguments(max_grade=1) | {"rel": rel})
+
+
+@pytest.mark.parametrize(
+    "text", [text for texts in VARIANTS.values() for text in texts if text[:3] in {"mae", "mse", "rms"}]
+)
+def test_rating_metrics_agree_with_the_oracle(text):
+    """The kernel gives each of 300 users what the plain loops give, to 1e-12."""
+    measure = Measure.parse(text)
+    users = random_ratings(np.random.default_rng(5), 300)
+    block = ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users])
+    expected = [RATINGS_ORACLE[measure.metric.name](ratings, predictions) for ratings, predictions in users]
+
+    values = measure.metric.function(block, **measure.arguments(max_grade=1))
+
+    np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("text", VARIANTS["item_coverage"])
+def test_catalogue_metrics_agree_with_the_oracle(text):
+    """The kernel gives each of 200 catalogues what a plain set gives, exactly."""
+    measure = Measure.parse(text)
+    rng = np.random.default_rng(6)
+    for _ in range(200):
+        n_documents = int(rng.integers(0, 40))
+        lists = [
+            [int(code) for code in rng.permutation(n_documents)[: rng.integers(0, 12)]]
+            for _ in range(rng.integers(1, 9))
+        ]
+        value = measure.metric.function(catalogue_block(lists, n_documents), **measure.arguments(max_grade=1))
+
+        np.testing.assert_equal(value, CATALOGUE_ORACLE[measure.metric.name](lists, n_documents, k=measure.k))

@@ -1,0 +1,47 @@
+"""The profiles of conventions: complete, of words that are allowed, and fixed."""
+
+from __future__ import annotations
+
+import typing
+from dataclasses import FrozenInstanceError, asdict
+
+import pytest
+
+from metrics.conventions import PROFILES, Conventions
+
+
+def test_the_default_profile_is_trec_eval():
+    """Ties by id, descending; float32 scores; missing and undefined queries score 0; the unjudged are not relevant."""
+    expected = {
+        "ties": "doc_id_desc",
+        "score_precision": "float32",
+        "missing_queries": "empty",
+        "undefined_queries": "zero",
+        "negative_grades": "unjudged",
+        "unjudged_documents": "non_relevant",
+    }
+
+    assert expected.items() <= asdict(PROFILES["trec_eval"]).items()
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_every_profile_is_complete(name):
+    """Each convention of each profile is one of the words that its type allows."""
+    types = typing.get_type_hints(Conventions)
+
+    for convention, word in asdict(PROFILES[name]).items():
+        assert word in typing.get_args(types[convention])
+
+
+def test_no_convention_has_a_default():
+    """A profile that forgets a convention does not exist: it would choose in silence."""
+    with pytest.raises(TypeError, match="missing"):
+        Conventions()
+
+
+def test_profiles_cannot_be_changed():
+    """Neither the table nor a profile in it takes an assignment."""
+    with pytest.raises(TypeError):
+        PROFILES["mine"] = PROFILES["trec_eval"]
+    with pytest.raises(FrozenInstanceError):
+        PROFILES["trec_eval"].ties = "given"

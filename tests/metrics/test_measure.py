@@ -1,0 +1,448 @@
+"""Measures: written, read, written again; what mistakes are answered with; what fingerprints tell apart."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+import typing
+from dataclasses import fields, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metrics.aliases import ALIASES
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from metrics.registry import METRICS, Metric
+from tests.metrics.variants import VARIANTS
+
+TREC_EVAL = PROFILES["trec_eval"]
+EVERY_VARIANT = sorted({text for texts in VARIANTS.values() for text in texts})
+
+
+def floats(least: float, greatest: float, **options: bool) -> st.SearchStrategy[float]:
+    """Numbers, whole ones among them, as a config may write them."""
+    decimals = st.floats(least, greatest, allow_nan=False, **options)
+    return decimals | st.integers(int(least) + 1, int(greatest)) if greatest - least > 1 else decimals
+
+
+NUMBERS = {
+    "rel": floats(0, 1e6, exclude_min=True),
+    "beta": floats(0, 1e3, exclude_min=True),
+    "recall": floats(0, 1),
+    "p": floats(0, 1, exclude_min=True, exclude_max=True),
+    "half_life": floats(0, 1e3, exclude_min=True),
+    "continuation": floats(0, 1, exclude_min=True),
+    "max_grade": floats(1, 100),
+    "base": floats(1, 100, exclude_min=True),
+}
+
+
+@st.composite
+def measures(draw: st.DrawFn) -> str:
+    """The text of any measure that can be written, its parameters in any order."""
+    metric: Metric = draw(st.sampled_from(sorted(METRICS.values(), key=lambda metric: metric.name)))
+    items = {}
+    for parameter in metric.parameters.values():
+        if not parameter.required and draw(st.booleans()):
+            continue
+        if typing.get_origin(parameter.type) is typing.Literal:
+            items[parameter.name] = draw(st.sampled_from(typing.get_args(parameter.type)))
+        elif parameter.name == "cutoffs":
+            cutoffs = draw(st.lists(st.integers(1, 1000), min_size=1, max_size=4, unique=True))
+            items[parameter.name] = str(cutoffs)
+        else:
+            items[parameter.name] = draw(NUMBERS[parameter.name])
+    for name, (other, value) in metric.conditions.items():
+        if items.get(other, metric.parameters[other].default) != value:
+            items.pop(name, None)  # without effect, and so refused
+    names = draw(st.permutations(sorted(items)))
+    wants_k = metric.cutoff == "required" or (metric.cutoff == "optional" and draw(st.booleans()))
+    written = f"({', '.join(f'{name} = {items[name]}' for name in names)})" if names else ""
+    return f"{metric.name}{written}{f'@{draw(st.integers(1, 10**6))}' if wants_k else ''}"
+
+
+@given(measures())
+def test_str_undoes_parse(text):
+    """A measure written, read, written and read again is the same measure and the same text."""
+    measure = Measure.parse(text)
+
+    assert Measure.parse(str(measure)) == measure
+    assert str(Measure.parse(str(measure))) == str(measure)
+
+
+@given(measures())
+def test_parse_keeps_every_value(text):
+    """Each parameter that was written has the value that was written, and each other one its default."""
+    measure = Measure.parse(text)
+    written = re.findall(r"(\w+) = (\[[^\]]*\]|[^,)]+)", text)
+    given_values = dict(measure.given)
+
+    assert set(given_values) == {name for name, _ in written}
+    for name, value in written:
+        found = given_values[name]
+        if isinstance(found, tuple):
+            assert str(list(found)) == value
+        else:
+            assert found == (value if isinstance(found, str) else float(value))
+    for name, parameter in measure.metric.parameters.items():
+        if name in measure.parameters and name not in given_values:
+            assert measure.parameters[name] == parameter.default
+
+
+@pytest.mark.parametrize("text", EVERY_VARIANT)
+def test_canonical_texts_are_kept(text):
+    """Measures written without blanks, with parameters in the metric's order, are written as they were read."""
+    assert str(Measure.parse(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        (" ndcg@10 ", "ndcg@10"),
+        ("ndcg @ 10", "ndcg@10"),
+        ("p()@5", "p@5"),
+        ("p( )@5", "p@5"),
+        ("ap( rel = 2 )@5", "ap(rel=2)@5"),
+        ("ap(rel=2.0)", "ap(rel=2)"),
+        ("ap(denominator=cutoff,rel=2)@5", "ap(rel=2,denominator=cutoff)@5"),
+        ("avg_rp(cutoffs=[5, 10])", "avg_rp(cutoffs=[5,10])"),
+        ("avg_rp(cutoffs=7)", "avg_rp(cutoffs=[7])"),
+        ("rbp(p=.5)", "rbp(p=0.5)"),
+        ("rbp(p=5e-1)", "rbp(p=0.5)"),
+        ("f(beta=1e3)", "f(beta=1000)"),
+    ],
+)
+def test_texts_are_read_leniently_and_written_one_way(text, canonical):
+    """Blanks, empty parentheses, order and spelling of numbers do not matter, and do not survive."""
+    assert str(Measure.parse(text)) == canonical
+    assert Measure.parse(text) == Measure.parse(canonical)
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("ndcg@5,10", ["ndcg@5", "ndcg@10"]),
+        ("ndcg@5, 10 ,100", ["ndcg@5", "ndcg@10", "ndcg@100"]),
+        ("ndcg@10,5", ["ndcg@10", "ndcg@5"]),
+        ("ndcg(gain=exponential)@1,3", ["ndcg(gain=exponential)@1", "ndcg(gain=exponential)@3"]),
+        ("ap", ["ap"]),
+        ("avg_rp(cutoffs=[5,10])", ["avg_rp(cutoffs=[5,10])"]),
+    ],
+)
+def test_expand_splits_cutoffs(text, expanded):
+    """One measure for each cutoff, in the order written; a list in brackets is one value."""
+    assert [str(measure) for measure in Measure.expand(text)] == expanded
+
+
+ERRORS = {
+    "": "'' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "ndcg at 10": "'ndcg at 10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "p(rel=2": "'p(rel=2' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "p@5@10": "'p@5@10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "@10": "'@10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "p@5(rel=2)": "'p@5(rel=2)' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
+    "ndcg@5,10": "'ndcg@5,10' is 2 measures; write one cutoff",
+    "qqqqq@10": "unknown metric 'qqqqq@10'; `rankledger measures` lists them",
+    "ndgc@10": "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
+    "ndcg(depth=5)": "ndcg has no parameter 'depth'; it has gain, discount, base",
+    "user_coverage(rel=1)": "user_coverage has no parameter 'rel'; it has none",
+    "ndcg(k=10)": "ndcg has no parameter 'k'; it has gain, discount, base",
+    "ndcg(rel=2)": "ndcg has no parameter 'rel'; it has gain, discount, base",
+    "p(rel=1,)": "p has no parameter ''; it has rel, denominator",
+    "ap(rel)": "ap: parameter 'rel' needs a value: rel=…",
+    "ap(rel=)": "ap: parameter 'rel' needs a value: rel=…",
+    "ap(rel=1,rel=2)": "ap: parameter 'rel' is given twice",
+    "f@5": "f needs the parameter 'beta': f(beta=…)",
+    "iprec": "iprec needs the parameter 'recall': iprec(recall=…)",
+    "ndcg(gain=square)": "ndcg: gain is one of linear, exponential, found 'square'",
+    "ap(denominator=Relevant)": "ap: denominator is one of relevant, cutoff, hits, found 'Relevant'",
+    "ap(rel=high)": "ap: rel is a number, found 'high'",
+    "ap(rel=nan)": "ap: rel is a number, found 'nan'",
+    "ap(rel=inf)": "ap: rel is a number, found 'inf'",
+    "ap(rel=1e400)": "ap: rel is a number, found '1e400'",
+    "ap(rel=1_0)": "ap: rel is a number, found '1_0'",
+    "rbp(gain=graded,max_grade=four)": "rbp: max_grade is a number, found 'four'",
+    "avg_rp(cutoffs=[5,x])": "avg_rp: cutoffs is a list such as [5,10], found '[5,x]'",
+    "avg_rp(cutoffs=[])": "avg_rp: cutoffs is a list such as [5,10], found '[]'",
+    "avg_rp(cutoffs=[0])": "avg_rp: cutoffs is a list such as [5,10], found '[0]'",
+    "avg_rp(cutoffs=5])": "avg_rp: cutoffs is a list such as [5,10], found '5]'",
+    "rp": "rp needs a cutoff: rp@10",
+    "bpref@10": "bpref takes no cutoff, found '@10'; write bpref",
+    "rmse@10": "rmse takes no cutoff, found '@10'; write rmse",
+    "p@": "p: cutoffs are whole numbers from 1, found '@'",
+    "p@0": "p: cutoffs are whole numbers from 1, found '@0'",
+    "p@-1": "p: cutoffs are whole numbers from 1, found '@-1'",
+    "p@5.0": "p: cutoffs are whole numbers from 1, found '@5.0'",
+    "p@05": "p: cutoffs are whole numbers from 1, found '@05'",
+    "p@٥": "p: cutoffs are whole numbers from 1, found '@٥'",
+    "p@5,": "p: cutoffs are whole numbers from 1, found '@5,'",
+    "p@5,5": "p: a cutoff is given twice in '@5,5'",
+    "p(rel=0)@5": "rel must be above 0, found 0",
+    "ap(rel=-1)": "rel must be above 0, found -1",
+    "f(beta=0)": "beta must be above 0, found 0",
+    "rbp(p=1)": "p must be between 0 and 1, found 1",
+    "rbp(p=0)": "p must be between 0 and 1, found 0",
+    "err(continuation=1.5)": "continuation must be above 0 and at most 1, found 1.5",
+    "rankscore(half_life=0)": "half_life must be above 0, found 0",
+    "iprec(recall=2)": "recall must be in [0, 1], found 2",
+    "dcg(base=2)": "dcg: base has an effect only with discount=jarvelin; leave it out",
+    "ndcg(discount=jarvelin,base=1)": "base must be above 1, found 1",
+}
+
+
+@pytest.mark.parametrize("text", ERRORS)
+def test_mistakes_are_answered_in_one_line(text):
+    """What was found and what to write instead, before any data is read."""
+    with pytest.raises(ValueError, match="^" + re.escape(ERRORS[text]) + "$"):
+        Measure.parse(text)
+
+
+@pytest.mark.parametrize("text", ["err(max_grade=-1)", "err(max_grade=0)", "rbp(gain=graded,max_grade=-2)"])
+def test_a_greatest_grade_that_no_document_can_have_is_refused(text):
+    """A perfect document has a grade above 0; the message speaks of no judgment, for none has been read."""
+    with pytest.raises(ValueError, match=r"^max_grade (?!.*judgment)"):
+        Measure.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "idle"),
+    [
+        ("dcg(discount=log2,base=2)", "base"),
+        ("rbp(max_grade=3)", "max_grade"),
+        ("rbp(gain=graded,rel=2)", "rel"),
+        ("err(grades=probability,max_grade=3)", "max_grade"),
+    ],
+)
+def test_parameters_without_effect_are_refused(text, idle):
+    """A parameter that cannot move the figure beside the others written is a mistake, as `base` is without jarvelin."""
+    with pytest.raises(ValueError, match=idle):
+        Measure.parse(text)
+
+
+SUGGESTIONS = {
+    "map": "ap",
+    "MAP": "ap",
+    "map@10": "ap@10",
+    "mrr": "rr",
+    "MRR@30": "rr@30",
+    "recall@10": "r@10",
+    "recall@5,10": "r@5,10",
+    "Recall@10": "r@10",
+    "precision@5": "p@5",
+    "precision(rel=2)@5": "p(rel=2)@5",
+    "P@5": "p@5",
+    "nDCG@10": "ndcg@10",
+    " nDCG@10 ": "ndcg@10",
+    "NDCG": "ndcg",
+    "ndgc@10": "ndcg@10",
+    "ncdg(gain=exponential)@10": "ndcg(gain=exponential)@10",
+    "hit_rate@10": "success@10",
+    "hit-rate@10": "success@10",
+    "average-precision": "ap",
+    "recip_rank": "rr",
+    "R-Precision": "rprec",
+    "f1_score@10": "f1@10",
+    "11pt_avg": "ap11",
+    "RMSE": "rmse",
+    "kendall": "kendall_tau",
+    "catalog_coverage@10": "item_coverage@10",
+    "r_precision@5": "rprec",
+    "bprf@10": "bpref",
+}
+
+
+@pytest.mark.parametrize("text", SUGGESTIONS)
+def test_other_tools_names_get_a_suggestion(text):
+    """What another tool calls it is answered with what we call it, parameters and cutoffs kept where they apply."""
+    message = f"unknown metric '{text.strip()}'; did you mean '{SUGGESTIONS[text]}'?"
+
+    with pytest.raises(ValueError, match="^" + re.escape(message) + "$"):
+        Measure.parse(text)
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_every_alias_gets_a_suggestion(alias):
+    """Each name of another tool is refused with our name for it."""
+    with pytest.raises(ValueError, match=f"did you mean '{ALIASES[alias]}'"):
+        Measure.parse(alias)
+
+
+@pytest.mark.parametrize("text", sorted(SUGGESTIONS))
+def test_suggestions_can_be_followed(text):
+    """What is suggested is itself a measure."""
+    assert Measure.expand(SUGGESTIONS[text])
+
+
+def test_arguments_are_the_functions():
+    """Every parameter of the function gets a value, the given one or the default, and the cutoff is among them."""
+    assert Measure.parse("ap(rel=2)@10").arguments(max_grade=3) == {"rel": 2, "denominator": "relevant", "k": 10}
+    assert Measure.parse("ap").arguments(max_grade=3) == {"rel": 1, "denominator": "relevant", "k": None}
+    assert Measure.parse("avg_rp(cutoffs=[3])").arguments(max_grade=3) == {"cutoffs": (3,), "rel": 1}
+    assert Measure.parse("item_coverage@5").arguments(max_grade=3) == {"k": 5}
+
+
+def test_arguments_leave_the_average_out():
+    """Which mean over queries is taken is not the function's business."""
+    assert Measure.parse("rmse(average=query)").arguments(max_grade=5) == {}
+
+
+def test_arguments_give_the_greatest_grade_where_none_is_named():
+    """The dataset's greatest grade fills in, a named one stays."""
+    assert Measure.parse("err").arguments(max_grade=3)["max_grade"] == 3
+    assert Measure.parse("err(max_grade=4)").arguments(max_grade=3)["max_grade"] == 4
+    assert Measure.parse("rbp(gain=graded)").arguments(max_grade=2)["max_grade"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "pooled"), [("rmse", True), ("rmse(average=pooled)", True), ("rmse(average=query)", False), ("ap", False)]
+)
+def test_pooled(text, pooled):
+    """Rating errors are pooled over pairs unless the mean of the users' own is asked for; rankings never are."""
+    assert Measure.parse(text).pooled is pooled
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("ndcg@10", "ndcg_at_10"),
+        ("ap", "ap"),
+        ("ndcg(gain=exponential)@10", "ndcg.gain_exponential_at_10"),
+        ("avg_rp(cutoffs=[5,10])", "avg_rp.cutoffs_5_10"),
+        ("rbp(p=0.5)", "rbp.p_0.5"),
+        ("rbp(p=0.5,gain=graded,max_grade=2)@20", "rbp.p_0.5.gain_graded.max_grade_2_at_20"),
+    ],
+)
+def test_keys(text, key):
+    """A measure's name in MLflow reads like the measure."""
+    assert Measure.parse(text).key == key
+
+
+@given(measures())
+def test_keys_hold_only_what_mlflow_allows(text):
+    """Letters, digits, underscores, dashes, dots and the rest of MLflow's alphabet; never `@`, brackets or commas."""
+    assert re.fullmatch(r"[A-Za-z0-9_\-. /:]+", Measure.parse(text).key)
+
+
+def test_keys_tell_measures_apart():
+    """Measures that are written differently have different keys: every variant of every metric, and close numbers."""
+    texts = {
+        *EVERY_VARIANT,
+        *(f"rbp(p={p})" for p in ("0.1", "0.01", "0.001", "1e-5", "1e-05", "1e-15", "0.15", "0.11", "0.5", "0.05")),
+        *(f"ap(rel={rel})@{k}" for rel in ("1", "2", "1.5", "15", "0.5", "5", "12", "1.2") for k in (1, 2, 5, 12, 21)),
+        *("ap(rel=1e-7)", "ap(rel=1e+20)", "ap(rel=1e20)", "ap(rel=1.5e-20)", "ap(rel=1e-20)"),
+        *(f"avg_rp(cutoffs={cutoffs})" for cutoffs in ("[1,2]", "[12]", "[1,2,1]", "[2,1]", "[11,2]", "[1,12]")),
+        *(f"iprec(recall={tenths / 10})" for tenths in range(11)),
+    }
+    written = {str(Measure.parse(text)) for text in texts}
+
+    assert len(written) > 300
+    assert len({Measure.parse(text).key for text in written}) == len(written)
+
+
+def fingerprint(text: str) -> str:
+    """Under the default profile."""
+    return Measure.parse(text).fingerprint(TREC_EVAL)
+
+
+def test_a_fingerprint_is_16_hex_digits():
+    """Short enough for a table, long enough to name a definition."""
+    assert re.fullmatch("[0-9a-f]{16}", fingerprint("ndcg@10"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ap(rel=1)@10", "ap@10"),
+        ("ap(rel=2)", "ap( rel = 2.0 )"),
+        ("ap(rel=2,denominator=cutoff)@5", "ap(denominator=cutoff,rel=2)@5"),
+        ("ap(denominator=relevant)", "ap"),
+        ("ndcg(gain=linear,discount=log2)@10", "ndcg@10"),
+        ("avg_rp", "avg_rp(cutoffs=[5,10])"),
+        ("rbp(p=0.8)", "rbp"),
+        ("rbp(p=.5)", "rbp(p=5e-1)"),
+        ("err(continuation=1)", "err"),
+        ("rmse(average=pooled)", "rmse"),
+        ("dcg(discount=jarvelin,base=2)", "dcg(discount=jarvelin)"),
+        ("ndcg(discount=jarvelin,base=2.0)@10", "ndcg(discount=jarvelin)@10"),
+    ],
+)
+def test_one_definition_written_two_ways_has_one_fingerprint(one, other):
+    """A parameter given its default, in another place or in other digits defines nothing new."""
+    assert fingerprint(one) == fingerprint(other)
+
+
+def test_every_variant_has_its_own_fingerprint():
+    """Measures whose parameters differ have different fingerprints: of all variants only repeated defaults collapse."""
+    definitions = {}
+    for text in EVERY_VARIANT:
+        measure = Measure.parse(text)
+        definition = (measure.metric.name, tuple(measure.parameters.items()), measure.k)
+        definitions.setdefault(definition, set()).add(fingerprint(text))
+
+    assert all(len(found) == 1 for found in definitions.values())
+    assert len({found for (found,) in map(tuple, definitions.values())}) == len(definitions)
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [
+        ("ndcg@10", "ndcg@11"),
+        ("ndcg@10", "ndcg"),
+        ("ap@10", "ap(rel=2)@10"),
+        ("ap@10", "ap(denominator=cutoff)@10"),
+        ("p@10", "r@10"),
+        ("rbp(p=0.5)", "rbp(p=0.5000000000000001)"),
+        ("avg_rp(cutoffs=[5,10])", "avg_rp(cutoffs=[5])"),
+        ("rmse", "rmse(average=query)"),
+        ("err(max_grade=3)", "err(max_grade=4)"),
+        ("ndcg(discount=jarvelin)", "ndcg(discount=jarvelin,base=3)"),
+    ],
+)
+def test_any_parameter_changes_the_fingerprint(text, other):
+    """Another metric, cutoff or value is another definition."""
+    assert fingerprint(text) != fingerprint(other)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_a_new_version_changes_the_fingerprint(name):
+    """A change that moves a score raises the version, and no result is compared across it."""
+    measure = Measure.parse(VARIANTS[name][-1])
+    raised = replace(measure, metric=replace(measure.metric, version=measure.metric.version + 1))
+
+    assert raised.fingerprint(TREC_EVAL) != measure.fingerprint(TREC_EVAL)
+
+
+@pytest.mark.parametrize("convention", [field.name for field in fields(TREC_EVAL)])
+def test_any_convention_changes_the_fingerprint_of_a_ranking_measure(convention):
+    """Each convention by itself separates results, but not of rating errors, which rank nothing and have no ties."""
+    changed = replace(TREC_EVAL, **{convention: "otherwise"})
+    ranking, rating = Measure.parse("ndcg@10"), Measure.parse("rmse")
+
+    assert ranking.fingerprint(changed) != ranking.fingerprint(TREC_EVAL)
+    if convention in {"ties", "score_precision", "negative_grades", "unjudged_documents"}:
+        assert rating.fingerprint(changed) == rating.fingerprint(TREC_EVAL)
+
+
+def test_equal_measures_have_one_fingerprint():
+    """A measure copied, or read with its parameters in another order, is equal and has the same fingerprint."""
+    measure = Measure.parse("rbp(p=0.5,gain=graded,max_grade=2)@20")
+    again = Measure.parse("rbp(max_grade=2,gain=graded,p=0.5)@20")
+
+    assert again == measure
+    assert hash(again) == hash(measure)
+    assert copy.copy(measure).fingerprint(TREC_EVAL) == again.fingerprint(TREC_EVAL)
+
+
+def test_measures_survive_pickling():
+    """A worker process gets the measures that it was sent."""
+    measures_sent = [Measure.parse(text) for text in EVERY_VARIANT]
+
+    assert pickle.loads(pickle.dumps(measures_sent)) == measures_sent
+
+
+def test_measures_are_values():
+    """Equal measures are one key of a mapping; another cutoff is another measure."""
+    assert len({Measure.parse("ndcg@10"), Measure.parse(" ndcg @10"), Measure.parse("ndcg@5")}) == 2
