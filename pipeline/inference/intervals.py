@@ -61,8 +61,8 @@ def estimate(
     ratios = [ratio for result in results for ratio in _ratios(result, conventions)]
     resampled = _resample(ratios, resamples, seed, workers)
     tail = (1 - confidence) / 2
-    lows, highs = np.quantile(resampled, [tail, 1 - tail], axis=0)
-    errors = resampled.std(axis=0, ddof=1)
+    lows, highs = np.quantile(resampled, [tail, 1 - tail], axis=1)
+    errors = (resampled - resampled[:, :1]).std(axis=1, ddof=1)  # shifted, so that equal figures have no spread at all
     lines = [
         _line(ratio, float(low), float(high), float(error))
         for ratio, low, high, error in zip(ratios, lows, highs, errors, strict=True)
@@ -81,18 +81,19 @@ def _ratios(result: Scores, conventions: Conventions) -> list[_Ratio]:
 
 
 def _resample(ratios: Sequence[_Ratio], resamples: int, seed: int, workers: Workers) -> Floats:
-    """(B, len(ratios)): each figure over each resample of the queries."""
+    """(len(ratios), B): each figure over each resample of the queries.
+
+    A figure's resamples stand side by side: summed down a column, their last bits would depend on the columns beside.
+    """
     if not ratios:
-        return np.empty((resamples, 0))
+        return np.empty((0, resamples))
     distinct: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
     places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
     columns = [*(ratio.numerators for ratio in ratios), *map(np.frombuffer, distinct)]
     stream = ratios[0].scores.dataset
     sums = resampled_sums(np.stack(columns), resamples=resamples, seed=seed, stream=stream, workers=workers)
-    figures = np.empty((resamples, len(ratios)))
-    for column, (ratio, place) in enumerate(zip(ratios, places, strict=True)):
-        figures[:, column] = ratio.figure(sums[:, column], sums[:, len(ratios) + place])
-    return figures
+    pairs = enumerate(zip(ratios, places, strict=True))
+    return np.stack([ratio.figure(sums[:, row], sums[:, len(ratios) + place]) for row, (ratio, place) in pairs])
 
 
 def _line(ratio: _Ratio, low: float, high: float, error: float) -> Estimate:

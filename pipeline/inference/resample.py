@@ -18,6 +18,7 @@ from pipeline.parallel import Workers
 
 __all__ = ["resampled_sums", "round_to_exact"]
 
+_BATCH = 1 << 16  # counts that are made at a time: 512 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
 
 
@@ -54,7 +55,7 @@ def round_to_exact(columns: Floats) -> Floats:
     """
     greatest = np.abs(columns).max(axis=1, initial=0.0) * columns.shape[1]
     _, exponents = np.frexp(greatest)  # greatest < 2**exponent
-    steps = np.ldexp(1.0, exponents - 53)
+    steps = np.ldexp(1.0, np.maximum(exponents - 53, -1074))  # 2**-1074 is the least double
     return np.ascontiguousarray((np.rint(columns / steps[:, np.newaxis]) * steps[:, np.newaxis]).T)
 
 
@@ -69,6 +70,10 @@ def _draw_counts(entropy: list[int], n_resamples: int, n_queries: int) -> Floats
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(entropy)))
     counts: npt.NDArray[np.float64] = np.empty((n_resamples, n_queries))
-    for row in counts:
-        row[:] = np.bincount(rng.integers(0, n_queries, size=n_queries), minlength=n_queries)
+    n_rows = max(1, _BATCH // n_queries)
+    for begin in range(0, n_resamples, n_rows):
+        rows = counts[begin : begin + n_rows]
+        drawn = rng.integers(0, n_queries, size=rows.shape)
+        drawn += np.arange(len(rows))[:, np.newaxis] * n_queries  # each row counts in bins of its own
+        rows[:] = np.bincount(drawn.ravel(), minlength=rows.size).reshape(rows.shape)
     return counts

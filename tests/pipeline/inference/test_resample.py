@@ -1,0 +1,100 @@
+"""The resamples: exact sums, one draw for all, the same figures however the work is spread."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pipeline.inference import resample
+from pipeline.inference.resample import resampled_sums, round_to_exact
+from pipeline.parallel import Workers
+
+ONE = Workers(jobs=1)
+
+
+def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE):
+    return resampled_sums(
+        np.asarray(columns, dtype=float), resamples=resamples, seed=seed, stream=stream, workers=workers
+    )
+
+
+@given(arrays(np.float64, (3, 50), elements=st.floats(-1e6, 1e6)), st.integers(0, 2**32))
+def test_every_sum_of_rounded_columns_is_exact(columns, seed):
+    """Sums of resamples, taken by matrix product, equal sums taken in rational arithmetic."""
+    rounded = round_to_exact(columns)
+    counts = np.random.default_rng(seed).multinomial(50, np.full(50, 1 / 50)).astype(float)
+
+    product = counts @ rounded
+
+    for column, total in zip(rounded.T, product, strict=True):
+        exact = sum(Fraction(value) * int(count) for value, count in zip(column, counts, strict=True))
+        assert Fraction(total) == exact
+
+
+@given(arrays(np.float64, (1, 7000), elements=st.floats(0, 1)))
+def test_rounding_moves_a_score_by_less_than_the_stated_step(columns):
+    """For scores in [0, 1] of 7,000 queries no value moves by more than 2**-40, half the step of 2**-39."""
+    assert np.abs(round_to_exact(columns)[:, 0] - columns[0]).max() <= 2.0**-40
+
+
+def test_each_resample_draws_as_many_queries_as_there_are():
+    """The sums of a column of ones are the number of queries, in each of exactly the resamples asked for."""
+    sums = draw(np.ones((1, 37)), resamples=1001)
+
+    assert sums.shape == (1001, 1)
+    assert (sums == 37).all()
+
+
+def test_counts_are_those_of_drawing_with_replacement():
+    """Over 20,000 resamples of 10 queries a query is drawn once on average, with the binomial's variance 0.9."""
+    counts = draw(np.eye(10), resamples=20_000)
+
+    np.testing.assert_allclose(counts.mean(axis=0), 1.0, atol=4 * np.sqrt(0.9 / 20_000))
+    np.testing.assert_allclose(counts.var(axis=0), 0.9, atol=0.05)
+    np.testing.assert_allclose(np.cov(counts.T)[0, 1:], -0.1, atol=0.04)
+
+
+def test_columns_share_their_resamples():
+    """Two columns of which one is twice the other keep that ratio in every resample: the draws are the same."""
+    column = np.random.default_rng(1).integers(0, 100, 60).astype(float)
+
+    sums = draw(np.stack([column, 2 * column]))
+
+    np.testing.assert_array_equal(sums[:, 1], 2 * sums[:, 0])
+
+
+def test_a_column_does_not_depend_on_the_columns_beside_it():
+    """The sums of one column have the same bits alone and between forty others."""
+    rng = np.random.default_rng(2)
+    columns = rng.random((41, 333))
+
+    np.testing.assert_array_equal(draw(columns)[:, 20], draw(columns[20:21])[:, 0])
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
+def test_workers_never_change_a_bit(workers, monkeypatch):
+    """Threads and processes in any number give the identical sums, over many chunks."""
+    columns = np.random.default_rng(3).random((4, 101))
+    monkeypatch.setattr(resample, "_CHUNK", 101 * 16)
+
+    np.testing.assert_array_equal(draw(columns, workers=workers), draw(columns))
+
+
+def test_fewer_resamples_are_the_first_of_more():
+    """Asking for more resamples keeps those that were drawn before."""
+    columns = np.random.default_rng(4).random((2, 30))
+
+    np.testing.assert_array_equal(draw(columns, resamples=150), draw(columns, resamples=400)[:150])
+
+
+def test_seed_and_stream_each_change_the_resamples():
+    """Another seed or another dataset draws other queries."""
+    columns = np.random.default_rng(5).random((1, 30))
+
+    assert (draw(columns) != draw(columns, seed=1)).any()
+    assert (draw(columns) != draw(columns, stream="e")).any()
