@@ -77,7 +77,12 @@ def evaluate(
         click.echo(json.dumps(as_data(evaluation), ensure_ascii=False))
     else:
         click.echo(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
+        if evaluation.store:
+            server = evaluation.store.startswith("http")
+            click.echo(f"MLflow: {evaluation.store if server else f'mlflow ui --backend-store-uri {evaluation.store}'}")
         click.echo(f"record: {evaluation.record}")
+    if evaluation.untracked:
+        click.echo(f"not in MLflow: {evaluation.untracked}; the record is complete", err=True)
     if evaluation.failures:
         sys.exit(INCOMPLETE)
 

@@ -13,7 +13,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,26 +26,11 @@ from metrics.aggregation import MEAN
 from metrics.conventions import Conventions
 from metrics.measure import Measure
 from pipeline.arrow import floats, strings
-from pipeline.tables import Estimate, Scores
+from pipeline.tables import Estimate, Record, Scores
 
-__all__ = ["SCHEMA_VERSION", "Record", "definitions", "new_evaluation_id", "read_record", "write_record"]
+__all__ = ["SCHEMA_VERSION", "definitions", "new_evaluation_id", "read_record", "write_record"]
 
 SCHEMA_VERSION = 1
-
-
-@dataclass(frozen=True)
-class Record:
-    """A finished record as it lies on disk.
-
-    Attributes:
-        path: its folder.
-        manifest: what `manifest.json` holds.
-        summary: the lines of `summary.csv`.
-    """
-
-    path: Path
-    manifest: Mapping[str, Any]
-    summary: tuple[Estimate, ...]
 
 
 def new_evaluation_id(name: str, now: datetime) -> str:

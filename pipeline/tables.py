@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,19 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-__all__ = ["Estimate", "Evaluation", "Failure", "Ids", "InputFile", "Joined", "Quality", "Rows", "Scores", "Validation"]
+__all__ = [
+    "Estimate",
+    "Evaluation",
+    "Failure",
+    "Ids",
+    "InputFile",
+    "Joined",
+    "Quality",
+    "Record",
+    "Rows",
+    "Scores",
+    "Validation",
+]
 
 
 @dataclass(frozen=True)
@@ -103,7 +115,7 @@ class Joined:
 
     Attributes:
         query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
-        max_grade: the greatest grade of the dataset's judgments, 0 if all are negative.
+        max_grade: the greatest grade of the dataset's judgments; 1 where none is above 0.
         blocks: the judged queries in their order, cut by cells.
         missing: (Q,) whether the query is without output.
         quality: what was found on the way.
@@ -187,6 +199,21 @@ class Failure:
     dataset: str
     model: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished record as it lies on disk.
+
+    Attributes:
+        path: its folder.
+        manifest: what `manifest.json` holds.
+        summary: the lines of `summary.csv`.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    summary: tuple[Estimate, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,14 +19,16 @@ from metrics.conventions import PROFILES
 from pipeline.config.paths import relocate
 from pipeline.config.plan import Plan, PlannedDataset, Task, plan
 from pipeline.config.sections import Config, File, Loaded, load
+from pipeline.credentials import without_credentials
 from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
 from pipeline.environment import environment
 from pipeline.errors import InputError
 from pipeline.evaluation import score
 from pipeline.inference.intervals import estimate
 from pipeline.parallel import Workers
-from pipeline.record import Record, definitions, new_evaluation_id, write_record
-from pipeline.tables import Estimate, Evaluation, Failure, InputFile, Joined, Quality, Scores, Validation
+from pipeline.record import definitions, new_evaluation_id, write_record
+from pipeline.report.text import note
+from pipeline.tables import Estimate, Evaluation, Failure, InputFile, Joined, Quality, Record, Scores, Validation
 
 __all__ = ["evaluate", "validate"]
 
@@ -213,7 +215,7 @@ def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
     measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
     return {
         "name": config.name,
-        "command": shlex.join(["rankledger", *sys.argv[1:]]),
+        "command": without_credentials(shlex.join(["rankledger", *sys.argv[1:]])),
         "date": planned.date,
         "seed": config.seed,
         "conventions": config.conventions,
@@ -264,8 +266,20 @@ def _write(evaluation: Evaluation, loaded: Loaded, manifest: Mapping[str, Any], 
 
 
 def _track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Path) -> Evaluation:
-    """The evaluation with the store that holds it now, or with the reason why none does."""
-    return evaluation
+    """The evaluation with the store that holds it now, or with the reason why none does; the record is whole anyhow."""
+    from pipeline.tracking.client import TrackingError, track  # imports MLflow, which only those wait for who track
+
+    try:
+        tracked = track(
+            record,
+            uri=_store(config.tracking.uri, runs_dir),
+            artifacts=runs_dir / "mlflow-artifacts",
+            metric_name=config.tracking.metric_name,
+            note=note(evaluation),
+        )
+    except TrackingError as error:
+        return replace(evaluation, untracked=str(error))
+    return replace(evaluation, store=tracked.url or tracked.uri)
 
 
 def _store(uri: str | None, runs_dir: Path) -> str:

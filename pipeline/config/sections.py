@@ -7,6 +7,7 @@ relative to the file that names them, tracking stores to the runs folder.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -290,7 +291,18 @@ def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, 
     except ValidationError as error:
         document.refuse(explain(error.errors(include_url=False), document.data, _section_at))
         raise
+    _refuse_secret(document)
     return Loaded(Config.model_validate({name: getattr(written, name) for name in Config.model_fields}), document)
+
+
+def _refuse_secret(document: loader.Document) -> None:
+    """A password in a config would stay in every record of it."""
+    section = document.raw.get("tracking")
+    uri = section.get("uri") if isinstance(section, dict) else None
+    written = re.sub(r"\$\{[^}]*\}", "", uri) if isinstance(uri, str) else ""
+    if re.search(r"://[^/\s]*[^/\s:]@", written):
+        message = "it holds credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
+        document.refuse([(("tracking", "uri"), message)])
 
 
 def json_schema() -> dict[str, object]:

@@ -445,3 +445,20 @@ def test_forty_models_by_six_datasets_load_quickly():
 
     assert len(tasks) == 240
     assert time.perf_counter() - start < 0.3
+
+
+def test_credentials_come_from_the_environment(tmp_path):
+    """A password written in a config is refused, for it would stay in every record; one from the environment is not."""
+    text = (
+        'name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ntracking: {uri: "%s"}\n'
+    )
+    config = tmp_path / "c.yaml"
+    config.write_text(text % "https://ann:secret@mlflow.example")
+
+    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: it holds credentials; take them from the env"):
+        load(config)
+
+    config.write_text(text % "https://${USER_NAME}:${PASSWORD}@mlflow.example")
+    loaded = load(config, environ={"USER_NAME": "ann", "PASSWORD": "secret"})
+    assert loaded.config.tracking.uri == "https://ann:secret@mlflow.example"
+    assert "secret" not in str(loaded.document.expansions)
