@@ -12,14 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["floats", "integers", "numpy_of", "strings"]
+__all__ = ["concatenate", "floats", "integers", "numpy_of", "strings"]
 
 
-def numpy_of(chunks: Sequence[pa.Array], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """(N,): the numbers of Arrow arrays without nulls, one after the other, read-only where there is one array."""
-    size = np.dtype(dtype).itemsize
-    parts = [np.frombuffer(chunk.buffers()[1], dtype, len(chunk), chunk.offset * size) for chunk in chunks]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+def numpy_of(numbers: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """(N,): the numbers of an Arrow array without nulls as NumPy sees them, read-only and not copied."""
+    return np.frombuffer(numbers.buffers()[1], dtype, len(numbers), numbers.offset * np.dtype(dtype).itemsize)
+
+
+def concatenate(arrays: Sequence[pa.StringArray]) -> pa.StringArray:
+    """The strings of all arrays in one."""
+    return pa.concat_arrays(arrays) if arrays else strings([])
 
 
 def integers(values: npt.NDArray[np.int64]) -> pa.Int64Array:

@@ -119,7 +119,7 @@ def measures(name: str | None) -> None:
     """
     from pipeline.report.definitions import catalogue, explanation
 
-    click.echo(explanation(name) if name else catalogue(width=_width()), nl=False)
+    click.echo(explanation(name) if name else catalogue(), nl=False)
 
 
 @cli.command()

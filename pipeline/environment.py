@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,9 @@ def environment(repository: Path) -> dict[str, Any]:
 
 
 def _packages() -> dict[str, str]:
-    found = {package.metadata["Name"]: package.version for package in importlib.metadata.distributions()}
-    return dict(sorted(found.items(), key=lambda package: package[0].lower()))
+    """Every installed package, by its metadata folder's name: to read what is in the folders takes a tenth of a second."""
+    names = (folder.stem.rpartition("-") for path in sys.path for folder in Path(path).glob("*.dist-info"))
+    return dict(sorted((name, version) for name, _, version in names))
 
 
 def _cpu() -> str:

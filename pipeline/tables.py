@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +16,14 @@ from metrics.block import Bools, Floats, JudgedBlock
 from metrics.catalogue import CatalogueBlock
 from metrics.measure import Measure
 from metrics.rating import RatingsBlock
+from pipeline.arrow import concatenate, integers
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
 __all__ = [
+    "Chunk",
     "Estimate",
     "Evaluation",
     "Failure",
@@ -50,26 +54,79 @@ class InputFile:
 
 
 @dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some of an input's rows, n of them, as they were parsed.
+
+    Attributes:
+        query_codes: (n,) int32, each row's place among the input's distinct query ids.
+        doc_ids: (n,) Arrow strings.
+        values: (n,) float64, finite: the relevance, score, rating or prediction.
+    """
+
+    query_codes: npt.NDArray[np.int32]
+    doc_ids: pa.StringArray
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
 class Rows:
     """What a reader took from one input: N rows of (query, document, value).
+
+    A large output is worked on chunk by chunk, by as many threads as there are cores; a chunk fits into the cache, and
+    nothing is copied. Whoever needs a whole column gets one, made when it is first asked for.
 
     Attributes:
         path: the input as it was named.
         files: the files it consists of.
         query_ids: the distinct ids, in the order in which they first appear.
-        query_codes: (N,) int32, each row's place in `query_ids`.
-        doc_ids: (N,) Arrow strings.
-        values: (N,) float64, finite: the relevance, score, rating or prediction.
+        chunks: the rows, in the order of the files.
         place: says where a row stands, such as `line 3`.
     """
 
     path: str
     files: tuple[InputFile, ...]
     query_ids: Sequence[str]
-    query_codes: npt.NDArray[np.int32]
-    doc_ids: pa.ChunkedArray
-    values: Floats
+    chunks: tuple[Chunk, ...]
     place: Callable[[int], str]
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The number of rows up to the end of each chunk."""
+        return tuple(accumulate(len(chunk.values) for chunk in self.chunks))
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The number of rows of each of `query_ids`."""
+        counts = np.zeros(len(self.query_ids), dtype=np.int64)
+        for chunk in self.chunks:
+            counts += np.bincount(chunk.query_codes, minlength=len(counts))
+        return counts
+
+    @cached_property
+    def query_codes(self) -> npt.NDArray[np.int32]:
+        """(N,): all chunks' codes."""
+        return np.concatenate([chunk.query_codes for chunk in self.chunks])
+
+    def take_doc_ids(self, rows: npt.NDArray[np.int64]) -> pa.StringArray:
+        """The documents of these rows, which may stand in any order.
+
+        They are taken chunk by chunk: Arrow would first make one array of all chunks.
+        """
+        order = np.argsort(rows)
+        cuts = np.searchsorted(rows[order], (0, *self.ends))
+        taken = [
+            chunk.doc_ids.take(integers(rows[order[begin:end]] - (after - len(chunk.values))))
+            for chunk, after, begin, end in zip(self.chunks, self.ends, cuts[:-1], cuts[1:], strict=True)
+            if end > begin
+        ]
+        places = np.empty(len(rows), dtype=np.int64)
+        places[order] = np.arange(len(rows))
+        return concatenate(taken).take(integers(places))
+
+    @cached_property
+    def values(self) -> Floats:
+        """(N,): all chunks' values."""
+        return np.concatenate([chunk.values for chunk in self.chunks])
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ from pipeline.errors import InputError
 __all__ = ["Kind", "Part", "line_of", "parse"]
 
 _DELIMITERS = {"tsv": "\t", "csv": ","}
-_BLOCK_SIZE = 1 << 24  # bytes that Arrow parses at a time
+_BLOCK_SIZE = 1 << 21  # bytes that Arrow parses at a time: what is made of them on the way stays in the cache
 _PAGE = 1 << 20  # bytes that are searched at a time
 _BOM = b"\xef\xbb\xbf"
 

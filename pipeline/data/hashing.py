@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pipeline.tables import Rows
+from pipeline.tables import Chunk, Rows
 
 __all__ = ["Hashes", "hash_pairs"]
 
@@ -32,19 +32,18 @@ def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
         queries: a number for each of `rows.query_ids`, the same wherever hashes are compared.
     """
     salts = queries.astype(np.uint64) * _OTHER_ODD
-    hashes = np.empty(len(rows.query_codes), dtype=np.uint64)
-    ends = np.cumsum([len(chunk) for chunk in rows.doc_ids.chunks])
+    hashes = np.empty(rows.ends[-1], dtype=np.uint64)
 
-    def fill(chunk: pa.StringArray, end: int) -> None:
-        span = slice(end - len(chunk), end)
-        np.bitwise_xor(_hash_chunk(chunk), salts[rows.query_codes[span]], out=hashes[span])
+    def fill(chunk: Chunk, end: int) -> None:
+        span = slice(end - len(chunk.values), end)
+        np.bitwise_xor(_hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
 
     with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        list(pool.map(fill, rows.doc_ids.chunks, ends))
+        list(pool.map(fill, rows.chunks, rows.ends))
     return hashes
 
 
-def _hash_chunk(ids: pa.StringArray) -> Hashes:
+def _hash_ids(ids: pa.StringArray) -> Hashes:
     _, offsets, text = ids.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4).astype(np.int64)
     starts, lengths = bounds[:-1], np.diff(bounds)

@@ -6,8 +6,9 @@ nobody judged only the number is kept, once they are known not to stand twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 from metrics.block import Bools, Floats, JudgedBlock
 from metrics.catalogue import CatalogueBlock
 from metrics.rating import RatingsBlock
-from pipeline.arrow import integers, numpy_of
+from pipeline.arrow import numpy_of
 from pipeline.data.hashing import Hashes, hash_pairs
 from pipeline.data.ordering import Ordering, order_rows
 from pipeline.errors import InputError
@@ -28,6 +29,7 @@ __all__ = ["Judgments", "index_judgments", "join_predictions", "join_ranking"]
 Ints = npt.NDArray[np.int64]
 
 _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set stays in the cache
+_SLICE = 1 << 17  # rows that are looked up at a time, likewise
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,13 +96,14 @@ def join_ranking(
     """
     places = _places(ranking, judgments.query_ids)
     hashes = hash_pairs(ranking, places)
-    repeats = _repeats(ranking, hashes)
+    ordering = order_rows(ranking)
+    repeats = _repeats(ranking, hashes, ordering.cuts(_SLICE))
     if repeats.size:
         _refuse_repeat(ranking, repeats[0], "ranks", "keep one")
-    ordering = order_rows(ranking)
     hits = _Hits.find(judgments, ordering, hashes)
     n_queries = len(judgments.query_ids)
-    n_retrieved = _count_rows(ranking, places, n_queries)
+    n_retrieved = np.zeros(n_queries, dtype=np.int64)
+    n_retrieved[places[places < n_queries]] = ranking.counts[places < n_queries]
     return Joined(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
@@ -184,18 +187,16 @@ def _places(rows: Rows, query_ids: Iterable[str]) -> Ints:
     return np.fromiter(places, dtype=np.int64, count=len(rows.query_ids))
 
 
-def _count_rows(rows: Rows, places: Ints, n_queries: int) -> Ints:
-    """(Q,): rows of each judged query."""
-    counts = np.bincount(rows.query_codes, minlength=len(places))
-    found = np.zeros(n_queries, dtype=np.int64)
-    found[places[places < n_queries]] = counts[places < n_queries]
-    return found
+def _repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = ()) -> Ints:
+    """(N, 2): rows that name the same query and document as an earlier row, that one first; by the later row.
 
-
-def _repeats(rows: Rows, hashes: Hashes) -> Ints:
-    """(N, 2): rows that name the same query and document as an earlier row, that one first; by the later row."""
-    ascending = np.sort(hashes)
-    if not (ascending[1:] == ascending[:-1]).any():
+    Args:
+        rows: the rows.
+        hashes: theirs.
+        cuts: where the rows may be cut, from 0 to their number, for no query stands on both sides.
+    """
+    pieces = pairwise(cuts or (0, len(hashes)))
+    if not any(_has_equal(hashes[begin:end]) for begin, end in pieces):
         return np.empty((0, 2), dtype=np.int64)
     order = np.argsort(hashes, kind="stable")
     same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
@@ -204,11 +205,16 @@ def _repeats(rows: Rows, hashes: Hashes) -> Ints:
     return pairs[np.argsort(pairs[:, 1])]
 
 
+def _has_equal(hashes: Hashes) -> bool:
+    ascending = np.sort(hashes)
+    return bool((ascending[1:] == ascending[:-1]).any())
+
+
 def _refuse_repeat(rows: Rows, repeat: Ints, verb: str, remedy: str) -> None:
     earlier, later = (int(row) for row in repeat)
     query_id = rows.query_ids[rows.query_codes[later]]
     places = f"{rows.place(earlier)} and {rows.place(later)}"
-    document = rows.doc_ids[later].as_py()
+    document = rows.take_doc_ids(np.array([later]))[0].as_py()
     raise InputError(f"{rows.path}: query '{query_id}' {verb} document '{document}' twice ({places}); {remedy}")
 
 
@@ -219,7 +225,9 @@ def _matches(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, In
     shift = np.uint64(64 - bits)
     present = np.zeros(1 << bits, dtype=bool)
     present[judgments.hashes >> shift] = True
-    candidates = np.flatnonzero(present[hashes >> shift])
+    begins = range(0, len(hashes), _SLICE)
+    slices = [begin + np.flatnonzero(present[hashes[begin : begin + _SLICE] >> shift]) for begin in begins]
+    candidates = np.concatenate(slices)
     places = np.searchsorted(judgments.hashes, hashes[candidates])
     places[places == len(judgments.hashes)] = 0
     equal = judgments.hashes[places] == hashes[candidates]
@@ -230,10 +238,8 @@ def _matches(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, In
 
 def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
     """Whether the documents at these rows have the same ids; a hash has said so already."""
-    ids = rows.doc_ids.take(integers(at)).combine_chunks()
-    other_ids = others.doc_ids.take(integers(others_at)).combine_chunks()
-    equal = pc.equal(ids, other_ids).cast(pa.uint8())
-    return numpy_of([equal], np.bool_)
+    equal = pc.equal(rows.take_doc_ids(at), others.take_doc_ids(others_at)).cast(pa.uint8())
+    return numpy_of(equal, np.bool_)
 
 
 def _judged_blocks(judgments: Judgments, hits: _Hits, n_retrieved: Ints, n_documents: float) -> Iterator[JudgedBlock]:
@@ -264,10 +270,9 @@ def _catalogue_block(catalogue: Ids, ordering: Ordering, places: Ints, n_queries
     queries = places[ordering.ranking.query_codes]
     rows = np.flatnonzero(queries < n_queries)
     ranks, _, _ = ordering.ranks(rows)
-    ids = ordering.ranking.doc_ids.take(integers(rows))
-    found = pc.fill_null(pc.index_in(ids, catalogue.ids), -1)
+    found = pc.fill_null(pc.index_in(ordering.ranking.take_doc_ids(rows), catalogue.ids), -1)
     codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
-    codes[ranks - 1, queries[rows]] = numpy_of(found.chunks, np.int32)
+    codes[ranks - 1, queries[rows]] = numpy_of(found, np.int32)
     return CatalogueBlock(codes, len(catalogue.ids))
 
 

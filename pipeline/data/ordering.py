@@ -18,14 +18,13 @@ import pyarrow.compute as pc
 
 from pipeline.arrow import integers, numpy_of
 from pipeline.errors import InputError
-from pipeline.tables import Rows
+from pipeline.tables import Chunk, Rows
 
 __all__ = ["Ordering", "order_rows"]
 
 Ints = npt.NDArray[np.int64]
 
 _SIGN = np.uint32(1 << 31)
-_SLICE = 1 << 17  # rows that are packed at a time, so that what is made on the way stays in the cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +42,14 @@ class Ordering:
     keys: npt.NDArray[np.uint64]
     order: Ints | None
     starts: Ints
+
+    def cuts(self, n_rows: int) -> list[int]:
+        """Row numbers that cut the file into pieces of about `n_rows`, none of them within a query's rows."""
+        if self.order is not None:
+            return [0, len(self.keys)]  # a query's rows may stand anywhere
+        wanted = np.arange(0, len(self.keys), n_rows)
+        begins = self.starts[np.searchsorted(self.starts, wanted, side="right") - 1]
+        return [*np.unique(begins).tolist(), len(self.keys)]
 
     @property
     def n_tied(self) -> int:
@@ -67,7 +74,7 @@ class Ordering:
         if tied.size:
             positions = positions.copy()
             positions[tied] = self._break_ties(positions[tied], first[tied], after[tied])
-        before = self.starts[self.ranking.query_codes[rows]]
+        before = self.starts[keys >> np.uint64(32)]
         return positions - before + 1, first - before + 1, after - before
 
     @cached_property
@@ -86,11 +93,11 @@ class Ordering:
         members = np.arange(sizes.sum()) + np.repeat(begins - offsets, sizes)
         rows = members if self.order is None else self.order[members]
         groups = np.repeat(np.arange(len(begins)), sizes)
-        ids = self.ranking.doc_ids.take(integers(rows))
+        ids = self.ranking.take_doc_ids(rows)
         table = pa.Table.from_arrays([integers(groups), ids], names=["group", "doc_id"])
         by_id = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("doc_id", "descending")])
         sorted_members = np.empty(len(members), dtype=np.int64)
-        sorted_members[numpy_of([by_id], np.uint64).astype(np.int64)] = members
+        sorted_members[numpy_of(by_id, np.uint64).astype(np.int64)] = members
         return sorted_members[np.searchsorted(members, positions)]
 
 
@@ -100,31 +107,30 @@ def order_rows(ranking: Rows) -> Ordering:
     Raises:
         InputError: a score is beyond the range of float32.
     """
-    keys = np.empty(len(ranking.values), dtype=np.uint64)
+    keys = np.empty(ranking.ends[-1], dtype=np.uint64)
 
-    def fill(begin: int) -> None:
-        span = slice(begin, begin + _SLICE)
-        keys[span] = _pack(ranking, span)
+    def fill(chunk: Chunk, end: int) -> None:
+        begin = end - len(chunk.values)
+        keys[begin:end] = _pack(ranking, chunk, begin)
 
     with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        list(pool.map(fill, range(0, len(keys), _SLICE)))
+        list(pool.map(fill, ranking.chunks, ranking.ends))
     order = None
     if (keys[1:] < keys[:-1]).any():
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-    counts = np.bincount(ranking.query_codes, minlength=len(ranking.query_ids))
-    return Ordering(ranking, keys, order, np.cumsum(counts) - counts)
+    return Ordering(ranking, keys, order, np.cumsum(ranking.counts) - ranking.counts)
 
 
-def _pack(ranking: Rows, span: slice) -> npt.NDArray[np.uint64]:
-    """The keys of these rows: as integers, a query's greatest score comes first."""
+def _pack(ranking: Rows, chunk: Chunk, begin: int) -> npt.NDArray[np.uint64]:
+    """The keys of a chunk's rows, the first of which is `begin`: as integers, a query's greatest score comes first."""
     with np.errstate(over="ignore"):
-        scores = ranking.values[span].astype(np.float32) + np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
-    beyond = np.flatnonzero(np.isinf(scores))
-    if beyond.size:
-        row = span.start + int(beyond[0])
+        scores = chunk.values.astype(np.float32)
+    if np.isinf(scores).any():
+        row = begin + int(np.flatnonzero(np.isinf(scores))[0])
         found = f"score {ranking.values[row]} ({ranking.place(row)})"
         raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+    scores += np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
     bits = scores.view(np.uint32)
     descending = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)
-    return (ranking.query_codes[span].astype(np.uint64) << np.uint64(32)) | descending
+    return (chunk.query_codes.astype(np.uint64) << np.uint64(32)) | descending

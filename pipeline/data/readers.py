@@ -16,7 +16,7 @@ from pipeline.arrow import numpy_of
 from pipeline.data.files import StoredFile, find_files
 from pipeline.data.formats import Kind, Part, line_of, parse
 from pipeline.errors import InputError
-from pipeline.tables import Ids, InputFile, Rows
+from pipeline.tables import Chunk, Ids, InputFile, Rows
 
 __all__ = ["read_documents", "read_judgments", "read_predictions", "read_queries", "read_ranking", "read_ratings"]
 
@@ -85,21 +85,16 @@ def read_documents(path: str, format: str | None = None, columns: Columns | None
 
 def _read_rows(path: str, kind: Kind, format: str | None, columns: Columns | None) -> Rows:
     table, files, place = _read_table(path, kind, format, columns or {})
-    queries = table.column("query_id").dictionary_encode().unify_dictionaries().chunks
-    values = numpy_of(table.column(kind.value).chunks, np.float64)
-    infinite = np.flatnonzero(~np.isfinite(values))
-    if infinite.size:
-        row = int(infinite[0])
-        raise InputError(f"{path}: {kind.value} {values[row]} ({place(row)}) is not a finite number; mend it")
-    return Rows(
-        path=path,
-        files=files,
-        query_ids=queries[0].dictionary.to_pylist(),
-        query_codes=numpy_of([chunk.indices for chunk in queries], np.int32),
-        doc_ids=table.column("doc_id"),
-        values=values,
-        place=place,
+    batches = [batch for batch in table.unify_dictionaries().to_batches() if batch.num_rows]
+    chunks = tuple(
+        Chunk(numpy_of(codes.indices, np.int32), doc_ids, numpy_of(values, np.float64))
+        for codes, doc_ids, values in (batch.columns for batch in batches)
     )
+    rows = Rows(path, files, batches[0].column(0).dictionary.to_pylist(), chunks, place)
+    if not all(np.isfinite(chunk.values).all() for chunk in chunks):
+        row = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) is not a finite number; mend it")
+    return rows
 
 
 def _read_ids(path: str, kind: Kind, format: str | None, columns: Columns | None) -> Ids:

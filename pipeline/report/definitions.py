@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import io
 import typing
-
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from metrics.measure import Measure
 from metrics.registry import METRICS, Metric, Parameter
@@ -17,24 +12,19 @@ from pipeline.errors import InputError
 __all__ = ["catalogue", "explanation"]
 
 
-def catalogue(*, width: int) -> str:
-    """A table of every metric: formula, range, direction, parameters, reference.
-
-    Args:
-        width: columns of the terminal.
-    """
-    table = Table("metric", "formula", "range", "better", "parameters", "reference")
+def catalogue() -> str:
+    """Every metric in three lines: how it is written, title and formula; range, direction and parameters; reference."""
+    entries = []
     for metric in METRICS.values():
-        name = {"refused": metric.name, "optional": f"{metric.name}[@k]", "required": f"{metric.name}@k"}[metric.cutoff]
-        cells = (name, metric.formula, _range(metric), metric.direction, _parameters(metric), metric.reference)
-        table.add_row(*map(Text, cells))
-    text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
-    console.print(table)
-    console.print(
-        "`rankledger measures NAME` explains one. R: relevant documents of the query; n: retrieved; k: cutoff."
-    )
-    return text.getvalue()
+        written = {"refused": metric.name, "optional": f"{metric.name}[@k]", "required": f"{metric.name}@k"}[
+            metric.cutoff
+        ]
+        facts = [_range(metric), _direction(metric), _parameters(metric)]
+        entries.append(f"{written}  {metric.title}: {metric.formula}")
+        entries.append(f"    {'; '.join(filter(None, facts))}")
+        entries.append(f"    {metric.reference}")
+    legend = "k: cutoff; n: documents retrieved; R: relevant documents of the query; tp: relevant documents retrieved"
+    return "\n".join([*entries, "", legend, "`rankledger measures NAME` explains one.", ""])
 
 
 def explanation(name: str) -> str:
@@ -58,7 +48,7 @@ def explanation(name: str) -> str:
             "",
             f"formula    {metric.formula}",
             f"range      {_range(metric)}",
-            f"better     {metric.direction}",
+            f"direction  {_direction(metric)}",
             f"cutoff     @k is {metric.cutoff}",
             f"parameters {_parameters(metric) or 'none'}",
             f"reference  {metric.reference}",
@@ -67,6 +57,10 @@ def explanation(name: str) -> str:
             "",
         ]
     )
+
+
+def _direction(metric: Metric) -> str:
+    return f"{metric.direction} is better" if metric.direction != "neither" else "neither end is better"
 
 
 def _range(metric: Metric) -> str:

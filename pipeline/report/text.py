@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import accumulate
 from typing import Any
 
 from rich.console import Console
@@ -34,8 +35,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
     console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
     for dataset, board in _boards(evaluation).items():
         measures = list(next(iter(board.values())))
-        names = max(len("model"), *map(len, board)) + 4
-        shown = measures[: max(1, (width - names) // (_CELL + 3))]
+        shown = _fitting(measures, width - max(len("model"), *map(len, board)) - 4)
         console.print(_table(evaluation, dataset, board, shown))
         if len(shown) < len(measures):
             console.print(
@@ -84,9 +84,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 def matrix(validation: Validation, *, width: int) -> str:
     """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
     text = io.StringIO()
-    table = Table(
-        title=f"{len(validation.models)} models on {len(validation.n_queries)} datasets", title_justify="left"
-    )
+    table = Table(title=_counts(len(validation.models), len(validation.n_queries)), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
         table.add_column(Text(f"{dataset}\n{n_queries:,} queries, {validation.n_measures[dataset]} measures"))
@@ -104,11 +102,22 @@ def matrix(validation: Validation, *, width: int) -> str:
     return text.getvalue()
 
 
+def _counts(n_models: int, n_datasets: int) -> str:
+    models = "1 model" if n_models == 1 else f"{n_models} models"
+    return f"{models} on {'1 dataset' if n_datasets == 1 else f'{n_datasets} datasets'}"
+
+
 def _boards(evaluation: Evaluation) -> dict[str, Board]:
     boards: dict[str, Board] = {}
     for line in evaluation.estimates:
         boards.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
     return boards
+
+
+def _fitting(measures: list[str], width: int) -> list[str]:
+    """The first measures, at least one, whose columns fit into the width."""
+    widths = accumulate(max(len(measure), _CELL) + 3 for measure in measures)
+    return [measure for measure, end in zip(measures, widths, strict=True) if end <= width] or measures[:1]
 
 
 def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[str]) -> Table:

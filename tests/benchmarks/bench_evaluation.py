@@ -1,0 +1,111 @@
+"""Whole evaluations beside pytrec_eval: the same files to the same measures, as processes of their own.
+
+7,000 queries × 1,000 documents, 25 measures; ours adds 10,000 resamples, a record and hashes of the inputs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.benchmarks.big import draw_rankings, write_judgments, write_ranking
+
+N_QUERIES = 7_000
+ROUNDS = 5
+
+CONFIG = """\
+name: bench
+datasets: {{big: {{judgments: "{folder}/judgments.trec"}}}}
+models: {{model: {{outputs: "{folder}/ranking.trec"}}}}
+suites:
+  all:
+    - ndcg
+    - ndcg@5,10,20,100,1000
+    - p@5,10,20,100
+    - r@5,10,20,100,1000
+    - ap
+    - ap@10,100,1000
+    - rr
+    - bpref
+    - rprec
+    - success@1,5
+    - ap11
+"""
+THEIRS = """\
+import json, sys, pytrec_eval
+measures = {
+    'ndcg', 'ndcg_cut.5,10,20,100,1000', 'P.5,10,20,100', 'recall.5,10,20,100,1000', 'map', 'map_cut.10,100,1000',
+    'recip_rank', 'bpref', 'Rprec', 'success.1,5', '11pt_avg',
+}
+with open(sys.argv[1]) as judgments, open(sys.argv[2]) as ranking:
+    evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(judgments), measures)
+    scores = evaluator.evaluate(pytrec_eval.parse_run(ranking))
+names = next(iter(scores.values()))
+print(json.dumps({name: sum(query[name] for query in scores.values()) / len(scores) for name in names}))
+"""
+SAME = {
+    "ndcg": "ndcg",
+    "ndcg@10": "ndcg_cut_10",
+    "p@20": "P_20",
+    "r@100": "recall_100",
+    "ap": "map",
+    "ap@100": "map_cut_100",
+    "rr": "recip_rank",
+    "bpref": "bpref",
+    "rprec": "Rprec",
+    "success@5": "success_5",
+    "ap11": "11pt_avg",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("big")
+    rng = np.random.default_rng(0)
+    rankings = draw_rankings(N_QUERIES, rng)
+    write_judgments(folder / "judgments.trec", rankings, rng)
+    write_ranking(folder / "ranking.trec", rankings, rng)
+    (folder / "config.yaml").write_text(CONFIG.format(folder=folder), encoding="utf-8")
+    (folder / "theirs.py").write_text(THEIRS, encoding="utf-8")
+    return folder
+
+
+def run(command: Sequence[object]) -> tuple[str, float, float]:
+    """What a process prints, its wall time in seconds and its peak memory in MiB."""
+    begin = time.perf_counter()
+    process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
+    printed = process.stdout.read() if process.stdout else ""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    return printed, time.perf_counter() - begin, usage.ru_maxrss / 1024
+
+
+def test_an_evaluation_beside_pytrec_eval(folder, capsys):
+    """The same means as pytrec_eval, in turn with it; the walls, their ratio and the peaks of memory are printed."""
+    rankledger = Path(sys.executable).with_name("rankledger")
+    ours = [rankledger, "evaluate", folder / "config.yaml", "--no-tracking", "--json", "--runs-dir", folder / "runs"]
+    theirs = [sys.executable, folder / "theirs.py", folder / "judgments.trec", folder / "ranking.trec"]
+    pairs = [(run(ours), run(theirs)) for _ in range(ROUNDS + 1)][1:]  # the first pair warms the disk cache
+
+    printed = {line["measure"]: line["estimate"] for line in json.loads(pairs[0][0][0])["estimates"]}
+    expected = json.loads(pairs[0][1][0])
+    assert {name: printed[name] for name in SAME} == pytest.approx({n: expected[t] for n, t in SAME.items()}, abs=1e-9)
+    with capsys.disabled():
+        print()
+        for name, side in (("rankledger, with intervals and record", 0), ("pytrec_eval", 1)):
+            walls = sorted(pair[side][1] for pair in pairs)
+            peak = max(pair[side][2] for pair in pairs)
+            print(f"{name:38} {statistics.median(walls):6.2f} s ({walls[0]:.2f} to {walls[-1]:.2f}), {peak:,.0f} MiB")
+        ratios = sorted(pair[0][1] / pair[1][1] for pair in pairs)
+        spread = f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
+        print(f"{'ratio of walls, pair by pair':38} {statistics.median(ratios):6.3f}   {spread}")
