@@ -34,7 +34,7 @@ def environment(repository: Path) -> dict[str, Any]:
 
 
 def _packages() -> dict[str, str]:
-    """Every installed package, by its metadata folder's name: to read what is in the folders takes a tenth of a second."""
+    """Every installed package, by its metadata folder's name: to read what is in them all takes a tenth of a second."""
     names = (folder.stem.rpartition("-") for path in sys.path for folder in Path(path).glob("*.dist-info"))
     return dict(sorted((name, version) for name, _, version in names))
 
