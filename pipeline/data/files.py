@@ -86,7 +86,7 @@ def find_files(path: str) -> list[StoredFile]:
         names = _files_below(filesystem, name)
     elif scheme:
         folder = name.partition("*")[0].rpartition("/")[0]
-        names = [found for found in _files_below(filesystem, folder) if fnmatch.fnmatchcase(found, name)]
+        names = [found for found in _files_below(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
     else:
         names = [found for found in glob.glob(name, recursive=True) if Path(found).is_file()]  # noqa: PTH207
     if not names:
@@ -107,7 +107,20 @@ def _open(path: str) -> tuple[str, Any, str]:
 
 def _files_below(filesystem: Any, folder: str) -> list[str]:
     found = filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True))
-    return [info.path for info in found if info.type == pa.fs.FileType.File and info.base_name[0] not in "._"]
+    return [
+        info.path
+        for info in found
+        if info.type == pa.fs.FileType.File
+        and not any(part[:1] in ("_", ".") for part in info.path[len(folder) :].strip("/").split("/"))
+    ]
+
+
+def _matches(parts: list[str], patterns: list[str]) -> bool:
+    if not patterns:
+        return not parts
+    if patterns[0] == "**":
+        return any(_matches(parts[skipped:], patterns[1:]) for skipped in range(len(parts) + 1))
+    return bool(parts) and fnmatch.fnmatchcase(parts[0], patterns[0]) and _matches(parts[1:], patterns[1:])
 
 
 def _first_line(error: Exception) -> str:

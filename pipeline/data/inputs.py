@@ -102,6 +102,6 @@ def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
     missing = judged.filter(pc.invert(pc.is_in(judged, queries.ids)))
     if len(missing):
         raise InputError(
-            f"{queries.path}: {len(missing)} judged queries of {judgments.path} are not in it, such as "
-            f"'{missing[0].as_py()}'; add them, or leave the queries table out"
+            f"{queries.path}: of the queries judged in {judgments.path} it lacks {len(missing):,}, such as "
+            f"'{missing[0].as_py()}'; complete it or leave it out"
         )

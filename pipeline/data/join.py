@@ -137,7 +137,7 @@ def join_predictions(judgments: Judgments, predictions: Rows) -> Joined:
         _refuse_repeat(predictions, repeats[0], "predicts", "keep one")
     rows, rating_rows = _matches(judgments, predictions, hashes)
     # Within a query the pairs stand by hash, so that sums do not depend on the order of the files.
-    order = np.lexsort((hashes[rows], judgments.queries[rating_rows]))
+    order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], judgments.queries[rating_rows]))
     rows, rating_rows = rows[order], rating_rows[order]
     n_queries = len(judgments.query_ids)
     n_pairs = np.bincount(judgments.queries[rating_rows], minlength=n_queries)

@@ -139,5 +139,7 @@ def _read_table(
 def _part(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None, columns: Columns) -> Part:
     layout = format or _FORMATS.get(file.suffix, "trec")
     if layout == "trec" and not kind.trec:
-        raise InputError(f"{file.path}: {', '.join(kind.columns)} need column names; use tsv, csv, jsonl or parquet")
+        raise InputError(
+            f"{file.path}: TREC text cannot hold {' and '.join(kind.columns)}; use tsv, csv, jsonl or parquet"
+        )
     return Part(file.path, layout, file.uncompress(stored), kind, columns)

@@ -1,0 +1,156 @@
+"""What all formats share: what is wanted of a file, and how its texts become the rows of a table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from pipeline.errors import InputError
+
+__all__ = [
+    "BLOCK_SIZE",
+    "Kind",
+    "Part",
+    "Row",
+    "first_empty",
+    "parse_csv",
+    "refuse_surrogates",
+    "row_of",
+    "schema_of",
+    "table_of",
+]
+
+BLOCK_SIZE = 1 << 21  # bytes that Arrow parses at a time: what is made of them on the way stays in the cache
+_BOM = b"\xef\xbb\xbf"
+
+Row = tuple[str | float, ...]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a file holds.
+
+    Attributes:
+        ids: the columns that are ids.
+        value: the column that is a number, if any.
+        trec: the fields of a line of TREC text, if it can be TREC text; those after the last one wanted may be missing,
+            and there may be more.
+    """
+
+    ids: tuple[str, ...]
+    value: str | None
+    trec: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that are read, in order."""
+        return (*self.ids, self.value) if self.value else self.ids
+
+    @property
+    def trec_places(self) -> tuple[int, ...]:
+        """Where the columns stand among the fields of TREC text."""
+        return tuple(self.trec.index(column) for column in self.columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One file of an input.
+
+    Attributes:
+        path: as people write it.
+        format: `trec`, `tsv`, `csv`, `jsonl` or `parquet`.
+        stored: its bytes, uncompressed.
+        kind: what to take from it.
+        names: our column names to the file's, where they differ.
+    """
+
+    path: str
+    format: str
+    stored: pa.Buffer
+    kind: Kind
+    names: Mapping[str, str]
+
+    @property
+    def data(self) -> memoryview:
+        """The bytes without a byte-order mark."""
+        view = memoryview(self.stored).cast("B")
+        return view[len(_BOM) :] if view[: len(_BOM)] == _BOM else view
+
+    def lines(self) -> BinaryIO:
+        """The bytes as a file that is read line by line."""
+        return io.BytesIO(self.data)
+
+    def name(self, column: str) -> str:
+        """Our column as the file calls it."""
+        return self.names.get(column, column)
+
+
+def parse_csv(part: Part, data: memoryview, delimiter: str, wanted: list[str], names: list[str] | None) -> pa.Table:
+    """The wanted columns by Arrow; `names` are those of a file without header.
+
+    Raises:
+        pa.ArrowInvalid: a line has another number of fields, a number is none, or the text is not UTF-8.
+    """
+    types = {field.name: field.type for field in schema_of(part.kind, wanted)}
+    if part.kind.ids[0] == "query_id":
+        types[wanted[0]] = pa.dictionary(pa.int32(), pa.string())  # few distinct ones: cheaper than strings
+    table = pa.csv.read_csv(
+        pa.BufferReader(data),
+        read_options=pa.csv.ReadOptions(column_names=names, block_size=BLOCK_SIZE),
+        parse_options=pa.csv.ParseOptions(delimiter=delimiter, quote_char='"' if part.format == "csv" else False),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=wanted, column_types=types, null_values=[], strings_can_be_null=False
+        ),
+    )
+    return table.rename_columns(list(part.kind.columns))
+
+
+def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
+    """Ids as strings and the value as float64, under the file's names."""
+    types = [pa.string() if column in kind.ids else pa.float64() for column in kind.columns]
+    return pa.schema(list(zip(names, types, strict=True)))
+
+
+def first_empty(table: pa.Table, column: str) -> int | None:
+    """The first row whose id is empty, if any."""
+    ids = table.column(column)
+    coded = pa.types.is_dictionary(ids.type)
+    distinct = pa.chunked_array([chunk.dictionary for chunk in ids.chunks], pa.string()) if coded else ids
+    if pc.min(pc.binary_length(distinct)).as_py() != 0:
+        return None
+    row = pc.index(ids.cast(pa.string()), "").as_py()
+    return row if row >= 0 else None
+
+
+def row_of(part: Part, number: int, texts: list[str]) -> Row:
+    """The texts of a row, its value as a number."""
+    refuse_surrogates(part, number, texts)
+    if part.kind.value is None:
+        return tuple(texts)
+    try:
+        if "_" in texts[-1] or not texts[-1].isascii():
+            raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
+        return (*texts[:-1], float(texts[-1]))
+    except ValueError:
+        raise InputError(f"{part.path}:{number}: {part.kind.value} '{texts[-1]}' is not a number; mend it") from None
+
+
+def refuse_surrogates(part: Part, number: int, texts: list[str]) -> None:
+    """Refuse texts that no UTF-8 has: bytes that could not be decoded stand in them as lone surrogates."""
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+
+
+def table_of(part: Part, rows: Iterable[Row]) -> pa.Table:
+    """The rows under our column names."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(part.kind.columns)
+    schema = schema_of(part.kind, list(part.kind.columns))
+    return pa.table([pa.array(column, type=field.type) for column, field in zip(columns, schema, strict=True)], schema)

@@ -1,0 +1,241 @@
+"""Finding and opening inputs: files, globs, folders of parts and URLs, compressed or not."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+
+from pipeline.data import files
+from pipeline.data.files import find_files
+from pipeline.data.readers import read_judgments
+from tests.pipeline.data.content import compress, contents, refusal, write
+
+LINE = "q 0 {} 1\n"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
+    filesystem = pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
+    opened = files._open
+
+    def open_bucket(path):
+        scheme, separator, name = path.partition("://")
+        return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
+
+    monkeypatch.setattr(files, "_open", open_bucket)
+    return "bucket://"
+
+
+def parts(*names: str) -> None:
+    """Files that hold one document each, called as the file is."""
+    for name in names:
+        write(Path(name), LINE.format(Path(name).name))
+
+
+def found(path: str) -> list[str]:
+    return [file.path for file in find_files(path)]
+
+
+def documents(path: str) -> list[str]:
+    return [document for _, document, _ in contents(read_judgments(path))]
+
+
+def test_a_file_is_found_under_the_name_it_was_given():
+    """One path, one file, spelled as people wrote it."""
+    parts("sub/a.txt")
+
+    assert found("sub/a.txt") == ["sub/a.txt"]
+
+
+def test_a_file_name_may_look_like_a_glob():
+    """What exists is taken literally: `[1]` is no character class then."""
+    parts("a[1].txt", "a1.txt")
+
+    assert found("a[1].txt") == ["a[1].txt"]
+
+
+def test_the_files_of_a_glob_stand_in_the_order_of_their_names():
+    """`*` takes every name that fits, sorted, and folders are no files."""
+    parts("b.txt", "a.txt", "c.tsv", "d.txt/inside")
+
+    assert found("*.txt") == ["a.txt", "b.txt"]
+
+
+def test_a_double_star_goes_into_folders():
+    """`**` matches files at any depth."""
+    parts("x/a.txt", "x/y/z/b.txt")
+
+    assert found("x/**/*.txt") == ["x/a.txt", "x/y/z/b.txt"]
+
+
+def test_a_folder_is_all_its_parts_in_the_order_of_their_names():
+    """Every file below a folder is a part of the input."""
+    parts("out/part-1", "out/part-0", "out/sub/part-2")
+
+    assert found("out") == ["out/part-0", "out/part-1", "out/sub/part-2"]
+
+
+def test_what_begins_with_a_dot_or_underscore_is_no_part():
+    """Writers leave markers such as _SUCCESS beside the parts."""
+    parts("out/part-0", "out/_SUCCESS", "out/.part-0.crc")
+
+    assert found("out") == ["out/part-0"]
+
+
+def test_what_lies_in_a_folder_that_begins_with_a_dot_or_underscore_is_no_part():
+    """Editors and writers leave copies in .ipynb_checkpoints and _temporary, which would count twice."""
+    parts("out/part-0", "out/.ipynb_checkpoints/part-0", "out/_temporary/0/part-0")
+
+    assert found("out") == ["out/part-0"]
+
+
+@pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv", "folder"])
+def test_a_path_that_names_nothing_is_refused(path):
+    """A missing file, a glob without match and a folder without parts are all named as they were written."""
+    Path("folder").mkdir()
+
+    assert refusal(find_files, path) == f"{path}: no such file; mend the path"
+
+
+@pytest.mark.parametrize("name", ["nowhere.tsv", "nowhere/*.tsv", "*.tsv"])
+def test_a_url_that_names_nothing_is_refused(tmp_path, name):
+    """As on disk."""
+    url = f"file://{tmp_path}/{name}"
+
+    assert refusal(find_files, url) == f"{url}: no such file; mend the path"
+
+
+def test_a_url_of_an_unknown_scheme_is_refused():
+    """The message names the URL and asks for it to be mended."""
+    message = refusal(find_files, "nosuch://bucket/a.tsv")
+
+    assert message.startswith("nosuch://bucket/a.tsv: ")
+    assert message.endswith("; mend the URL")
+
+
+def test_a_file_url_is_the_file(tmp_path):
+    """`file://` and the path lead to the same rows; the file is named by its URL."""
+    parts("a.txt")
+    url = f"file://{tmp_path}/a.txt"
+
+    assert found(url) == [url]
+    assert documents(url) == ["a.txt"]
+
+
+def test_a_folder_by_url_is_its_parts(tmp_path):
+    """Every part has its own URL."""
+    parts("out/b.txt", "out/a.txt", "out/_SUCCESS")
+
+    assert found(f"file://{tmp_path}/out") == [f"file://{tmp_path}/out/a.txt", f"file://{tmp_path}/out/b.txt"]
+    assert documents(f"file://{tmp_path}/out") == ["a.txt", "b.txt"]
+
+
+def test_a_glob_by_url_is_its_files(tmp_path):
+    """`*` in a URL takes the names that fit."""
+    parts("out/b.txt", "out/a.txt", "out/c.tsv")
+
+    assert found(f"file://{tmp_path}/out/*.txt") == [f"file://{tmp_path}/out/a.txt", f"file://{tmp_path}/out/b.txt"]
+
+
+@pytest.mark.parametrize("pattern", ["out/*", "out/*.txt", "out/**/*.txt", "*/a.txt"])
+def test_a_glob_means_the_same_by_url(tmp_path, pattern):
+    """The same pattern takes the same files whether it is a path or a URL: `*` does not cross a slash."""
+    parts("out/a.txt", "out/sub/b.txt", "out/sub/deep/a.txt")
+
+    assert found(f"file://{tmp_path}/{pattern}") == [f"file://{tmp_path}/{name}" for name in found(pattern)]
+
+
+def test_another_filesystem_serves_a_file_a_folder_and_a_glob(bucket):
+    """Whatever pyarrow knows as a filesystem is read like the disk, and named by URL."""
+    parts("out/b.txt", "out/a.txt", "out/c.tsv")
+
+    assert found(bucket + "out/a.txt") == ["bucket://out/a.txt"]
+    assert found(bucket + "out/*.txt") == ["bucket://out/a.txt", "bucket://out/b.txt"]
+    assert found(bucket + "out") == ["bucket://out/a.txt", "bucket://out/b.txt", "bucket://out/c.tsv"]
+    assert documents(bucket + "out/*.txt") == ["a.txt", "b.txt"]
+
+
+def test_another_filesystem_serves_compressed_files(bucket):
+    """Uncompressing does not need a file on disk."""
+    write(Path("a.txt.gz"), compress(LINE.format("d").encode(), ".gz"))
+
+    assert documents(bucket + "a.txt.gz") == ["d"]
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_a_file_is_described_as_it_is_stored(ending):
+    """Size and digest are those of the bytes on disk, compressed or not."""
+    data = compress(LINE.format("d").encode(), ending)
+    path = write(Path("a.txt" + ending), data)
+
+    (described,) = read_judgments(path).files
+
+    assert (described.path, described.size) == (path, len(data))
+    assert described.sha256 == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("name", "suffix"),
+    [
+        ("a.tsv", ".tsv"),
+        ("a.tsv.gz", ".tsv"),
+        ("A.CSV.ZST", ".csv"),
+        ("run.bm25.jsonl", ".jsonl"),
+        ("a.gz", ""),
+        ("qrels", ""),
+        ("v1.2/qrels", ""),
+    ],
+)
+def test_the_ending_that_tells_the_format(name, suffix):
+    """The last one, in lower case, once what says how the file is compressed is taken away."""
+    parts(name)
+
+    assert find_files(name)[0].suffix == suffix
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".GZ"])
+def test_compressed_members_one_after_the_other_are_one_file(ending):
+    """Compressed files may be concatenated, as parallel compressors and `cat` do."""
+    data = b"".join(compress(LINE.format(name).encode(), ending.lower()) for name in "de")
+    path = write(Path("a.txt" + ending), data)
+
+    assert documents(path) == ["d", "e"]
+
+
+@pytest.mark.parametrize(("ending", "name"), [(".gz", "gzip"), (".zst", "zstd")])
+def test_a_file_that_is_not_compressed_as_its_name_says_is_refused(ending, name):
+    """Plain text, and a file that was cut short, are named with what was expected of them."""
+    plain = write(Path("plain.txt" + ending), LINE.format("d"))
+    cut = write(Path("cut.txt" + ending), compress(LINE.format("d").encode() * 100, ending)[:-6])
+
+    for path in (plain, cut):
+        message = refusal(read_judgments, path)
+        assert message.startswith(f"{path}: not {name} (")
+        assert message.endswith("; write it again")
+
+
+def test_garbage_after_a_compressed_member_is_refused():
+    """What follows must be compressed too: nothing is dropped in silence."""
+    path = write(Path("a.txt.gz"), gzip.compress(LINE.format("d").encode()) + LINE.format("e").encode())
+
+    assert refusal(read_judgments, path).startswith(f"{path}: not gzip (")
+
+
+def test_the_compressed_part_that_is_broken_is_named():
+    """Among several parts the message says which."""
+    write(Path("out/a.txt.gz"), gzip.compress(LINE.format("d").encode()))
+    write(Path("out/b.txt.gz"), LINE.format("d"))
+
+    assert refusal(read_judgments, "out").startswith("out/b.txt.gz: not gzip (")

@@ -1,0 +1,836 @@
+"""Each format as people write it: what is read the same, and what is refused with its line."""
+
+from __future__ import annotations
+
+import decimal
+import itertools
+import json
+import math
+from pathlib import Path
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.data.join import index_judgments
+from pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
+from pipeline.errors import InputError
+from tests.pipeline.data.content import (
+    FORMATS,
+    SUFFIXES,
+    contents,
+    encode,
+    names_place,
+    place_of,
+    refusal,
+    table_bytes,
+    write,
+)
+
+# Documents that look like numbers, so that a field that slips into its neighbour's place is not refused by luck.
+JUDGED = [("q1", "12", 1.0), ("q1", "013", 0.0), ("01", "12", 2.0)]
+RANKED = [("q1", "12", 7.5), ("q1", "013", -2.0), ("01", "12", 1e-5)]
+HEADER = "query_id\tdoc_id\trelevance\n"
+TEXT_FORMATS = ("trec", "tsv", "csv", "jsonl")
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def judgments(data: bytes | str, name: str = "a.txt", **columns: str) -> list[tuple[str, str, float]]:
+    """What `read_judgments` takes from a file of these bytes."""
+    return contents(read_judgments(write(Path(name), data), None, columns))
+
+
+def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
+    """How `read_judgments` refuses a file of these bytes."""
+    return refusal(read_judgments, write(Path(name), data), None, columns)
+
+
+def check_trec(text: str) -> None:
+    assert judgments(text) == JUDGED
+
+
+# TREC text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{} 0 {} {:g}\n",
+        "{}\t0\t{}\t{:g}\n",
+        "{}\t0 {} \t {:g}\n",
+        "{} 0 {} {:g}\r\n",
+        "{}\t0\t{}\t{:g}\r\n",
+        "{}\t0 {}\t{:g}\r\n",
+        " {} 0 {} {:g}\n",
+        "\t{}\t0\t{}\t{:g}\n",
+        "\t {} 0 {} {:g}\n",
+        "{} 0 {} {:g} \n",
+        "{} 0 {} {:g} \t\r\n",
+        "{}\t0\t{}\t   {:g}\n",
+        "{} 0 {} {:g}\n\n",
+        "{} 0 {} {:g}\n   \n",
+        "{} 0 {} {:g}\n\t\n",
+        "\r\n{} 0 {} {:g}\r\n",
+        "{} 0.5 {} {:g}\n",
+        "{} 0 {} {:g} extra\n",
+        "{} 0 {} {:g} two extra\n",
+        "{} 0 {} {:.3f}\n",
+        "{} 0 {} {:e}\n",
+        "# comment 1\n{} 0 {} {:g}\n",
+        "{} 0 {} {:g}\n#\n",
+        "{} 0 {} {:g}\r\n# comment\r\n",
+    ],
+)
+def test_trec_lines_that_mean_the_same(line):
+    """Blanks, tabs, line ends, comments, iterations and further fields do not change what is read."""
+    check_trec("".join(line.format(*row) for row in JUDGED))
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("gap", [0, 1, 2])
+@pytest.mark.parametrize("width", [2, 3, 8])
+def test_trec_fields_that_are_several_separators_apart_in_every_line(separator, gap, width):
+    """A run of blanks or of tabs separates two fields, in whichever gap it is and though all lines have it."""
+    gaps = [separator] * 3
+    gaps[gap] = separator * width
+
+    check_trec("".join(f"{q}{gaps[0]}0{gaps[1]}{d}{gaps[2]}{v:g}\n" for q, d, v in JUDGED))
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_a_wide_gap_in_one_line_and_a_further_field_in_another(separator):
+    """All lines have as many separators, but not the same fields between them."""
+    lines = [separator.join(fields) for fields in (["q1", "0", "12", "1", "x"], ["q1", "", "0", "013", "0"])]
+
+    check_trec("\n".join([*lines, separator.join(["01", "", "0", "12", "2"])]))
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("gap", range(5))
+def test_trec_rankings_that_have_a_wide_gap_in_every_line(separator, gap):
+    """A padded rank does not make the rank the score."""
+    gaps = [separator] * 5
+    gaps[gap] = separator * 2
+    lines = [
+        gaps[0].join([q, gaps[1].join(["Q0", gaps[2].join([d, gaps[3].join(["3", gaps[4].join([repr(v), "t"])])])])])
+        for q, d, v in RANKED
+    ]
+
+    assert contents(read_ranking(write(Path("a.txt"), "\n".join(lines)))) == RANKED
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n", "\n\n", " ", "\t", "\n  ", "\n# end"])
+@pytest.mark.parametrize("separator", [" ", "\t", " \t"])
+def test_trec_text_may_end_anyhow(separator, end):
+    """With or without a final newline, blanks, or a comment."""
+    check_trec("\n".join(separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED) + end)
+
+
+@pytest.mark.parametrize("separator", [" ", "\t"])
+@pytest.mark.parametrize("beginning", ["", "# comment\n", "\n", " "])
+def test_a_byte_order_mark_is_no_part_of_the_first_id(separator, beginning):
+    """Editors on Windows write one; a comment after it is a comment."""
+    check_trec("\ufeff" + beginning + "".join(separator.join([q, "0", d, f"{v:g}"]) + "\n" for q, d, v in JUDGED))
+
+
+@pytest.mark.parametrize("comment", ["", "# comment\n"])
+def test_a_hash_inside_an_id_is_kept(comment):
+    """Only a line that begins with # is a comment: CR#93E-1860 is a document of the TREC collections."""
+    rows = [("q#1", "CR#93E-1860", 1.0), ("q2", "#2", 0.0)]
+
+    assert judgments(comment + encode(rows, "trec").decode()) == rows
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_extra_fields_on_some_lines(place, separator):
+    """Further fields are passed over whichever line has them."""
+    lines = [separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED]
+    lines[place] += separator + "note" + separator + "9"
+
+    check_trec("\n".join(lines))
+
+
+@pytest.mark.parametrize("n_tagged", [0, 1, 2, 3])
+@pytest.mark.parametrize("separator", [" ", "\t"])
+def test_the_tag_of_a_ranking_may_be_missing(n_tagged, separator):
+    """From all lines or from some: the score is the last field that is needed."""
+    lines = [
+        separator.join([q, "Q0", d, "1", repr(v), *(["my tag"] if number < n_tagged else [])])
+        for number, (q, d, v) in enumerate(RANKED)
+    ]
+
+    assert contents(read_ranking(write(Path("a.txt"), "\n".join(lines)))) == RANKED
+
+
+def test_padded_scores_after_tabs():
+    """Scores that are aligned by blanks in a file of tabs are numbers still."""
+    text = "q1\tQ0\t12\t1\t     7.5\tt\nq1\tQ0\t013\t2\t    -2.0\tt\n01\tQ0\t12\t1\t 0.00001\tt\n"
+
+    assert contents(read_ranking(write(Path("a.txt"), text))) == RANKED
+
+
+def test_columns_that_are_not_used_may_hold_anything():
+    """Q0, rank and tag are ignored, whatever they say and in whatever encoding."""
+    text = b"q1 x 12 first 7.5 caf\xe9\nq1 y 013 -9 -2 \xff\n01 z 12 nan 1e-5 t\n"
+
+    assert contents(read_ranking(write(Path("a.txt"), text))) == RANKED
+
+
+def test_quotation_marks_in_trec_text_are_characters():
+    """There is no quoting in TREC text, whether or not the marks come in pairs."""
+    for rows in ([('"q"', '"d"', 1.0)], [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]):
+        assert judgments(encode(rows, "trec")) == rows
+
+
+@pytest.mark.parametrize("end", ["\r", pytest.param("\r\r\n", id="doubled")])
+def test_text_with_carriage_returns_for_line_ends_is_never_read_in_part(end):
+    """Every row is read, or the file is refused: the rest of the file is not taken for further fields of a line."""
+    path = write(Path("a.txt"), "".join(f"{q} 0 {d} {v:g}{end}" for q, d, v in JUDGED))
+
+    try:
+        found = contents(read_judgments(path))
+    except InputError:
+        return
+    assert found == JUDGED
+
+
+def test_a_stray_carriage_return_does_not_break_the_line_numbers():
+    """A pair that is judged twice is refused though one of its lines ends in a carriage return alone."""
+    path = write(Path("a.txt"), "q1 0 d1 1\nq1 0 d2 1\rq1 0 d2 1\n")
+
+    with pytest.raises(InputError):
+        index_judgments(read_judgments(path))
+
+
+SEPARATORS = st.text(" \t", min_size=1, max_size=3)
+JUNK = st.lists(st.sampled_from(["", "  ", "\t", "# comment", "#", "# q 0 d x"]), max_size=2)
+
+
+@st.composite
+def trec_texts(draw):
+    """Judgments as TREC text in any layout: the rows, the text, and the line of each row."""
+    ids = st.text("019aé#", min_size=1, max_size=3)
+    rows = draw(st.lists(st.tuples(ids.filter(lambda q: q[0] != "#"), ids, st.integers(-2, 9)), min_size=1, max_size=5))
+    uniform = draw(st.none() | st.tuples(*[SEPARATORS] * 3))
+    margin = draw(st.sampled_from(["", "", " ", "\t"]))
+    end = draw(st.sampled_from(["\n", "\r\n"]))
+    lines, numbers = [], []
+    for query, document, grade in rows:
+        lines += draw(JUNK)
+        gaps = uniform or draw(st.tuples(*[SEPARATORS] * 3))
+        extra = draw(st.sampled_from(["", "", " x", "\t1 2"]))
+        lines.append(f"{margin}{query}{gaps[0]}0{gaps[1]}{document}{gaps[2]}{grade}{extra}")
+        numbers.append(len(lines))
+    final = draw(st.sampled_from(["", end]))
+    return rows, draw(st.sampled_from(["", "\ufeff"])) + end.join(lines) + final, numbers
+
+
+@given(trec_texts(), st.sampled_from([64, 1 << 24]))
+def test_any_layout_of_trec_text(tmp_path_factory, drawn, block_size):
+    """Whatever separates fields and lines, and wherever blocks are cut, the rows and their lines are the same."""
+    rows, text, numbers = drawn
+    path = write(tmp_path_factory.getbasetemp() / "layout.txt", text)
+
+    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+        found = read_judgments(path)
+
+    assert contents(found) == rows
+    assert [found.place(row) for row in range(len(rows))] == [f"line {number}" for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "count"),
+    [
+        ("q1 0 d1\n", 1, 3),
+        ("q1 0 d1 1\nq1\n", 2, 1),
+        ("# c\n\nq1 0 d1 1\nq1 d2 1\n", 4, 3),
+        ("q1\t0\td1\t1\r\n\r\nq1\td2\t1\r\n", 3, 3),
+    ],
+)
+def test_too_few_fields(text, line, count):
+    """The line is named with the number of fields it has and those that are expected."""
+    expected = f"{count} fields found where query_id, iteration, doc_id, relevance are expected"
+
+    assert refused(text).startswith(f"a.txt:{line}: {expected}")
+
+
+def test_a_ranking_without_scores():
+    """Four fields are judgments and no ranking."""
+    path = write(Path("a.txt"), encode(JUDGED, "trec"))
+
+    assert "4 fields found where query_id, Q0, doc_id, rank, score, tag" in refusal(read_ranking, path)
+
+
+def test_only_tables_have_queries_ratings_and_predictions():
+    """What has no TREC layout is refused as TREC text, with the formats it can have."""
+    path = write(Path("a.txt"), "u i 1\n")
+
+    for reader in (read_queries, read_ratings, read_predictions):
+        message = refusal(reader, path)
+        assert message.startswith(f"{path}: ")
+        assert message.endswith("use tsv, csv, jsonl or parquet")
+
+
+# TSV and CSV
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_line_ends_of_tables(name, end):
+    """Unix, Windows and old Macintosh line ends are all line ends."""
+    assert judgments(encode(JUDGED, name[2:]).decode().replace("\r", "").replace("\n", end), name) == JUDGED
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_a_table_may_begin_with_a_byte_order_mark_and_end_without_newline(name):
+    """The mark is no part of the first column's name."""
+    assert judgments("\ufeff" + encode(JUDGED, name[2:]).decode().rstrip(), name) == JUDGED
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
+def test_blank_lines_of_tables_are_passed_over(name):
+    """They hold no row."""
+    assert judgments(encode(JUDGED, name[2:]).decode().replace("\n", "\n\n"), name) == JUDGED
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv"])
+def test_columns_stand_in_any_order_among_others(name):
+    """Columns are found by name; the others are ignored."""
+    text = "note\trelevance\tdoc_id\tquery_id\nx\t1\t12\tq1\n\t0\t013\tq1\n1\t2\t12\t01\n"
+
+    assert judgments(text.replace("\t", "," if name == "a.csv" else "\t"), name) == JUDGED
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
+def test_columns_map_the_names_of_the_file(format):
+    """`columns` says how the file calls ours, even where one name is another's."""
+    data = encode(JUDGED, format, names=("user", "query_id", "doc_id"))
+
+    found = judgments(data, "a" + SUFFIXES[format], query_id="user", doc_id="query_id", relevance="doc_id")
+
+    assert found == JUDGED
+
+
+def test_quoted_fields_of_csv():
+    """Quotes hold commas, quotes that are doubled, and line breaks together."""
+    text = 'query_id,doc_id,relevance\n"a,b","say ""no""",1\n"x\ny",plain,"2"\nz,"",3\n'
+
+    assert judgments(text.replace('z,"",3\n', ""), "a.csv") == [("a,b", 'say "no"', 1), ("x\ny", "plain", 2)]
+    assert names_place(refused(text, "a.csv"), "a.csv", 5)
+
+
+def test_quoted_line_breaks_where_blocks_are_cut():
+    """A block that ends inside a quoted field does not change the rows."""
+    rows = [(f"q\n{n}", "d\n" * (n % 7) + "e", float(n)) for n in range(100)]
+
+    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 128):
+        assert judgments(encode(rows, "csv"), "a.csv") == rows
+
+
+def test_quotation_marks_in_tsv_are_characters():
+    """There is no quoting in TSV, whether or not the marks come in pairs."""
+    rows = [('"q', 'd"1"', 1.0), ("q'", '"d"', 2.0)]
+
+    assert judgments(encode([('"q"', '"d"', 1.0)], "tsv"), "a.tsv") == [('"q"', '"d"', 1.0)]
+    assert judgments(encode(rows, "tsv"), "a.tsv") == rows
+    assert names_place(refused(encode([*rows, ('"', '"', "x")], "tsv"), "a.tsv"), "a.tsv", 4)
+
+
+def test_blanks_in_the_fields_of_tables_are_kept():
+    """A tab or a comma separates, a blank belongs to the id."""
+    rows = [("two words", " d ", 1.0)]
+
+    assert judgments(encode(rows, "tsv"), "a.tsv") == judgments(encode(rows, "csv"), "a.csv") == rows
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+def test_a_missing_column_is_refused_with_those_found(format):
+    """The message lists what the header has and says how to map it."""
+    message = refused(encode(JUDGED, format, names=("qid", "doc_id", "relevance")), "a." + format)
+
+    assert message == (
+        f"a.{format}:1: no column 'query_id' among qid, doc_id, relevance; map it with columns: {{query_id: …}}"
+    )
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+def test_a_column_that_stands_twice_is_refused(format):
+    """It is not for us to choose one of the two."""
+    text = "query_id\tdoc_id\trelevance\trelevance\nq\td\t1\t2\n".replace("\t", "," if format == "csv" else "\t")
+
+    assert refused(text, "a." + format).startswith(f"a.{format}:1: column 'relevance' stands twice")
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+@pytest.mark.parametrize(("line", "count"), [("q\td", 2), ("q\td\t1\tmore", 4), ("q", 1)])
+def test_a_line_with_another_number_of_fields_than_the_header_is_refused(format, line, count):
+    """Both numbers are named with the line."""
+    text = HEADER + "q\tc\t1\n\n" + line + "\n"
+    separator = "," if format == "csv" else "\t"
+
+    message = refused(text.replace("\t", separator), "a." + format)
+
+    assert message.startswith(f"a.{format}:4: {count} fields found where the header has 3")
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv"])
+def test_columns_that_are_not_used_are_treated_alike_wherever_they_are_malformed(format):
+    """Text in another encoding in a column that is not read is refused or passed over, early and late in the file."""
+    separator = b"\t" if format == "tsv" else b","
+    header = separator.join([b"query_id", b"doc_id", b"relevance", b"x"]) + b"\n"
+    bad = separator.join([b"q", b"d", b"1", b"caf\xe9"]) + b"\n"
+    good = b"".join(separator.join([b"q", b"d%d" % n, b"1", b"y"]) + b"\n" for n in range(5000))
+
+    def outcome(data: bytes) -> str:
+        try:
+            judgments(data, "a." + format)
+        except InputError:
+            return "refused"
+        return "read"
+
+    assert outcome(header + bad + good) == outcome(header + good + bad)
+
+
+# JSON lines
+
+
+def test_ids_in_json_are_strings_or_whole_numbers():
+    """Whole numbers keep their digits, however many, also where other lines have strings."""
+    lines = [
+        {"query_id": 1, "doc_id": 123456789012345678901234567890, "relevance": 1},
+        {"query_id": "01", "doc_id": "x", "relevance": 2.5},
+        {"query_id": -7, "doc_id": 0, "relevance": -1},
+    ]
+
+    found = judgments("\n".join(map(json.dumps, lines)), "a.jsonl")
+
+    assert found == [("1", "123456789012345678901234567890", 1), ("01", "x", 2.5), ("-7", "0", -1)]
+
+
+def test_json_may_hold_more_keys_in_any_order():
+    """What is not asked for is ignored, whatever it is."""
+    text = (
+        '{"x": [1, {"doc_id": "no"}], "relevance": 1, "doc_id": "\\u00e9\\"", "query_id": "q"}\n'
+        '{"relevance":2,"x":null,"query_id":"q","doc_id":"d"}'
+    )
+
+    assert judgments(text, "a.jsonl") == [("q", 'é"', 1), ("q", "d", 2)]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [("true", "true"), ("1.0", "1.0"), ("1e3", "1000.0"), ("null", "null"), ("[1]", "[1]"), ("{}", "{}")],
+)
+@pytest.mark.parametrize("column", ["query_id", "doc_id"])
+def test_ids_in_json_that_are_neither_are_refused(column, value, found):
+    """A fraction has more than one spelling, and true is no id."""
+    fields = {"query_id": '"q"', "doc_id": '"d"', "relevance": "1"}
+    lines = [fields, fields | {column: value}]
+    text = "\n".join("{" + ", ".join(f'"{name}": {text}' for name, text in line.items()) + "}" for line in lines)
+
+    assert refused(text, "a.jsonl") == f"a.jsonl:2: {column} is {found}; write a string or a whole number"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['{"query_id": "q"', "q d 1", '"q"', "[1]", "null", "7", '[{"query_id": "q", "doc_id": "d", "relevance": 1}]'],
+)
+def test_a_line_that_is_no_json_object_is_refused(line):
+    """The line is named."""
+    good = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n'
+
+    message = refused(f"{good}\n{line}\n{good}", "a.jsonl")
+
+    assert names_place(message, "a.jsonl", 3)
+    assert message.endswith("mend the line")
+
+
+def test_a_key_that_is_missing_from_a_line_is_refused_with_those_found():
+    """In whichever line."""
+    text = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n{"query_id": "q", "doc": "d", "relevance": 1}\n'
+
+    assert refused(text, "a.jsonl") == (
+        "a.jsonl:2: no 'doc_id' among query_id, doc, relevance; map it with columns: {doc_id: …}"
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"query_id": "q", "doc_id": "c", "relevance": 1}{"query_id": "q", "doc_id": "c", "relevance": 1}\n',
+        '{"query_id": "q",\n"doc_id": "c", "relevance": 1}\n\n{"query_id": "q", "doc_id": "c",\n "relevance": 1}\n',
+    ],
+    ids=["two objects on a line", "an object on two lines"],
+)
+def test_json_is_one_object_a_line(text):
+    """Anything else is refused at line 1, for the lines of its rows could not be named."""
+    path = write(Path("a.jsonl"), text)
+
+    message = refusal(lambda: index_judgments(read_judgments(path)))
+
+    assert names_place(message, path, 1)
+
+
+def test_half_of_a_surrogate_pair_in_json_is_refused():
+    """The escape stands for no character and cannot be an id."""
+    text = '{"query_id": "q", "doc_id": "c", "relevance": 1}\n{"query_id": "q", "doc_id": "\\ud800", "relevance": 1}\n'
+
+    assert names_place(refused(text, "a.jsonl"), "a.jsonl", 2)
+
+
+# Parquet
+
+
+def parquet_of(query_ids: pa.Array, doc_ids: pa.Array, values: pa.Array, names=("query_id", "doc_id", "relevance")):
+    return table_bytes([query_ids, doc_ids, values], names)
+
+
+TWO = pa.array([1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [
+        pa.array(["1", "20"], pa.string()),
+        pa.array(["1", "20"], pa.large_string()),
+        pa.array(["1", "20"], pa.string_view()),
+        pa.array(["1", "20"]).dictionary_encode(),
+        pa.array(["1", "20"], pa.large_string()).dictionary_encode(),
+        pa.array([1, 20], pa.int64()),
+        pa.array([1, 20], pa.uint8()),
+        pa.array([1, 20], pa.int32()).dictionary_encode(),
+    ],
+    ids=lambda ids: str(ids.type),
+)
+def test_ids_in_parquet_are_strings_or_whole_numbers(ids):
+    """Of any width, coded by a dictionary or not."""
+    other = pa.array(["x", "y"])
+
+    assert judgments(parquet_of(ids, other, TWO), "a.parquet") == [("1", "x", 1), ("20", "y", 2)]
+    assert judgments(parquet_of(other, ids, TWO), "a.parquet") == [("x", "1", 1), ("y", "20", 2)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1, 2], pa.int8()),
+        pa.array([1, 2], pa.uint64()),
+        pa.array([1, 2], pa.float16()),
+        pa.array([1, 2], pa.float32()),
+        pa.array([decimal.Decimal("1.00"), decimal.Decimal("2.00")]),
+        pa.array([1.0, 2.0]).dictionary_encode(),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_numbers_in_parquet_are_of_any_type(values):
+    """They become float64."""
+    ids = pa.array(["x", "y"])
+
+    assert judgments(parquet_of(ids, ids, values), "a.parquet") == [("x", "x", 1), ("y", "y", 2)]
+
+
+def test_whole_numbers_in_parquet_that_float64_cannot_hold_are_rounded_as_they_are_in_text():
+    """2**53 + 1 is a score like any other: it becomes the nearest float64, 2**53, in every format."""
+    rows = [("q", "d", 2**53 + 1)]
+    ids = [pa.array(["q"]), pa.array(["d"])]
+
+    assert judgments(encode(rows, "tsv"), "a.tsv") == [("q", "d", 2.0**53)]
+    assert judgments(encode(rows, "jsonl"), "a.jsonl") == [("q", "d", 2.0**53)]
+    assert judgments(parquet_of(*ids, pa.array([2**53 + 1])), "a.parquet") == [("q", "d", 2.0**53)]
+
+
+def test_row_groups_of_any_size():
+    """Rows come in the order of the file, however it is cut, empty groups too."""
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([("query_id", pa.string()), ("doc_id", pa.string()), ("relevance", pa.float64())])
+    with pa.parquet.ParquetWriter(sink, schema) as writer:
+        for group in ([], JUDGED[:2], [], JUDGED[2:], []):
+            columns = list(zip(*group, strict=True)) or [[], [], []]
+            writer.write_table(pa.table([list(column) for column in columns], schema=schema))
+    path = write(Path("a.parquet"), sink.getvalue().to_pybytes())
+
+    assert contents(read_judgments(path)) == JUDGED
+    assert index_judgments(read_judgments(path)).query_ids.tolist() == ["01", "q1"]
+
+
+@pytest.mark.parametrize("column", ["query_id", "doc_id", "relevance"])
+@pytest.mark.parametrize("coded", [False, True])
+def test_a_null_in_parquet_is_refused_with_its_row(column, coded):
+    """Rows count from 1."""
+    columns = {"query_id": ["a", "b", "c"], "doc_id": ["a", "b", "c"], "relevance": [1.0, 2.0, 3.0]}
+    columns[column][1] = None
+    arrays = [pa.array(values).dictionary_encode() if coded else pa.array(values) for values in columns.values()]
+
+    message = refused(table_bytes(arrays, tuple(columns)), "a.parquet")
+
+    assert message.startswith(f"a.parquet: {column} is null (row 2); ")
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [pa.array([1.0, 2.0]), pa.array([True, False]), pa.array([b"x", b"y"]), pa.array([["x"], ["y"]])],
+    ids=lambda ids: str(ids.type),
+)
+def test_ids_in_parquet_of_another_type_are_refused(ids):
+    """The message names the column, its type and what to write; an id that is a fraction has several spellings."""
+    message = refused(parquet_of(pa.array(["x", "y"]), ids, TWO), "a.parquet")
+
+    assert message.startswith("a.parquet: doc_id is " + str(ids.type).partition("<")[0])
+    assert message.endswith("; write ids as strings or whole numbers")
+
+
+@pytest.mark.parametrize(
+    "values", [pa.array(["1", "2"]), pa.array([True, False]), pa.array([[1], [2]])], ids=lambda values: str(values.type)
+)
+def test_values_in_parquet_of_another_type_are_refused(values):
+    """Text and truth values are no grades."""
+    ids = pa.array(["x", "y"])
+
+    message = refused(parquet_of(ids, ids, values), "a.parquet")
+
+    assert message.startswith("a.parquet: relevance is " + str(values.type).partition("<")[0])
+    assert message.endswith("; write numbers")
+
+
+def test_a_column_missing_from_parquet_is_refused_with_those_found():
+    """As for tables of text, without a line."""
+    ids = pa.array(["x", "y"])
+
+    assert refused(parquet_of(ids, ids, TWO, names=("query_id", "item", "relevance")), "a.parquet") == (
+        "a.parquet: no column 'doc_id' among query_id, item, relevance; map it with columns: {doc_id: …}"
+    )
+
+
+def test_a_column_that_stands_twice_in_parquet_is_refused():
+    """As in tables of text."""
+    ids = pa.array(["x", "y"])
+    data = table_bytes([ids, ids, ids, TWO], ("query_id", "doc_id", "doc_id", "relevance"))
+
+    message = refused(data, "a.parquet")
+
+    assert message.startswith("a.parquet")
+    assert "'doc_id' stands twice" in message
+
+
+def test_a_file_that_is_not_parquet_is_refused():
+    """Text under the wrong name."""
+    message = refused(encode(JUDGED, "tsv"), "a.parquet")
+
+    assert message.startswith("a.parquet: not Parquet (")
+    assert message.endswith("; write it again")
+
+
+@pytest.mark.parametrize("damaged", ["cut", "pages", "footer"])
+def test_damaged_parquet_is_refused(damaged):
+    """A file that was cut short, or whose middle or end was overwritten, is named in one line."""
+    data = bytearray(encode(JUDGED, "parquet"))
+    if damaged == "cut":
+        data = data[:-20]
+    elif damaged == "pages":
+        data[4:60] = b"\xff" * 56
+    else:
+        size = int.from_bytes(data[-8:-4], "little")
+        data[-8 - size : -8] = b"\xff" * size
+
+    message = refused(bytes(data), "a.parquet")
+
+    assert message.startswith("a.parquet: ")
+    assert message.endswith("; write it again")
+
+
+# Every format
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_file_is_refused(format):
+    """Nothing at all is not an input, and no advice about columns helps."""
+    message = refused(b"", "a" + SUFFIXES[format])
+
+    assert message.startswith(f"a{SUFFIXES[format]}: ")
+    assert message.endswith("; write the file again") or format == "parquet"
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+def test_a_compressed_file_without_a_byte_is_refused(format, ending):
+    """What a crashed writer leaves."""
+    assert refused(b"", "a" + SUFFIXES[format] + ending).startswith(f"a{SUFFIXES[format]}{ending}:")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_file_without_rows_is_refused(format):
+    """A header alone, comments alone, blank lines alone, or a table of no rows."""
+    data = {"trec": b"# only\n#comments\n\n", "jsonl": b"\n \n"}.get(format) or encode([], format)
+
+    assert refused(data, "a" + SUFFIXES[format]) == f"a{SUFFIXES[format]}: no rows; write the file again"
+
+
+@pytest.mark.parametrize(
+    ("format", "value"),
+    [
+        *itertools.product(TEXT_FORMATS, ["x", "1,5", "0x10", "1_000", "١", "one", "--1", "1e"]),
+        *itertools.product(["tsv", "csv", "jsonl"], [""]),
+    ],
+)
+def test_a_value_that_is_no_number_is_refused_with_its_line(format, value):
+    """What looks like a number in some language only is none: 1_000, 0x10 and digits other than 0 to 9."""
+    data = encode([*JUDGED, ("q", "d", value), ("q", "e", 1.0)], format)
+
+    message = refused(data, "a" + SUFFIXES[format])
+
+    assert names_place(message, "a" + SUFFIXES[format], place_of(format, len(JUDGED)))
+    assert f"relevance '{value}' is not a number" in message
+
+
+@pytest.mark.parametrize("value", ["true", "null", "[1]", "{}"])
+def test_a_value_in_json_that_is_no_number_is_refused_with_its_line(value):
+    """Truth values, null, lists and objects."""
+    good = encode(JUDGED, "jsonl").decode()
+
+    message = refused(good + '{"query_id": "q", "doc_id": "d", "relevance": ' + value + "}\n", "a.jsonl")
+
+    assert names_place(message, "a.jsonl", 4)
+    assert "is not a number" in message
+
+
+@pytest.mark.parametrize("text", ["1", "+1", "1.", "01", "1.0e0", "10E-1", "1.000000000000000000001"])
+@pytest.mark.parametrize("format", ["trec", "tsv", "csv"])
+def test_spellings_of_one(format, text):
+    """Signs, leading zeros and exponents are all numbers."""
+    assert judgments(encode([("q", "d", text)], format), "a" + SUFFIXES[format]) == [("q", "d", 1.0)]
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_nan_and_infinity_are_refused_with_their_line(format, value):
+    """A grade or a score is finite, and JSON's NaN and Infinity are read only to say so."""
+    name = "a" + SUFFIXES[format]
+
+    message = refused(encode([*JUDGED, ("q", "d", value), ("q", "e", 1.0)], format), name)
+
+    assert names_place(message, name, place_of(format, len(JUDGED)))
+    assert f"relevance {value} " in message
+    assert "is not a finite number" in message
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+@pytest.mark.parametrize("text", ["NaN", "nan", "-inf", "Infinity", "1e999"])
+def test_spellings_of_what_is_not_finite(format, text):
+    """All are refused at their line; what is too great for float64 is infinite."""
+    data = encode([*JUDGED, ("q", "d", "@"), ("q", "e", 1.0)], format)
+    data = data.replace(b'"@"', b"@").replace(b"@", text.encode())
+    name = "a" + SUFFIXES[format]
+
+    assert names_place(refused(data, name), name, place_of(format, len(JUDGED)))
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+@pytest.mark.parametrize("column", [0, 1])
+def test_text_that_is_not_utf8_is_refused_with_its_line(format, column):
+    """A Latin-1 byte in an id, among lines that are well."""
+    row = ["q", "d", 1.0]
+    row[column] = "caf@"
+    rows = [*[(f"q{n}", "d", 1.0) for n in range(300)], tuple(row), ("r", "e", 1.0)]
+    name = "a" + SUFFIXES[format]
+
+    message = refused(encode(rows, format).replace(b"@", b"\xe9"), name)
+
+    assert names_place(message, name, place_of(format, 300))
+
+
+@pytest.mark.parametrize("column", ["query_id", "doc_id"])
+def test_parquet_strings_that_are_not_utf8_are_refused(column):
+    """Some writers do not check what they call a string."""
+    latin = pa.array([b"d", b"caf\xe9"]).view(pa.string())
+    columns = {"query_id": pa.array(["x", "y"]), "doc_id": pa.array(["x", "y"]), "relevance": TWO} | {column: latin}
+
+    message = refused(table_bytes(list(columns.values()), tuple(columns)), "a.parquet")
+
+    assert message.startswith("a.parquet: ")
+    assert "UTF-8" in message or "UTF8" in message
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+def test_utf16_is_refused(format):
+    """Not read as something else."""
+    name = "a" + SUFFIXES[format]
+
+    assert refused(encode(JUDGED, format).decode().encode("utf-16"), name).startswith(name)
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("column", [0, 1])
+def test_an_empty_id_is_refused_with_its_place(format, column):
+    """In text it would be a missing field."""
+    row = ["q", "d", 1.0]
+    row[column] = ""
+    name = "a" + SUFFIXES[format]
+
+    message = refused(encode([*JUDGED, tuple(row), ("q", "e", 1.0)], format), name)
+
+    assert names_place(message, name, place_of(format, len(JUDGED)))
+    assert f"empty {('query_id', 'doc_id')[column]}" in message
+
+
+@pytest.mark.parametrize("format", TEXT_FORMATS)
+@pytest.mark.parametrize("value", ["x", math.nan])
+def test_a_bad_value_deep_in_a_file_of_many_blocks(format, value):
+    """The line is right however many blocks come before it."""
+    rows = [(f"q{n % 7}", f"d{n}", float(n)) for n in range(2000)]
+    rows[1500] = ("q", "d", value)
+    name = "a" + SUFFIXES[format]
+
+    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 1024):
+        message = refused(encode(rows, format), name)
+
+    assert names_place(message, name, place_of(format, 1500))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line"),
+    [
+        ("a.txt", "# c\n\n# c\nq 0 a 1\n\n \nq 0 b nan\n", 7),
+        ("a.txt", "# c\r\n\r\nq 0 a 1\r\n# c\r\nq 0 b nan\r\n", 5),
+        ("a.txt", "\ufeff# c\nq\t0  a 1\n\t\n q\t0 b  nan", 4),
+        ("a.tsv", "\n" + HEADER + "\nq\ta\t1\n\nq\tb\tnan\n", 6),
+        ("a.tsv", HEADER.replace("\n", "\r\n") + "q\ta\t1\r\n\r\nq\tb\tnan\r\n", 4),
+        ("a.csv", "query_id,doc_id,relevance\nq,a,1\n\n\nq,b,nan\n", 5),
+        ("a.csv", 'query_id,doc_id,relevance\n"q\n\n1",a,1\nq,b,nan\n', 5),
+        ("a.jsonl", '\n{"query_id":"q","doc_id":"a","relevance":1}\n\n{"query_id":1,"doc_id":1,"relevance":NaN}', 4),
+        ("a.jsonl", '\r\n{"query_id":"q","doc_id":"a","relevance":1}\r\n{"query_id":"q","doc_id":"b"}\r\n', 3),
+    ],
+)
+def test_lines_are_those_an_editor_shows(name, text, line):
+    """Comments, blank lines, headers, quoted line breaks and Windows line ends all count as lines."""
+    assert names_place(refused(text, name), name, line)
+
+
+@pytest.mark.parametrize(
+    ("name", "format"),
+    [("a.data", "csv"), ("a.tsv", "trec"), ("a.txt", "jsonl"), ("qrels", "parquet"), ("a.csv", "tsv"), ("a", "trec")],
+)
+def test_the_format_that_is_given_wins_over_the_name(name, format):
+    """A name may tell nothing, or the wrong thing."""
+    path = write(Path(name), encode(JUDGED, format))
+
+    assert contents(read_judgments(path, format)) == JUDGED
+
+
+@pytest.mark.parametrize("name", ["qrels", "qrels.test", "run.bm25", "a.txt", "a.trec", "a.dat.v2"])
+def test_a_name_that_tells_nothing_means_trec_text(name):
+    """As the field's files are called anything."""
+    assert judgments(encode(JUDGED, "trec"), name) == JUDGED
+
+
+@pytest.mark.parametrize(("name", "format"), [("A.TSV", "tsv"), ("a.ndjson", "jsonl"), ("a.pq", "parquet")])
+def test_other_endings(name, format):
+    """Capitals do not matter, and two formats have a second name."""
+    assert judgments(encode(JUDGED, format), name) == JUDGED

@@ -1,0 +1,369 @@
+"""The readers: every format gives the same rows, of one file or several, and ids keep their spelling."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.data.join import index_judgments, join_predictions, join_ranking
+from pipeline.data.readers import (
+    read_documents,
+    read_judgments,
+    read_predictions,
+    read_queries,
+    read_ranking,
+    read_ratings,
+)
+from tests.pipeline.data.content import (
+    FORMATS,
+    SUFFIXES,
+    compress,
+    contents,
+    encode,
+    names_place,
+    place_of,
+    refusal,
+    rows_of,
+    table_bytes,
+    write,
+)
+
+READERS = {
+    "relevance": read_judgments,
+    "score": read_ranking,
+    "rating": read_ratings,
+    "prediction": read_predictions,
+}
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+# What TREC text, the poorest of the formats, can hold: no blanks and no control characters, and a first sign that does
+# not make the line a comment.
+IDS = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"), min_size=1, max_size=12
+).filter(lambda text: text[0] != "#")
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 5).map(float)
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("value", ["relevance", "score"])
+@given(
+    rows=st.lists(st.tuples(IDS, IDS, NUMBERS), min_size=1, max_size=20),
+    ending=st.sampled_from(["", ".gz", ".zst"]),
+    block_size=st.sampled_from([96, 1 << 24]),
+)
+def test_every_format_gives_the_same_rows(tmp_path_factory, value, rows, ending, block_size):
+    """Ids to the letter and numbers to the bit, compressed or not, wherever blocks are cut."""
+    folder = tmp_path_factory.getbasetemp() / "formats"
+
+    for layout in FORMATS:
+        path = write(folder / f"a{SUFFIXES[layout]}{ending}", compress(encode(rows, layout, value), ending))
+        with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+            found = READERS[value](path)
+        assert contents(found) == rows, layout
+        assert np.array_equal(np.signbit(found.values), np.signbit([number for *_, number in rows])), layout
+
+
+@pytest.mark.parametrize("value", ["rating", "prediction"])
+@pytest.mark.parametrize("format", TABLES)
+def test_ratings_and_predictions(value, format):
+    """They are tables whose number has its own name."""
+    rows = [("u1", "i1", 4.5), ("u1", "i2", 1.0), ("u2", "i1", -0.25)]
+
+    assert contents(READERS[value](write(Path("a" + SUFFIXES[format]), encode(rows, format, value)))) == rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_rows_are_as_they_say(format):
+    """Distinct queries by first appearance, codes of 32 bits, Arrow strings, float64."""
+    rows = [("b", "x", 1.0), ("a", "y", 2.0), ("b", "z", 3.0)]
+
+    found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
+
+    assert list(found.query_ids) == ["b", "a"]
+    assert [code for chunk in found.chunks for code in chunk.query_codes.tolist()] == [0, 1, 0]
+    assert all(chunk.query_codes.dtype == np.int32 for chunk in found.chunks)
+    assert all(chunk.doc_ids.type == pa.string() for chunk in found.chunks)
+    assert all(chunk.values.dtype == np.float64 for chunk in found.chunks)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_distinct_queries_stand_by_first_appearance_over_many_blocks(format):
+    """Each block has its own codes; together they are one."""
+    rows = [(f"q{n * 7919 % 50}", f"d{n}", float(n)) for n in range(1000)]
+
+    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 512):
+        found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
+
+    assert list(found.query_ids) == list(dict.fromkeys(query for query, _, _ in rows))
+    assert contents(found) == rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_ids_keep_their_spelling(format):
+    """What looks like a number, a truth value, nothing or a date is text still."""
+    names = ["01", "1", "1.0", "1e3", "+1", "-0", "true", "null", "NaN", "NA", "None", "2020-01-01", "0x1"]
+    names += ["é", "e\u0301"]
+    rows = [(name, name, 1.0) for name in names]
+
+    found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
+
+    assert contents(found) == rows
+    assert len(index_judgments(found).query_ids) == len(names)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_ids_of_any_script(format):
+    """Signs of one to four bytes in UTF-8."""
+    rows = [("Ωμέγα", "文書-7", 1.0), ("🦆", "ñ\u200d", 2.0), ("\uffff", "\U0010ffff", 3.0)]
+
+    assert contents(read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))) == rows
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("format", FORMATS)
+def test_very_long_ids(format, slow):
+    """10,000 signs, several ids that differ in the last one alone, whether Arrow or Python reads the lines."""
+    rows = [("q" * 10_000 + end, "d" * 10_000 + end, 1.0) for end in "abc"]
+
+    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 1024 if slow else 1 << 24):
+        found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
+
+    assert contents(found) == rows
+    assert len(index_judgments(found).query_ids) == 3
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_several_parts_are_one_input(format):
+    """A folder and a glob of parts give the rows of all, in the order of the parts' names, and every file."""
+    rows = [(f"q{n % 3}", f"d{n}", float(n)) for n in range(9)]
+    for part in (2, 0, 1):
+        write(Path(f"parts/part-{part}{SUFFIXES[format]}"), encode(rows[3 * part : 3 * part + 3], format))
+    names = [f"parts/part-{part}{SUFFIXES[format]}" for part in range(3)]
+
+    for path in ("parts", f"parts/*{SUFFIXES[format]}", "parts/part-?*"):
+        found = read_judgments(path)
+        assert contents(found) == rows
+        assert list(found.query_ids) == ["q0", "q1", "q2"]
+        assert [file.path for file in found.files] == names
+
+
+def test_parts_may_differ_in_format():
+    """Each is read by its own name."""
+    rows = [(f"q{number}", "d", float(number)) for number in range(len(FORMATS))]
+    for number, layout in enumerate(FORMATS):
+        write(Path(f"parts/{number}{SUFFIXES[layout]}"), encode([rows[number]], layout))
+
+    assert contents(read_judgments("parts")) == rows
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_the_part_that_is_wrong_is_named(format):
+    """A value that is no finite number is found in its part, by that part's lines."""
+    good = [("q", "a", 1.0), ("q", "b", 1.0)]
+    write(Path("parts/0" + SUFFIXES[format]), encode(good, format))
+    bad = write(Path("parts/1" + SUFFIXES[format]), encode([("q", "c", 1.0), ("q", "d", float("nan"))], format))
+
+    message = refusal(read_judgments, "parts")
+
+    assert message.startswith("parts")
+    assert f"{place_of(format, 1)} of {bad})" in message
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_repeat_over_two_parts_names_both(format):
+    """Each row by its own part and line."""
+    first = write(Path("parts/0" + SUFFIXES[format]), encode([("q", "a", 1.0), ("q", "b", 1.0)], format))
+    rows = [("q", "c", 1.0), ("p", "b", 1.0), ("q", "b", 2.0)]
+    second = write(Path("parts/1" + SUFFIXES[format]), encode(rows, format))
+    word = "row" if format == "parquet" else "line"
+
+    message = refusal(lambda: index_judgments(read_judgments("parts")))
+
+    assert message.startswith("parts: query 'q' judges document 'b' twice ")
+    assert f"({word} {place_of(format, 1)} of {first} and {word} {place_of(format, 2)} of {second})" in message
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_part_without_rows_is_named(format):
+    """An empty part is a writer that failed, not a small input."""
+    write(Path("parts/0" + SUFFIXES[format]), encode([("q", "a", 1.0)], format))
+    empty = write(Path("parts/1" + SUFFIXES[format]), encode([], format))
+
+    assert refusal(read_judgments, "parts").startswith(f"{empty}: no rows")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_places_in_compressed_files(format, ending):
+    """Lines are those of the contents."""
+    rows = [("q", "a", 1.0), ("p", "a", 1.0), ("q", "b", 1.0), ("q", "a", 1.0)]
+    path = write(Path("a" + SUFFIXES[format] + ending), compress(encode(rows, format), ending))
+
+    word = "row" if format == "parquet" else "line"
+
+    message = refusal(lambda: index_judgments(read_judgments(path)))
+
+    assert message.startswith(f"{path}: ")
+    assert f"({word} {place_of(format, 0)} and {word} {place_of(format, 3)})" in message
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_scores_beyond_single_precision_are_refused_with_their_line(format):
+    """They would all be infinite, and tied, once rounded to float32."""
+    rows = [("q", "a", 1.0), ("q", "b", -4e38), ("q", "c", 2.0)]
+    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "score"))
+    judgments = index_judgments(rows_of([("q", "a", 1.0)]))
+
+    message = refusal(lambda: join_ranking(judgments, read_ranking(path)))
+
+    assert names_place(message, path, place_of(format, 1))
+    assert "-4e+38" in message
+    assert "beyond single precision" in message
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize(
+    ("query", "document", "at"),
+    [("q", "a", 60), ("q", "new", 60), ("unjudged", "a", 60), ("q", "a", 1), ("unjudged", "x", 1)],
+    ids=["judged", "not judged", "unjudged query", "next row", "unjudged query, next row"],
+)
+def test_a_document_that_a_query_ranks_twice_is_refused_with_both_lines(format, query, document, at):
+    """Anywhere in the list, judged or not, with the same score or another."""
+    rows = [(query, document, 1.0), *[(f"q{n % 3}", f"d{n}", 0.5) for n in range(80)]]
+    rows.insert(at, (query, document, 1.0 if at == 1 else 9.0))
+    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "score"))
+    judgments = index_judgments(rows_of([("q", "a", 1.0), ("q1", "d1", 0.0)]))
+    word = "row" if format == "parquet" else "line"
+
+    message = refusal(lambda: join_ranking(judgments, read_ranking(path)))
+
+    places = f"({word} {place_of(format, 0)} and {word} {place_of(format, at)})"
+    assert message == f"{path}: query '{query}' ranks document '{document}' twice {places}; keep one"
+
+
+@pytest.mark.parametrize("grade", [1.0, 2.0])
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_pair_that_is_judged_twice_is_refused_with_both_lines(format, grade):
+    """With the same grade too; the message says how to keep the first."""
+    rows = [("p", "d", 1.0), ("q", "d", 1.0), ("q", "e", 1.0), ("q", "d", grade)]
+    path = write(Path("a" + SUFFIXES[format]), encode(rows, format))
+    word = "row" if format == "parquet" else "line"
+
+    message = refusal(lambda: index_judgments(read_judgments(path)))
+
+    places = f"({word} {place_of(format, 1)} and {word} {place_of(format, 3)})"
+    remedy = "keep one, or say duplicates: keep_first"
+    assert message == f"{path}: query 'q' judges document 'd' twice {places}; {remedy}"
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_a_pair_that_is_predicted_twice_is_refused_with_both_lines(format):
+    """Whether anybody rated it or not."""
+    rows = [("u", "i", 1.0), ("u", "j", 1.0), ("u", "i", 2.0)]
+    path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "prediction"))
+    ratings = index_judgments(rows_of([("u", "j", 1.0)]))
+
+    message = refusal(lambda: join_predictions(ratings, read_predictions(path)))
+
+    assert message.startswith(f"{path}: query 'u' predicts document 'i' twice (")
+    assert f"{place_of(format, 0)} and " in message
+    assert f" {place_of(format, 2)})" in message
+
+
+def ids_file(format: str, column: str, ids: list[str]) -> bytes:
+    """A table of ids and a further column."""
+    if format == "jsonl":
+        return b"".join(b'{"%s": "%s", "x": [1]}\n' % (column.encode(), name.encode()) for name in ids)
+    if format == "parquet":
+        return table_bytes([pa.array(["x"] * len(ids)), pa.array(ids, pa.string())], ("extra", column))
+    separator = "\t" if format == "tsv" else ","
+    return "".join(f"x{separator}{name}\n" for name in [column, *ids]).encode()
+
+
+IDS_READERS = [(read_queries, "query_id"), (read_documents, "doc_id")]
+
+
+@pytest.mark.parametrize(("reader", "column"), IDS_READERS)
+@pytest.mark.parametrize("format", TABLES)
+def test_ids_of_a_table(reader, column, format):
+    """In their order, as they are spelled, by whatever name."""
+    names = ["01", "1", "é", "#2"]
+
+    found = reader(write(Path("a" + SUFFIXES[format]), ids_file(format, column, names)))
+    renamed = reader(write(Path("b" + SUFFIXES[format]), ids_file(format, "name", names)), None, {column: "name"})
+
+    assert found.ids.to_pylist() == renamed.ids.to_pylist() == names
+    assert found.ids.type == pa.string()
+
+
+@pytest.mark.parametrize(("reader", "column"), IDS_READERS)
+@pytest.mark.parametrize("format", TABLES)
+def test_an_id_that_stands_twice_is_refused_with_both_lines(reader, column, format):
+    """Of several repeats the first is named."""
+    path = write(Path("a" + SUFFIXES[format]), ids_file(format, column, ["a", "b", "c", "b", "a"]))
+    word = "row" if format == "parquet" else "line"
+
+    places = f"({word} {place_of(format, 1)} and {word} {place_of(format, 3)})"
+    assert refusal(reader, path) == f"{path}: {column} 'b' stands twice {places}; keep one"
+
+
+@pytest.mark.parametrize(("reader", "column"), IDS_READERS)
+def test_an_id_that_stands_in_two_parts_names_both(reader, column):
+    """Each by its part and line."""
+    first = write(Path("parts/0.tsv"), ids_file("tsv", column, ["a", "b"]))
+    second = write(Path("parts/1.csv"), ids_file("csv", column, ["c", "b"]))
+
+    assert f"(line 3 of {first} and line 3 of {second})" in refusal(reader, "parts")
+
+
+@pytest.mark.parametrize(("reader", "column"), IDS_READERS)
+@pytest.mark.parametrize("format", TABLES)
+def test_a_table_of_ids_without_rows_or_column_is_refused(reader, column, format):
+    """As judgments are."""
+    if format != "jsonl":
+        empty = write(Path("empty" + SUFFIXES[format]), ids_file(format, column, []))
+        assert refusal(reader, empty) == f"{empty}: no rows; write the file again"
+    other = write(Path("other" + SUFFIXES[format]), ids_file(format, "id", ["a"]))
+    assert f"'{column}' among " in refusal(reader, other)
+
+
+@pytest.mark.parametrize(("reader", "column"), IDS_READERS)
+@pytest.mark.parametrize("format", TABLES)
+def test_an_empty_id_of_a_table_is_refused_with_its_line(reader, column, format):
+    """A query or a document needs a name."""
+    path = write(Path("a" + SUFFIXES[format]), ids_file(format, column, ["a", "", "c"]))
+
+    message = refusal(reader, path)
+
+    assert names_place(message, path, place_of(format, 1))
+    assert f"empty {column}" in message
+
+
+def test_reading_does_not_import_pandas():
+    """It takes longer than many an evaluation: text is read and joined without it."""
+    write(Path("qrels"), encode([("q", "d", 1.0)], "trec"))
+    write(Path("run"), encode([("q", "d", 1.0)], "trec", "score"))
+    program = (
+        "import sys\n"
+        "from pipeline.data.join import index_judgments, join_ranking\n"
+        "from pipeline.data.readers import read_judgments, read_ranking\n"
+        "join_ranking(index_judgments(read_judgments('qrels')), read_ranking('run'))\n"
+        "sys.exit('pandas' in sys.modules)\n"
+    )
+    root = Path(__file__).parents[3]
+
+    done = subprocess.run([sys.executable, "-c", program], env={"PYTHONPATH": str(root)}, check=False)
+
+    assert done.returncode == 0
