@@ -45,7 +45,7 @@ def mae(block: RatingsBlock) -> Floats:
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
-    return divide(sum_down(np.nan_to_num(np.abs(block.predictions - block.ratings))), block.n_pairs)
+    return divide(sum_down(np.abs(_errors(block))), block.n_pairs)
 
 
 def mse(block: RatingsBlock) -> Floats:
@@ -60,7 +60,7 @@ def mse(block: RatingsBlock) -> Floats:
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
-    return divide(sum_down(np.nan_to_num((block.predictions - block.ratings) ** 2)), block.n_pairs)
+    return divide(sum_down(_errors(block) ** 2), block.n_pairs)
 
 
 def rmse(block: RatingsBlock) -> Floats:
@@ -76,3 +76,7 @@ def rmse(block: RatingsBlock) -> Floats:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
     return np.sqrt(mse(block))
+
+
+def _errors(block: RatingsBlock) -> Floats:
+    return np.where(np.isnan(block.ratings), 0.0, block.predictions - block.ratings)

@@ -126,7 +126,14 @@ _TABLE = (
     Metric("fn", sets.fn, "False negatives", "R - tp", (0, INF), RIJSBERGEN_1979, direction="lower"),
     Metric("tn", sets.tn, "True negatives", "documents - min(k, n) - fn", (0, INF), RIJSBERGEN_1979),
     Metric(
-        "judged", sets.judged, "Judged share", "judged retrieved / min(k, n)", (0, 1), IR_MEASURES, direction="neither"
+        "judged",
+        sets.judged,
+        "Judged share",
+        "judged retrieved / min(k, n)",
+        (0, 1),
+        IR_MEASURES,
+        direction="neither",
+        undefined="skip",
     ),
     Metric("rr", ranking.rr, "Reciprocal rank", "1 / rank of the first relevant document", (0, 1), VOORHEES_1999),
     Metric("ap", ranking.ap, "Average precision", "Σ p@rank of each relevant document / R", (0, 1), BUCKLEY_2000),

@@ -17,7 +17,8 @@ def _refuse_shadowed_metrics() -> None:
     ours = Path(__file__).parents[1] / "metrics" / "__init__.py"
     found = importlib.util.find_spec("metrics")
     if found is None or found.origin is None or not ours.samefile(found.origin):
-        where = found.origin if found else "nowhere"
+        folders = list(found.submodule_search_locations or ()) if found else []  # of a folder without __init__.py
+        where = (found and found.origin) or ", ".join(folders) or "nowhere"
         raise ImportError(f"{where}: stands in the way of rankledger's package 'metrics' ({ours}); rename it")
 
 

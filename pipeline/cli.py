@@ -6,7 +6,9 @@ Results go to stdout, progress and remarks to stderr. What is heavy is imported 
 from __future__ import annotations
 
 import importlib.metadata
+import io
 import json
+import os
 import shutil
 import sys
 import traceback
@@ -61,7 +63,7 @@ def evaluate(
     Example:
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
     """
-    from pipeline.report.text import as_data, leaderboard
+    from pipeline.report.text import as_data, closing, leaderboard
     from pipeline.workflow import evaluate as run
 
     evaluation = run(
@@ -72,15 +74,17 @@ def evaluate(
         backend=backend,
         runs_dir=runs_dir,
         tracking=not no_tracking,
+        command=["rankledger", *sys.argv[1:]],
     )
-    if as_json:
-        click.echo(json.dumps(as_data(evaluation), ensure_ascii=False))
-    else:
-        click.echo(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
-        if evaluation.store:
-            server = evaluation.store.startswith("http")
-            click.echo(f"MLflow: {evaluation.store if server else f'mlflow ui --backend-store-uri {evaluation.store}'}")
-        click.echo(f"record: {evaluation.record}")
+    try:
+        if as_json:
+            _print(json.dumps(as_data(evaluation), ensure_ascii=False))
+        else:
+            _print(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
+            _print(closing(evaluation))
+    except OSError as error:
+        error.add_note(f"the record is complete: {evaluation.record}")
+        raise
     if evaluation.untracked:
         click.echo(f"not in MLflow: {evaluation.untracked}; the record is complete", err=True)
     if evaluation.failures:
@@ -97,13 +101,13 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
 
     \b
     Example:
-        rankledger validate configs/nightly.yaml --date 2026-11-20
+        rankledger validate configs/quickstart.yaml
     """
     from pipeline.report.text import matrix
     from pipeline.workflow import validate as run
 
     validation = run(config, overrides=overrides, date=date, jobs=jobs)
-    click.echo(matrix(validation, width=_width()), nl=False)
+    _print(matrix(validation, width=_width()))
     if validation.failures:
         sys.exit(INCOMPLETE)
 
@@ -119,7 +123,7 @@ def measures(name: str | None) -> None:
     """
     from pipeline.report.definitions import catalogue, explanation
 
-    click.echo(explanation(name) if name else catalogue(), nl=False)
+    _print(explanation(name) if name else catalogue())
 
 
 @cli.command()
@@ -132,11 +136,14 @@ def schema() -> None:
     """
     from pipeline.config.sections import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    _print(json.dumps(json_schema(), indent=2, ensure_ascii=False))
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit by the rule: 0, 2, 4, 70, 74 or 130."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without box drawing gets question marks, not a crash
     try:
         cli.main(arguments, prog_name="rankledger", standalone_mode=False)
     except click.ClickException as error:
@@ -145,16 +152,31 @@ def main(arguments: list[str] | None = None) -> None:
     except InputError as error:
         click.echo(error, err=True)
         sys.exit(InputError.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted; nothing was recorded", err=True)
+    except (KeyboardInterrupt, click.Abort) as error:
+        click.echo(f"interrupted; {_remains(error)}", err=True)
         sys.exit(INTERRUPTED)
     except OSError as error:
-        click.echo(f"{error.filename or 'disk'}: {error.strerror or error}; nothing was recorded", err=True)
+        click.echo(f"{error.filename or 'disk'}: {error.strerror or error}; {_remains(error)}", err=True)
         sys.exit(DISK)
     except Exception:
         traceback.print_exc()
         click.echo("this is a bug of rankledger; please report it with the lines above", err=True)
         sys.exit(BUG)
+
+
+def _remains(error: BaseException) -> str:
+    """What an evaluation that ended early leaves: the note that the workflow put on the error, if it got that far."""
+    notes = [note for found in (error, error.__cause__) for note in getattr(found, "__notes__", ())]
+    return "; ".join(notes) or "nothing was recorded"
+
+
+def _print(text: str) -> None:
+    """Print on stdout; a reader that has gone, as in `rankledger … | head`, is no error."""
+    try:
+        click.echo(text.rstrip("\n"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _width() -> int:

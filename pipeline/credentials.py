@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["public_uri", "without_credentials"]
+__all__ = ["has_credentials", "public_uri", "without_credentials"]
 
-_CREDENTIALS = re.compile(r"""://(?:[^/\s:@]*:(?!\d+/)[^\s"']*|[^/\s"']*)@""")  # even of a password with a raw slash
+_CREDENTIALS = re.compile(r"://(?:[^/\s:@]*:(?!\d+/)\S*|[^/\s]*)@")  # even of a password with a slash or a quote
 
 
 def without_credentials(text: str, uri: str = "") -> str:
@@ -19,6 +19,15 @@ def without_credentials(text: str, uri: str = "") -> str:
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
     return _CREDENTIALS.sub("://", text)
+
+
+def has_credentials(text: str) -> bool:
+    """Whether a URI in the text holds a password, or a lone word before the `@`, which may be a token."""
+    for found in _CREDENTIALS.finditer(text):
+        user, colon, password = found.group()[len("://") : -1].partition(":")
+        if password if colon else user:
+            return True
+    return False
 
 
 def public_uri(uri: str) -> str:

@@ -35,8 +35,11 @@ def environment(repository: Path) -> dict[str, Any]:
 
 def _packages() -> dict[str, str]:
     """Every installed package, by its metadata folder's name: to read what is in them all takes a tenth of a second."""
-    names = (folder.stem.rpartition("-") for path in sys.path for folder in Path(path).glob("*.dist-info"))
-    return dict(sorted((name, version) for name, _, version in names))
+    found: dict[str, str] = {}
+    for folder in (folder for path in sys.path for folder in sorted(Path(path).glob("*.dist-info"))):
+        name, _, version = folder.stem.rpartition("-")
+        found.setdefault(name, version)  # the first on the path is the one that Python imports
+    return dict(sorted(found.items()))
 
 
 def _cpu() -> str:
@@ -52,7 +55,10 @@ def _git(repository: Path) -> dict[str, Any] | None:
     commit = _git_output(repository, "rev-parse", "HEAD")
     if commit is None:
         return None
-    return {"commit": commit.strip(), "dirty": bool(_git_output(repository, "status", "--porcelain"))}
+    return {
+        "commit": commit.strip(),
+        "dirty": bool(_git_output(repository, "status", "--porcelain", "--untracked-files=no")),
+    }
 
 
 def _git_output(repository: Path, *arguments: str) -> str | None:

@@ -31,7 +31,7 @@ def score(
     """
     per_query = {name: tuple(m for m in found if m.metric.input != "catalogue") for name, found in measures.items()}
     calls = [
-        (block, tuple(map(str, per_query[dataset])), task.max_grade)
+        (dataset, block, tuple(map(str, per_query[dataset])), task.max_grade)
         for (dataset, _), task in joined.items()
         for block in task.blocks
     ]
@@ -51,23 +51,29 @@ def score(
     )
 
 
-def _score_block(block: JudgedBlock | RatingsBlock, measures: tuple[str, ...], max_grade: float) -> Floats:
+def _score_block(
+    dataset: str, block: JudgedBlock | RatingsBlock, measures: tuple[str, ...], max_grade: float
+) -> Floats:
     """(M, Q). Measures come as text, which processes can be sent."""
-    return np.stack([_apply(Measure.parse(measure), block, max_grade) for measure in measures])
+    values = np.empty((len(measures), len(block.query_ids)))
+    for row, measure in enumerate(measures):
+        values[row] = _apply(dataset, Measure.parse(measure), block, max_grade)
+    return values
 
 
-def _apply(measure: Measure, block: JudgedBlock | RatingsBlock, max_grade: float) -> Floats:
+def _apply(dataset: str, measure: Measure, block: JudgedBlock | RatingsBlock, max_grade: float) -> Floats:
     try:
         return np.asarray(measure.metric.function(block, **measure.arguments(max_grade)))
     except ValueError as error:
-        raise InputError(f"{measure}: {error}") from None
+        raise InputError(f"{dataset}: {measure}: {error}") from None
 
 
 def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
     """(M, Q): a query's pairs where the measure is pooled, else 1."""
     ones = np.ones(len(task.query_ids))
     n_pairs = np.concatenate([block.n_pairs if isinstance(block, RatingsBlock) else ones for block in task.blocks])
-    return np.stack([n_pairs if measure.pooled else ones for measure in measures])
+    rows = [n_pairs if measure.pooled else ones for measure in measures]
+    return np.array(rows).reshape(len(measures), len(ones))
 
 
 def _figure(measure: Measure, task: Joined) -> float:

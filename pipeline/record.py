@@ -6,6 +6,7 @@ same bytes in the last two; what differs each time, the id, the times, the machi
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import json
@@ -77,7 +78,8 @@ def write_record(
     except BaseException:
         shutil.rmtree(partial, ignore_errors=True)
         raise
-    _sync(folder)
+    with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
+        _sync(folder)
     return Record(path, json.loads(text), tuple(estimates))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -152,7 +152,7 @@ class Quality:
         n_rows: rows of the output.
         n_unjudged_queries: queries of the output that no judgment names; they are ignored.
         n_missing_queries: judged queries without output.
-        judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; NaN
+        judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; None
             where there are none.
         n_tied: documents whose score another document of the same query has too.
         n_unpaired: ratings without prediction and predictions without rating.
@@ -161,7 +161,7 @@ class Quality:
     n_rows: int
     n_unjudged_queries: int
     n_missing_queries: int
-    judged_at_10: float = float("nan")
+    judged_at_10: float | None = None
     n_tied: int = 0
     n_unpaired: int = 0
 
@@ -306,21 +306,25 @@ class Evaluation:
         """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN where there is no figure."""
         import pandas as pd
 
-        columns = [field.name for field in fields(Estimate)]
-        return pd.DataFrame([asdict(estimate) for estimate in self.estimates], columns=columns)
+        columns = {field.name: [getattr(line, field.name) for line in self.estimates] for field in fields(Estimate)}
+        figures = ("estimate", "ci_low", "ci_high", "std_error")
+        return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})
 
     @property
     def scores(self) -> pd.DataFrame:
         """A row per dataset, model and query, and a column per measure; NaN where undefined or not measured there."""
         import pandas as pd
 
-        return pd.concat(
+        tables = [
             pd.DataFrame(
                 {"dataset": result.dataset, "model": result.model, "query_id": result.query_ids}
                 | {str(measure): row for measure, row in zip(result.measures, result.values, strict=True)}
             )
             for result in self.results
-        ).reset_index(drop=True)
+        ]
+        if not tables:
+            return pd.DataFrame(columns=["dataset", "model", "query_id"])
+        return pd.concat(tables, ignore_index=True)
 
 
 @dataclass(frozen=True, eq=False)

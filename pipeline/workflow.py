@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -59,6 +58,7 @@ def evaluate(
     backend: Backend | None = None,
     runs_dir: str | Path = "runs",
     tracking: bool = True,
+    command: Sequence[str] = (),
 ) -> Evaluation:
     """Evaluate every model of a config, write the record, and log it to MLflow.
 
@@ -70,6 +70,7 @@ def evaluate(
         backend: `threads` or `processes`, instead of the config's.
         runs_dir: where records and the default MLflow store are.
         tracking: whether to log to MLflow, where the config does not rule it out.
+        command: the words of the command line that asked for it, if one did; they are recorded.
 
     Raises:
         InputError: the config, judgments, queries or documents are wrong. A model output that is missing or refused is
@@ -97,7 +98,9 @@ def evaluate(
         failures=inputs.failures,
         record=Path(),
     )
+    asked = shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})"
     manifest = _manifest(loaded, planned, inputs) | {
+        "command": asked,
         "environment": environment(Path(config).parent),
         "created": started.isoformat(),
         "finished": datetime.now(UTC).isoformat(),
@@ -105,9 +108,13 @@ def evaluate(
     }
     record = _write(evaluation, loaded, manifest, Path(runs_dir) / "records")
     evaluation = replace(evaluation, record=record.path)
-    if tracking and loaded.config.tracking.enabled:
+    if not (tracking and loaded.config.tracking.enabled):
+        return evaluation
+    try:
         return _track(evaluation, record, loaded.config, Path(runs_dir))
-    return evaluation
+    except BaseException as error:
+        error.add_note(f"the record is complete: {record.path}")
+        raise
 
 
 def validate(
@@ -143,6 +150,8 @@ class _Clock:
 
 
 def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Workers:
+    if jobs == 0:
+        raise InputError("jobs is 0; write a number of workers, or -1 for one per core")
     return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
 
 
@@ -215,7 +224,6 @@ def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
     measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
     return {
         "name": config.name,
-        "command": without_credentials(shlex.join(["rankledger", *sys.argv[1:]])),
         "date": planned.date,
         "seed": config.seed,
         "conventions": config.conventions,
@@ -283,8 +291,8 @@ def _track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Pat
 
 
 def _store(uri: str | None, runs_dir: Path) -> str:
-    """The tracking store; a local one starts at the runs folder."""
+    """The tracking store; the path of a local one starts at the runs folder."""
     scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
-    if separator and scheme != "sqlite":
-        return f"{scheme}://{path}"
-    return f"sqlite:///{(runs_dir / path.removeprefix('/')).resolve()}"
+    if uri == "databricks" or (separator and scheme != "sqlite"):
+        return str(uri)
+    return f"sqlite:///{(runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"

@@ -43,6 +43,7 @@ from pipeline.config.fields import (
 )
 from pipeline.config.mistakes import explain
 from pipeline.config.source import KeyPath
+from pipeline.credentials import has_credentials
 
 __all__ = [
     "Bootstrap",
@@ -113,7 +114,7 @@ class DatasetDefaults(Section):
     """What users gave: (query, document, rating), to be predicted."""
 
     queries: File | None = None
-    """The table of queries; its further columns serve as slices and clusters."""
+    """The table of queries; every judged query must stand in it."""
 
     documents: File | None = None
     """The catalogue: every document there is, retrieved or not."""
@@ -300,7 +301,7 @@ def _refuse_secret(document: loader.Document) -> None:
     section = document.raw.get("tracking")
     uri = section.get("uri") if isinstance(section, dict) else None
     written = re.sub(r"\$\{[^}]*\}", "", uri) if isinstance(uri, str) else ""
-    if re.search(r"://[^/\s]*[^/\s:]@", written):
+    if has_credentials(written):
         message = "it holds credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
         document.refuse([(("tracking", "uri"), message)])
 

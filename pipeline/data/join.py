@@ -173,11 +173,11 @@ class _Hits:
         order = np.lexsort((ranks, queries))
         return cls(*(column[order] for column in (queries, judgment_rows, ranks, tie_first, tie_last)))
 
-    def judged_share(self, k: int, judgments: Judgments, n_retrieved: Ints) -> float:
-        """The share of the documents down to rank k that are judged, over all queries; NaN where there are none."""
+    def judged_share(self, k: int, judgments: Judgments, n_retrieved: Ints) -> float | None:
+        """The share of the documents down to rank k that are judged, over all queries; None where there are none."""
         retrieved = np.minimum(n_retrieved, k).sum()
         judged = judgments.rows.values[self.judgment_rows[self.ranks <= k]] >= 0
-        return float(judged.sum() / retrieved) if retrieved else float("nan")
+        return float(judged.sum() / retrieved) if retrieved else None
 
 
 def _places(rows: Rows, query_ids: Iterable[str]) -> Ints:

@@ -29,6 +29,8 @@ _FORMATS = {
     ".pq": "parquet",
 }
 
+_GREATEST_RATING = 1e100
+
 Columns = Mapping[str, str]
 
 
@@ -94,6 +96,9 @@ def _read_rows(path: str, kind: Kind, format: str | None, columns: Columns | Non
     if not all(np.isfinite(chunk.values).all() for chunk in chunks):
         row = int(np.flatnonzero(~np.isfinite(rows.values))[0])
         raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) is not a finite number; mend it")
+    if kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
+        row = int(np.abs(rows.values).argmax())
+        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) has no square in doubles; mend it")
     return rows
 
 

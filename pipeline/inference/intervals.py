@@ -139,4 +139,4 @@ def _of(lines: Sequence[Estimate], result: Scores) -> list[Estimate]:
 
 
 def _known(figure: float) -> float | None:
-    return None if math.isnan(figure) else figure
+    return figure if math.isfinite(figure) else None

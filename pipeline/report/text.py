@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import shlex
 from collections.abc import Iterator
 from dataclasses import asdict
 from itertools import accumulate
@@ -15,9 +16,8 @@ from rich.text import Text
 
 from pipeline.tables import Estimate, Evaluation, Quality, Validation
 
-__all__ = ["as_data", "leaderboard", "matrix", "note"]
+__all__ = ["as_data", "closing", "leaderboard", "matrix", "note"]
 
-_CELL = 23  # columns that a cell takes: `0.4596 [0.4012, 0.5174]`
 _NOTE_MEASURES = 5
 
 Board = dict[str, dict[str, Estimate]]  # model, measure
@@ -35,12 +35,11 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
     console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
     for dataset, board in _boards(evaluation).items():
         measures = list(next(iter(board.values())))
-        shown = _fitting(measures, width - max(len("model"), *map(len, board)) - 4)
+        shown = _fitting(board, measures, width - max(len("model"), *map(len, board)) - 4)
         console.print(_table(evaluation, dataset, board, shown))
-        if len(shown) < len(measures):
-            console.print(
-                f"{len(measures) - len(shown)} more measures in summary.csv: {', '.join(measures[len(shown) :])}"
-            )
+        left = measures[len(shown) :]
+        if left:
+            console.print(f"{_count(len(left), 'more measure')} in summary.csv: {', '.join(left)}")
     for line in _remarks(evaluation):
         console.print(Text(line), soft_wrap=True)
     return text.getvalue()
@@ -74,7 +73,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "untracked": evaluation.untracked,
         "estimates": [asdict(line) for line in evaluation.estimates],
         "quality": [
-            {"dataset": dataset, "model": model, **_finite(asdict(quality))}
+            {"dataset": dataset, "model": model, **asdict(quality)}
             for (dataset, model), quality in evaluation.quality.items()
         ],
         "failures": [asdict(failure) for failure in evaluation.failures],
@@ -84,10 +83,12 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 def matrix(validation: Validation, *, width: int) -> str:
     """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
     text = io.StringIO()
-    table = Table(title=_counts(len(validation.models), len(validation.n_queries)), title_justify="left")
+    counts = (_count(len(validation.models), "model"), _count(len(validation.n_queries), "dataset"))
+    table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
-        table.add_column(Text(f"{dataset}\n{n_queries:,} queries, {validation.n_measures[dataset]} measures"))
+        header = f"{dataset}\n{n_queries:,} queries, {validation.n_measures[dataset]} measures"
+        table.add_column(Text(header, overflow="fold"), overflow="fold")
     failed = {(failure.dataset, failure.model) for failure in validation.failures}
     for model in validation.models:
         tasks = [(dataset, model) for dataset in validation.n_queries]
@@ -102,9 +103,18 @@ def matrix(validation: Validation, *, width: int) -> str:
     return text.getvalue()
 
 
-def _counts(n_models: int, n_datasets: int) -> str:
-    models = "1 model" if n_models == 1 else f"{n_models} models"
-    return f"{models} on {'1 dataset' if n_datasets == 1 else f'{n_datasets} datasets'}"
+def closing(evaluation: Evaluation) -> str:
+    """Where the evaluation is: the MLflow store, if one has it, and on the last line the record."""
+    lines = [f"record: {evaluation.record}"]
+    if evaluation.store:
+        server = evaluation.store.startswith("http")
+        opened = evaluation.store if server else f"mlflow ui --backend-store-uri {shlex.quote(evaluation.store)}"
+        lines.insert(0, f"MLflow: {opened}")
+    return "\n".join(["", *lines])
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _boards(evaluation: Evaluation) -> dict[str, Board]:
@@ -114,10 +124,11 @@ def _boards(evaluation: Evaluation) -> dict[str, Board]:
     return boards
 
 
-def _fitting(measures: list[str], width: int) -> list[str]:
+def _fitting(board: Board, measures: list[str], width: int) -> list[str]:
     """The first measures, at least one, whose columns fit into the width."""
-    widths = accumulate(max(len(measure), _CELL) + 3 for measure in measures)
-    return [measure for measure, end in zip(measures, widths, strict=True) if end <= width] or measures[:1]
+    cells = {measure: [len(measure), *(len(_cell(lines[measure])) for lines in board.values())] for measure in measures}
+    ends = accumulate(max(cells[measure]) + 3 for measure in measures)
+    return [measure for measure, end in zip(measures, ends, strict=True) if end <= width] or measures[:1]
 
 
 def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[str]) -> Table:
@@ -126,9 +137,15 @@ def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[st
     table.add_column("model", overflow="fold")
     for measure in measures:
         table.add_column(Text(measure), justify="right", no_wrap=True)
-    best = {measure: _ranked(evaluation, board, measure)[0] for measure in measures}
+    best = {measure: _best(evaluation, board, measure) for measure in measures}
     for model in _ranked(evaluation, board, measures[0]):
-        cells = [Text(_cell(board[model][m]), style="bold" if best[m] == model else "") for m in measures]
+        cells = [
+            Text(
+                _cell(board[model][m]),
+                style="bold" if best[m] is not None and board[model][m].estimate == best[m] else "",
+            )
+            for m in measures
+        ]
         table.add_row(Text(model), *cells)
     return table
 
@@ -142,6 +159,14 @@ def _ranked(evaluation: Evaluation, board: Board, measure: str) -> list[str]:
         return math.inf if figure is None else sign * figure
 
     return sorted(board, key=place)
+
+
+def _best(evaluation: Evaluation, board: Board, measure: str) -> float | None:
+    """The best figure, where one end is better."""
+    figures = [line.estimate for lines in board.values() if (line := lines[measure]).estimate is not None]
+    if not figures or evaluation.directions[measure] == "neither":
+        return None
+    return min(figures) if evaluation.directions[measure] == "lower" else max(figures)
 
 
 def _cell(line: Estimate) -> str:
@@ -167,7 +192,7 @@ def _quality(quality: Quality, n_queries: int) -> str:
         found.append(f"{quality.n_missing_queries:,} of {n_queries:,} judged queries without output")
     if quality.n_unjudged_queries:
         found.append(f"{quality.n_unjudged_queries:,} queries without judgments ignored")
-    if not math.isnan(quality.judged_at_10):
+    if quality.judged_at_10 is not None:
         found.append(f"{quality.judged_at_10:.1%} of the top 10 judged")
     if quality.n_tied:
         found.append(f"{quality.n_tied:,} tied scores")
@@ -176,12 +201,8 @@ def _quality(quality: Quality, n_queries: int) -> str:
     return ", ".join(found)
 
 
-def _finite(figures: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in figures.items()}
-
-
 def _plain(text: str) -> str:
     """Text that Markdown shows as it is."""
-    for sign in "\\`*_{}[]<>|#":
+    for sign in "\\`*_{}[]<>|#~&":
         text = text.replace(sign, f"\\{sign}")
     return text

@@ -191,10 +191,10 @@ def test_scales_of_aggregation():
 
 
 def test_what_a_0_would_flatter_is_skipped():
-    """An undefined distance or error counted as 0 would be a perfect one, an undefined tau a neutral one."""
+    """Counted as 0, an undefined distance or error would be perfect, a tau neutral, a judged share a poor pool."""
     skipped = {name for name, metric in METRICS.items() if metric.undefined == "skip"}
 
-    assert skipped == {"kendall_distance", "kendall_tau", "mae", "mse", "rmse"}
+    assert skipped == {"judged", "kendall_distance", "kendall_tau", "mae", "mse", "rmse"}
 
 
 def test_a_lower_metric_never_turns_undefined_into_0_without_reason():

@@ -33,8 +33,8 @@ def parse_parquet(part: Part) -> pa.Table:
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{part.path}: damaged Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
     for name in names:
-        row = pc.index(pc.is_null(table.column(name)), True).as_py()
-        if row >= 0:
+        if table.column(name).null_count:
+            row = pc.index(pc.is_null(table.column(name)), True).as_py()
             raise InputError(f"{part.path}: {name} is null (row {row + 1}); fill it or leave the row out")
     columns = [
         column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded

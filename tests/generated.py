@@ -1,0 +1,180 @@
+"""Collections made from a seed, and the files and configs that a whole evaluation of them reads.
+
+A search collection holds what tools disagree on: negative grades, equal scores, scores equal in float32 alone, zeros of
+both signs, judged queries without output, output for queries that nobody judged, and ids beyond ASCII.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import yaml
+from pyarrow import parquet
+
+__all__ = ["Collection", "Table", "rating_collection", "rows", "search_collection", "write_config", "write_table"]
+
+Table = Mapping[str, Mapping[str, float]]  # query, document, value
+Row = tuple[str, str, float]
+
+PREFIXES = ("d", "D", "é", "文", "𝄞", "d-", '"', "e\u0301", "#")
+QUERIES = ("q{}", "Q{}", "ü{}", "{}", "0{}", "查询{}", "𝄞{}")
+LEVELS = ([-2, -1, 0, 0, 1, 2, 3, 4], [0, 0, 1], [-1, 0])
+COLUMNS = {"judgments": ("relevance", "score"), "ratings": ("rating", "prediction")}
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What a dataset and its models' outputs hold.
+
+    Attributes:
+        judged: judgments, or ratings.
+        outputs: by model, its rankings or its predictions.
+        kind: `judgments` or `ratings`.
+    """
+
+    judged: Table
+    outputs: Mapping[str, Table]
+    kind: str = "judgments"
+
+
+def search_collection(seed: int, n_queries: int = 40, models: Sequence[str] = ("bm25", "dense")) -> Collection:
+    """Judgments and rankings; a model's ranking depends on the seed and its place among the models alone."""
+    rng = np.random.default_rng(seed)
+    query_ids = [QUERIES[number % len(QUERIES)].format(number) for number in range(n_queries)]
+    pools = {query_id: _documents(rng, 50) for query_id in query_ids}
+    judged = {
+        query_id: _judgments(rng, pools[query_id]) for number, query_id in enumerate(query_ids) if number % 10 != 3
+    }
+    outputs = {}
+    for place, model in enumerate(models):
+        own = np.random.default_rng([seed, place])
+        answered = [query_id for number, query_id in enumerate(query_ids) if (number + place) % 10 != 7]
+        outputs[model] = {query_id: _ranking(own, pools[query_id]) for query_id in answered}
+    return Collection(judged, outputs)
+
+
+def rating_collection(seed: int, n_users: int = 12, models: Sequence[str] = ("mean", "knn")) -> Collection:
+    """Ratings from 1 to 5 and predictions; some pairs are rated only, some predicted only, and a user has no pair."""
+    rng = np.random.default_rng(seed)
+    judged: dict[str, dict[str, float]] = {}
+    outputs: dict[str, dict[str, dict[str, float]]] = {model: {} for model in models}
+    for user in range(n_users):
+        items = _documents(rng, 40)
+        rated = items[: int(rng.integers(3, 30))]
+        judged[f"u{user}"] = {item: float(rng.integers(1, 6)) for item in rated}
+        for model in models:
+            begin = len(rated) if user == 1 else int(rng.integers(0, 3))
+            predicted = items[begin : begin + int(rng.integers(3, 35))]
+            outputs[model][f"u{user}"] = {item: float(rng.uniform(0.5, 5.5)) for item in predicted}
+    return Collection(judged, outputs, "ratings")
+
+
+def rows(table: Table, rng: np.random.Generator | None = None) -> list[Row]:
+    """The table's rows, in their order or, with a generator, in any."""
+    found = [(query_id, doc_id, value) for query_id, values in table.items() for doc_id, value in values.items()]
+    return found if rng is None else [found[row] for row in rng.permutation(len(found))]
+
+
+def write_table(path: Path, found: Sequence[Row], value: str) -> Path:
+    """Write rows as the path's ending says: .txt (TREC), .tsv, .csv, .jsonl or .parquet, then perhaps .gz or .zst."""
+    suffixes = [suffix for suffix in path.suffixes if suffix in (".gz", ".zst")]
+    data = _encoded(path.name.removesuffix("".join(suffixes)).rpartition(".")[2], found, value)
+    if suffixes == [".gz"]:
+        data = gzip.compress(data)
+    if suffixes == [".zst"]:
+        data = pa.compress(data, codec="zstd", asbytes=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
+
+
+def write_config(
+    folder: Path,
+    datasets: Mapping[str, Collection],
+    suites: Mapping[str, Sequence[str]],
+    *,
+    ending: str = ".txt",
+    rng: np.random.Generator | None = None,
+    models: Sequence[str] = (),
+    **sections: Any,
+) -> Path:
+    """Write collections and a config over them, `config.yaml`; gives the config's path.
+
+    Args:
+        folder: where everything is written.
+        datasets: what the files hold.
+        suites: the measures.
+        ending: the ending of every data file; what TREC text cannot hold is written as TSV.
+        rng: shuffles the rows of every file.
+        models: the models to list, in this order; all unless given.
+        sections: further sections of the config; they win.
+    """
+    entries: dict[str, Any] = {}
+    outputs: dict[str, dict[str, str]] = {}
+    for name, collection in datasets.items():
+        column, value = COLUMNS[collection.kind]
+        here = ending if collection.kind == "judgments" else ending.replace(".txt", ".tsv")
+        write_table(folder / name / f"judged{here}", rows(collection.judged, rng), column)
+        entries[name] = {collection.kind: f"{name}/judged{here}"}
+        for model, output in collection.outputs.items():
+            write_table(folder / name / f"{model}{here}", rows(output, rng), value)
+            outputs.setdefault(model, {})[name] = f"{name}/{model}{here}"
+    config = {
+        "name": "generated",
+        "datasets": entries,
+        "models": {model: {"outputs": outputs[model]} for model in models or outputs},
+        "suites": {name: list(measures) for name, measures in suites.items()},
+        "bootstrap": {"resamples": 200},
+    } | sections
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
+
+
+def _documents(rng: np.random.Generator, n_documents: int) -> list[str]:
+    return [f"{prefix}{number}" for number, prefix in enumerate(rng.choice(PREFIXES, size=n_documents))]
+
+
+def _judgments(rng: np.random.Generator, documents: Sequence[str]) -> dict[str, float]:
+    grades = LEVELS[rng.choice(3, p=[0.6, 0.3, 0.1])]
+    pool = rng.permutation(documents)[: rng.integers(1, 41)]
+    judged = {str(document): int(rng.choice(grades)) for document in pool}
+    if max(judged.values()) < 0:
+        judged[str(pool[0])] = 0  # pytrec_eval crashes on a query whose grades are all negative
+    return judged
+
+
+def _ranking(rng: np.random.Generator, documents: Sequence[str]) -> dict[str, float]:
+    retrieved = rng.permutation(documents)[: rng.choice([1, 4, *rng.integers(5, 51, size=4)])]
+    special = [1.0, 1.0 + 1e-9, 2.5, -3.25, 0.0, -0.0, 1e-50, -1e-50]
+    scores = rng.choice([*special, *rng.normal(size=int(rng.integers(1, 20)))], size=len(retrieved))
+    return {str(document): float(score) for document, score in zip(retrieved, scores, strict=True)}
+
+
+def _encoded(ending: str, found: Sequence[Row], value: str) -> bytes:
+    names = ("query_id", "doc_id", value)
+    if ending == "txt":
+        line = "{} Q0 {} 1 {} tag\n" if value == "score" else "{} 0 {} {}\n"
+        return "".join(line.format(*row) for row in found).encode()
+    if ending == "tsv":
+        return "".join("\t".join(map(str, row)) + "\n" for row in [names, *found]).encode()
+    if ending == "csv":
+        text = io.StringIO()
+        csv.writer(text).writerows([names, *found])
+        return text.getvalue().encode()
+    if ending == "jsonl":
+        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in found).encode()
+    queries, documents, values = (list(column) for column in zip(*found, strict=True))
+    table = pa.table([pa.array(queries), pa.array(documents), pa.array(values, pa.float64())], names=names)
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return sink.getvalue().to_pybytes()

@@ -1,0 +1,90 @@
+"""The list of metrics and the explanation of one: what a reader must know of a figure is all there."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from metrics.registry import METRICS, Metric
+from pipeline.errors import InputError
+from pipeline.report.definitions import catalogue, explanation
+
+
+def entry(name: str) -> str:
+    """What the list says of one metric, up to the next one."""
+    lines = catalogue().splitlines()
+    begins = [number for number, line in enumerate(lines) if line[:1].strip()] + [len(lines)]
+    (begin,) = [
+        n for n in begins[:-1] if lines[n].split()[0].removesuffix("@k").removesuffix("[@k]") in (name, f"{name}[")
+    ]
+    return "\n".join(lines[begin : begins[begins.index(begin) + 1]])
+
+
+def direction(metric: Metric) -> str:
+    return {"higher": "higher is better", "lower": "lower is better", "neither": "neither"}[metric.direction]
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("text", [entry, explanation], ids=["list", "explanation"])
+def test_every_metric_is_told_in_full(name, text):
+    """Title, formula, range, direction, each parameter and the reference, nothing cut."""
+    metric, said = METRICS[name], text(name)
+
+    low, high = metric.range
+    for fact in (metric.title, metric.formula, metric.reference, direction(metric)):
+        assert fact in said
+    assert f"{low:g} to {'∞' if high == float('inf') else f'{high:g}'}" in said
+    for parameter in metric.parameters.values():
+        assert f"{parameter.name}=" in said
+    told, _, _ = said.partition(inspect.getdoc(metric.function))
+    assert "…" not in told.replace(metric.formula, "").replace("=…", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ndcg", "gain=linear|exponential, discount=log2|jarvelin, base=2"),
+        ("r", "rel=1, denominator=relevant|cutoff"),
+        ("rmse", "average=pooled|query"),
+        ("f", "beta=…, rel=1"),
+        ("avg_rp", "cutoffs=[5,10]"),
+        ("rankscore", "half_life=5"),
+    ],
+)
+def test_parameters_are_told_with_their_defaults(name, said):
+    """The default of a word comes first; what must be given, and what depends on the data, has none."""
+    assert said in entry(name)
+    assert said in explanation(name)
+
+
+@pytest.mark.parametrize(("name", "written"), [("ndcg", "ndcg[@k]"), ("rprec", "rprec"), ("rp", "rp@k")])
+def test_the_list_says_whether_a_cutoff_is_written(name, written):
+    """It may, must not or must be: as it stands in brackets, not at all, or plain."""
+    assert METRICS[name].cutoff == {"ndcg[@k]": "optional", "rprec": "refused", "rp@k": "required"}[written]
+    assert entry(name).startswith(f"{written}  ")
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@10", "ndcg(gain=exponential)@5", " ndcg@10 "])
+def test_a_measure_is_explained_by_its_metric(name):
+    """Whoever pastes a column's name gets the metric, and its function's whole documentation."""
+    assert explanation(name) == explanation("ndcg")
+    assert inspect.getdoc(METRICS["ndcg"].function) in explanation(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("ndgc", "unknown metric 'ndgc'; did you mean 'ndcg'?"),
+        ("map", "unknown metric 'map'; did you mean 'ap'?"),
+        ("ndcg@0", "ndcg: cutoffs are whole numbers from 1, found '@0'"),
+        ("ndcg(gain=cubic)", "ndcg: gain is one of linear, exponential, found 'cubic'"),
+        ("", "'' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10"),
+    ],
+)
+def test_what_is_no_metric_is_refused(name, said):
+    """One line says what was found, and where it can what was meant."""
+    with pytest.raises(InputError) as error:
+        explanation(name)
+
+    assert str(error.value) == said

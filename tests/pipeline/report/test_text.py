@@ -1,0 +1,422 @@
+"""The leaderboard, the note and the data of an evaluation that is written by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from markdown_it import MarkdownIt
+from rich.cells import cell_len
+
+from metrics.measure import Measure
+from pipeline.report.text import as_data, leaderboard, matrix, note
+from pipeline.tables import Estimate, Evaluation, Failure, Quality, Scores, Validation
+
+HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
+PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
+N_QUERIES = 1_200
+WIDTHS = [80, 120, 200]
+SEARCH = ["ndcg@10", "ap", "rr(rel=2)@10", "ndcg(gain=exponential)@10", "avg_rp(cutoffs=[5,10])", "judged@10", "fn"]
+
+Figures = dict[str, tuple[float | None, ...]]
+
+
+def evaluation(
+    boards: dict[str, dict[str, Figures]], failures: tuple[Failure, ...] = (), **quality: Quality
+) -> Evaluation:
+    """An evaluation whose figures are told: dataset, model, measure, then an estimate with or without its interval."""
+    estimates, results = [], []
+    for dataset, board in boards.items():
+        for model, figures in board.items():
+            for measure, (figure, *interval) in figures.items():
+                low, high = interval or (None, None)
+                line = (figure, low, high, None if low is None else 0.01, N_QUERIES, 0, 0)
+                estimates.append(Estimate(dataset, model, "all", measure, *line))
+            results.append(scores(dataset, model))
+    return Evaluation(
+        evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
+        name="nightly",
+        directions={line.measure: Measure.parse(line.measure).metric.direction for line in estimates},
+        results=tuple(results),
+        estimates=tuple(estimates),
+        quality={(d, m): quality.get(m, PLAIN) for d, board in boards.items() for m in board},
+        failures=failures,
+        record=Path("runs/records/20261120T020000Z-nightly-1f0c9a2b"),
+    )
+
+
+def scores(dataset: str, model: str) -> Scores:
+    query_ids = np.array([f"q{query}" for query in range(N_QUERIES)], dtype=object)
+    nothing = np.empty((0, N_QUERIES))
+    return Scores(dataset, model, query_ids, (), nothing, nothing, {}, np.zeros(N_QUERIES, dtype=bool))
+
+
+def board(models: list[str], measures: list[str]) -> dict[str, Figures]:
+    """Figures that fall from model to model."""
+    return {
+        model: dict.fromkeys(measures, (0.9 - n / 100, 0.8 - n / 100, 0.95 - n / 100)) for n, model in enumerate(models)
+    }
+
+
+def plain(found: Evaluation, width: int = 200) -> str:
+    return leaderboard(found, width=width, colour=False)
+
+
+def table_lines(text: str) -> list[str]:
+    """The lines of tables, headers and borders."""
+    return [line for line in text.splitlines() if line[:1] in "┏┃┡│└├"]
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of all tables, cell by cell."""
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line.startswith("│")]
+
+
+# ---- the leaderboard
+
+MODELS = ["bm25", "a-rather-long-name-of-a-model", "密集检索模型", "x"]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_table_is_wider_than_the_terminal(width):
+    """Tables and their titles fit; only remarks may run on."""
+    found = evaluation({"web": board(MODELS, SEARCH), "a dataset " * 30: board(["bm25"], SEARCH)})
+    text = plain(found, width)
+
+    assert table_lines(text)
+    remarks = {f"{model} on {dataset}: " for dataset, model in found.quality}
+    for line in text.splitlines():
+        assert cell_len(line) <= width or any(line.startswith(remark) for remark in remarks), line
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("measure", SEARCH)
+def test_models_and_figures_stand_whole_in_their_cells(width, measure):
+    """Whatever the width, no name is folded or cut and no figure either, as long as one column fits."""
+    text = plain(evaluation({"web": board(MODELS, [measure, *(m for m in SEARCH if m != measure)])}), width)
+
+    whole = [
+        [model, f"{0.9 - n / 100:.4f} [{0.8 - n / 100:.4f}, {0.95 - n / 100:.4f}]"] for n, model in enumerate(MODELS)
+    ]
+    assert [row[:2] for row in cells(text)] == (whole[::-1] if measure == "fn" else whole)
+    assert "…" not in text
+    assert measure in table_lines(text)[1]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_large_figures_stand_whole(width):
+    """Counts and errors may have more digits than shares: then fewer columns are shown, none cut."""
+    line = (12345.6789, 12000.1234, 13000.5678)
+    found = evaluation({"web": {"bm25": dict.fromkeys(["fn", "fp@1000", "dcg", "tp", "tn"], line)}})
+    text = plain(found, width)
+
+    assert "…" not in text
+    assert cells(text)[0][1] == "12345.6789 [12000.1234, 13000.5678]"
+    assert all(cell_len(line) <= width for line in table_lines(text))
+
+
+def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
+    """All letters of a long name are there, on several lines."""
+    name = "-".join(f"part{number}" for number in range(30))
+    text = plain(evaluation({"web": board([name, "bm25"], SEARCH)}), 80)
+
+    assert "…" not in text
+    assert "".join(row[0] for row in cells(text)).removesuffix("bm25") == name
+    assert all(cell_len(line) <= 80 for line in table_lines(text))
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_a_narrow_terminal_gets_something(width):
+    """At any width every model is named."""
+    text = plain(evaluation({"web": board(["bm25", "dense"], SEARCH)}), width)
+
+    assert "bm25" in text
+    assert "dense" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_measures_that_do_not_fit_are_named(width):
+    """What is in the table and what is in summary.csv alone make up all measures."""
+    text = plain(evaluation({"web": board(["bm25"], SEARCH)}), width)
+    shown = len(cells(text)[0]) - 1
+
+    assert 1 <= shown < len(SEARCH)
+    assert f"{len(SEARCH) - shown} more measures in summary.csv: {', '.join(SEARCH[shown:])}" in " ".join(text.split())
+
+
+def test_wide_terminals_show_more():
+    """As many measures as fit, and no remark about others where all do."""
+    found = evaluation({"web": board(["bm25"], SEARCH)})
+    shown = [len(cells(plain(found, width))[0]) - 1 for width in (80, 120, 200, 400)]
+
+    assert shown == sorted(shown)
+    assert shown[0] >= 2
+    assert shown[-1] == len(SEARCH)
+    assert "more measures" not in plain(found, 400)
+
+
+def test_one_measure_more_is_one():
+    """One is not many."""
+    text = plain(evaluation({"web": board(["bm25"], ["ap", "rr", "p@5"])}), 80)
+
+    assert len(cells(text)[0]) - 1 == 2
+    assert "1 more measure in summary.csv: p@5" in text
+
+
+def test_models_stand_by_their_first_measure_best_first():
+    """Where higher is better the highest comes first, those without a figure last."""
+    figures: dict[str, Figures] = {
+        "low": {"ap": (0.1,), "rr": (0.9,)},
+        "none": {"ap": (None,), "rr": (0.8,)},
+        "high": {"ap": (0.9,), "rr": (0.1,)},
+    }
+
+    assert [row[0] for row in cells(plain(evaluation({"web": figures})))] == ["high", "low", "none"]
+
+
+def test_a_measure_of_which_less_is_better_ranks_ascending():
+    """The least error comes first."""
+    figures: dict[str, Figures] = {"bad": {"rmse": (1.5,)}, "none": {"rmse": (None,)}, "good": {"rmse": (0.5,)}}
+
+    assert [row[0] for row in cells(plain(evaluation({"stars": figures})))] == ["good", "bad", "none"]
+
+
+BOLD = re.compile(r"\x1b\[1m([^\x1b]*)\x1b\[0m")
+
+
+def bold(found: Evaluation) -> list[str]:
+    """The figures in bold."""
+    lines = leaderboard(found, width=200, colour=True).splitlines()
+    return [text.strip() for line in lines if "│" in line for text in BOLD.findall(line)]
+
+
+def test_the_best_figure_of_each_measure_is_bold():
+    """The highest, or the lowest where that is better, whichever model has it."""
+    figures: dict[str, Figures] = {
+        "a": {"ap": (0.9,), "fn": (7.0,), "rr": (0.2,)},
+        "b": {"ap": (0.1,), "fn": (3.0,), "rr": (None,)},
+    }
+
+    assert sorted(bold(evaluation({"web": figures}))) == ["0.2000", "0.9000", "3.0000"]
+
+
+def test_without_a_better_end_nothing_is_best():
+    """The judged share is neither better high nor low, and an undefined figure is no best one: neither is bold."""
+    figures: dict[str, Figures] = {
+        "a": {"ap": (0.9,), "judged@10": (0.5,), "rr": (None,)},
+        "b": {"ap": (0.1,), "judged@10": (0.7,), "rr": (None,)},
+    }
+
+    assert bold(evaluation({"web": figures})) == ["0.9000"]
+
+
+def test_equal_figures_are_equally_best():
+    """Of two models with the same figure neither is put above the other."""
+    figures: dict[str, Figures] = {"a": {"ap": (0.5,)}, "b": {"ap": (0.5,)}, "c": {"ap": (0.1,)}}
+
+    assert bold(evaluation({"web": figures})) == ["0.5000", "0.5000"]
+
+
+def test_without_colour_there_is_no_escape_sequence():
+    """A pipe or a file gets plain text."""
+    assert "\x1b" not in plain(evaluation({"web": board(MODELS, SEARCH)}))
+
+
+def test_a_figure_without_interval_stands_alone():
+    """Coverage has no interval; an undefined figure is said to be one."""
+    figures: dict[str, Figures] = {"bm25": {"item_coverage@10": (0.25,), "kendall_tau": (None,)}}
+
+    assert cells(plain(evaluation({"web": figures})))[0] == ["bm25", "0.2500", "undefined"]
+
+
+def test_a_dataset_has_a_table_with_its_queries():
+    """Titles name dataset and queries, in the config's order."""
+    text = plain(evaluation({"web": board(["bm25"], ["ap"]), "news": board(["bm25"], ["ap"])}))
+
+    assert text.index("web (1,200 queries)") < text.index("news (1,200 queries)")
+
+
+def test_markup_in_names_is_text():
+    """What rich would take for colours or links stands as it was written."""
+    text = plain(evaluation({"[bold]web[/bold]": board([HOSTILE], ["ap"])}))
+
+    assert cells(text)[0][0] == HOSTILE
+    assert "[bold]web[/bold]" in text
+
+
+@pytest.mark.parametrize(
+    ("quality", "said"),
+    [
+        (PLAIN, "bm25 on web: 5,000 rows, 12.5% of the top 10 judged"),
+        (replace(PLAIN, n_missing_queries=30), "30 of 1,200 judged queries without output"),
+        (replace(PLAIN, n_unjudged_queries=4_000), "4,000 queries without judgments ignored"),
+        (replace(PLAIN, n_tied=17), "17 tied scores"),
+        (replace(PLAIN, judged_at_10=None, n_unpaired=1_001), "bm25 on web: 5,000 rows, 1,001 ratings or"),
+    ],
+)
+def test_what_the_join_found_is_told(quality, said):
+    """Missing, unjudged, tied and unpaired are said of the model on the dataset; what is not there is not."""
+    found = evaluation({"web": board(["bm25"], ["ap"])}, bm25=quality)
+    (line,) = [line for line in plain(found, 80).splitlines() if line.startswith("bm25 on web: ")]
+
+    assert said in line
+    assert "nan" not in line
+    assert "0 tied" not in line
+    assert said.partition(": ")[2] in note(found)
+
+
+def test_a_failure_is_told_whole():
+    """The reason stands in one line at any width, in the leaderboard and in the note."""
+    reason = "data/" + "long/" * 40 + "x.tsv:3: score 'much' is not a number; mend it"
+    found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
+
+    assert f"late on web was not evaluated: {reason}" in plain(found, 80).splitlines()
+    assert "Incomplete" in note(found)
+    assert "late on web was not evaluated: " in rendered(note(found))
+    assert reason in rendered(note(found))
+
+
+def test_without_any_model_there_are_only_remarks():
+    """Where every output failed there is no table, and the failures are told."""
+    found = evaluation({}, failures=(Failure("web", "late", "late.tsv: no such file; mend the path"),))
+
+    assert plain(found).splitlines() == ["late on web was not evaluated: late.tsv: no such file; mend the path"]
+    assert "late" in note(found)
+    assert as_data(found)["estimates"] == []
+
+
+# ---- the note
+
+
+def rendered(markdown: str) -> str:
+    """What a browser shows of Markdown: the text between the tags, tables included; HTML in it is let through."""
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").enable("strikethrough").render(markdown)
+    for mark, sign in (("&lt;", "<"), ("&gt;", ">"), ("&quot;", '"'), ("&amp;", "&")):
+        html = re.sub(r"<[^>]*>", "\n", html).replace(mark, sign) if mark == "&lt;" else html.replace(mark, sign)
+    return html
+
+
+@pytest.mark.parametrize(
+    "name",
+    [HOSTILE, "<script>alert(1)</script>", "a|b", "~~x~~", "a &lt; b", "&copy;", "http://x.example", "<b", "a\\|b"],
+)
+def test_a_name_in_the_note_is_shown_as_it_is(name):
+    """Neither tags nor table cells nor emphasis nor entities are made of a model's or a dataset's name."""
+    text = note(evaluation({name: board([name, "bm25"], ["ap", "rr"])}))
+    html = MarkdownIt("commonmark", {"html": True}).enable("table").render(text)
+
+    assert "<script" not in html
+    assert rendered(text).count(name) == 5  # the heading, the row, `name on name` and `bm25 on name`
+    assert html.count("<tr>") == 3
+    assert html.count("<td") == 2 * 3
+
+
+def test_the_note_has_the_first_measures_of_each_dataset():
+    """Few enough to be read in a small column, with their intervals, best model first."""
+    text = note(evaluation({"web": board(["bm25", "dense"], SEARCH), "news": board(["bm25"], ["rr"])}))
+    lines = text.splitlines()
+
+    assert "### web" in lines
+    assert "### news" in lines
+    assert f"| model | {' | '.join(SEARCH[:5])} |" in lines
+    assert "| bm25 | 0.9000 [0.8000, 0.9500] |" in lines
+    assert text.index("| bm25 |") < text.index("| dense |")
+    assert "Incomplete" not in text
+
+
+# ---- the data
+
+
+def test_data_is_json_without_nan():
+    """The judged share of nothing, an undefined figure and a missing end are null, and no word that JSON lacks."""
+    found = evaluation(
+        {"web": {"bm25": {"rmse": (None,), "mae": (0.5, 0.25, None)}}},
+        bm25=replace(PLAIN, judged_at_10=None),
+        failures=(Failure("web", "late", "it's gone"),),
+    )
+    text = json.dumps(as_data(found), allow_nan=False)
+    data: dict[str, Any] = json.loads(text)
+
+    assert data["quality"] == [
+        {
+            "dataset": "web",
+            "model": "bm25",
+            "n_rows": 5_000,
+            "n_unjudged_queries": 0,
+            "n_missing_queries": 0,
+            "judged_at_10": None,
+            "n_tied": 0,
+            "n_unpaired": 0,
+        }
+    ]
+    assert data["failures"] == [{"dataset": "web", "model": "late", "reason": "it's gone"}]
+    assert data["estimates"][0]["estimate"] is None
+    assert data["estimates"][1]["ci_low"] == 0.25
+
+
+def test_data_has_every_figure_to_the_last_bit():
+    """An estimate that is read back from JSON is the one that was computed."""
+    found = evaluation({"web": {"bm25": {"ap": (0.1 + 0.2, 1 / 3, 2 / 3)}}})
+    (line,) = json.loads(json.dumps(as_data(found)))["estimates"]
+
+    assert (line["estimate"], line["ci_low"], line["ci_high"]) == (0.1 + 0.2, 1 / 3, 2 / 3)
+    assert (line["dataset"], line["model"], line["slice"], line["measure"]) == ("web", "bm25", "all", "ap")
+
+
+# ---- the matrix
+
+
+def validation(**changes: Any) -> Validation:
+    given: dict[str, Any] = {
+        "n_queries": {"web": 1_200, "news": 7},
+        "n_measures": {"web": 13, "news": 1},
+        "models": ("bm25", HOSTILE),
+        "quality": {("web", "bm25"): PLAIN, ("news", "bm25"): replace(PLAIN, n_missing_queries=3)},
+        "failures": (Failure("web", HOSTILE, "x.tsv: no rows; write the file again"),),
+    }
+    return Validation(**(given | changes))
+
+
+def test_the_matrix_tells_ready_failed_and_not_asked_for():
+    """A line per model and a column per dataset; a dash where the model is not evaluated."""
+    text = matrix(validation(), width=200)
+
+    assert cells(text) == [["bm25", "ready", "ready"], [HOSTILE, "failed", "-"]]
+    assert "1,200 queries, 13 measures" in text
+    assert "bm25 on news: 5,000 rows, 3 of 7 judged queries without output, 12.5% of the top 10 judged" in text
+    assert f"{HOSTILE} on web: x.tsv: no rows; write the file again" in text.splitlines()
+
+
+@pytest.mark.parametrize(("width", "n_datasets"), [(80, 1), (80, 6), (120, 6), (200, 12)])
+def test_a_large_matrix_names_every_model_and_dataset(width, n_datasets):
+    """40 models × 6 datasets and more: no name is cut, and every state stands whole."""
+    names = [f"dataset-number-{number}" for number in range(n_datasets)]
+    models = tuple(f"model-{number:02d}" for number in range(40))
+    found = validation(
+        n_queries=dict.fromkeys(names, 50),
+        n_measures=dict.fromkeys(names, 20),
+        models=models,
+        quality={(name, model): PLAIN for name in names for model in models},
+        failures=(),
+    )
+    lines = table_lines(matrix(found, width=width))
+
+    assert all(cell_len(line) <= width for line in lines)
+    assert "…" not in "".join(lines)
+    text = "".join(lines)
+    assert text.count("ready") == 40 * n_datasets
+    for model in models:
+        assert sum(model in line for line in lines) >= 1
+
+
+def test_names_of_many_are_counted_as_many():
+    """One model and one dataset are not models and datasets."""
+    one = validation(n_queries={"web": 1}, n_measures={"web": 1}, models=("bm25",), quality={}, failures=())
+
+    assert "1 model on 1 dataset" in matrix(one, width=80)
+    assert "2 models on 2 datasets" in matrix(validation(), width=80)

@@ -1,0 +1,62 @@
+"""Credentials: what is recorded or shown has none, and what only looks like one stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.credentials import public_uri, without_credentials
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("http://ann:s3cret@mlflow.example", "http://mlflow.example"),
+        ("http://ann:s3cret@mlflow.example:5000/api", "http://mlflow.example:5000/api"),
+        ("https://s3cret@mlflow.example/", "https://mlflow.example/"),
+        ("https://:s3cret@mlflow.example/", "https://mlflow.example/"),
+        ("postgresql+psycopg2://ann:s3cret@db.example:5432/mlflow", "postgresql+psycopg2://db.example:5432/mlflow"),
+        ("http://ann:s3cret/9@mlflow.example:5000/api", "http://mlflow.example:5000/api"),
+        ("http://ann:s3@cret@mlflow.example", "http://mlflow.example"),
+        ("http://ann:s3%2Fcret@[::1]:5000/", "http://[::1]:5000/"),
+    ],
+)
+def test_a_uri_is_shown_without_user_and_password(written, shown):
+    """Host, port and path stay, alone and in a sentence."""
+    assert public_uri(written) == shown
+    assert without_credentials(f"--set a={written} b") == f"--set a={shown} b"
+    assert without_credentials(f'"{written}"') == f'"{shown}"'
+    assert without_credentials(f"{written} {written}") == f"{shown} {shown}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "rankledger evaluate configs/nightly.yaml --date 2026-11-20",
+        "http://mlflow.example:5000/",
+        "http://mlflow.example:5000/of/ann@example.org",
+        "s3://bucket/outputs@night/bm25.tsv",
+        "s3://bucket/a:b/c@d.tsv",
+        "sqlite:////runs/mlflow.db",
+        "ann@example.org asks: http://mlflow.example?",
+    ],
+)
+def test_what_holds_no_credentials_stays_as_it_is(text):
+    """An at sign in a path or in an address is none of ours."""
+    assert without_credentials(text) == text
+
+
+@pytest.mark.parametrize("uri", ["sqlite:////runs/ann@home/mlflow.db", "file:///runs/ann@home", "runs/ann@home"])
+def test_a_local_store_is_shown_whole(uri):
+    """A path is no secret."""
+    assert public_uri(uri) == uri
+
+
+def test_a_token_in_a_query_is_not_shown():
+    """Of the store that is known to be one only the public part stays, wherever it stands in the text."""
+    uri = "postgresql://db.example/mlflow?user=ann&password=s3cret"
+
+    assert public_uri(uri) == "postgresql://db.example/mlflow"
+    assert without_credentials(f"cannot open {uri}: refused", uri) == (
+        "cannot open postgresql://db.example/mlflow: refused"
+    )

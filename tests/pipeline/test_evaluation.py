@@ -1,0 +1,124 @@
+"""Blocks to scores: what `score` does with blocks that are written by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from metrics.block import JudgedBlock
+from metrics.measure import Measure
+from metrics.rating import RatingsBlock
+from pipeline.errors import InputError
+from pipeline.evaluation import score
+from pipeline.parallel import Workers
+from pipeline.tables import Joined, Quality
+from tests.blocks import catalogue_block, judged_block, ratings_block
+
+WORKERS = Workers(1)
+
+
+def measures(*texts: str) -> tuple[Measure, ...]:
+    return tuple(map(Measure.parse, texts))
+
+
+def joined(
+    *blocks: JudgedBlock | RatingsBlock, max_grade: float = 1, missing: tuple[int, ...] = (), **fields
+) -> Joined:
+    """What a join gives: these blocks, whose queries are `q0`, `q1` … all along."""
+    n_queries = sum(len(block.query_ids) for block in blocks)
+    return Joined(
+        query_ids=np.array([f"q{query}" for query in range(n_queries)], dtype=object),
+        max_grade=max_grade,
+        blocks=blocks,
+        missing=np.isin(np.arange(n_queries), missing),
+        quality=Quality(n_rows=0, n_unjudged_queries=0, n_missing_queries=len(missing)),
+        **fields,
+    )
+
+
+FIRST = judged_block(ranks=[[1], [2]], grades=[[1], [1]])
+SECOND = judged_block(ranks=[[4], []], grades=[[2], []], missed=[[], [0]])
+
+
+def test_scores_of_several_blocks_stand_side_by_side():
+    """Reciprocal ranks 1, 1/2, 1/4 of the first relevant documents, block after block; p@2 = 1/2, 1/2, 0, 0."""
+    (scores,) = score({("web", "bm25"): joined(FIRST, SECOND)}, {"web": measures("rr", "p@2")}, WORKERS)
+
+    assert (scores.dataset, scores.model) == ("web", "bm25")
+    assert list(map(str, scores.measures)) == ["rr", "p@2"]
+    np.testing.assert_array_equal(scores.values, [[1, 0.5, 0.25, np.nan], [0.5, 0.5, 0, 0]])
+    np.testing.assert_array_equal(scores.weights, np.ones((2, 4)))
+    assert list(scores.query_ids) == ["q0", "q1", "q2", "q3"]
+
+
+def test_each_model_has_its_own_scores_and_each_dataset_its_own_measures():
+    """Results come in the order of the tasks, each with the measures of its dataset."""
+    tasks = {
+        ("web", "bm25"): joined(FIRST),
+        ("web", "dense"): joined(judged_block(ranks=[[2], [1]], grades=[[1], [1]])),
+        ("news", "bm25"): joined(SECOND, missing=(1,)),
+    }
+    found = score(tasks, {"web": measures("rr"), "news": measures("success@3", "tp")}, WORKERS)
+
+    assert [(result.dataset, result.model) for result in found] == list(tasks)
+    np.testing.assert_array_equal(found[0].values, [[1, 0.5]])
+    np.testing.assert_array_equal(found[1].values, [[0.5, 1]])
+    np.testing.assert_array_equal(found[2].values, [[0, np.nan], [1, 0]])
+    assert found[2].missing.tolist() == [False, True]
+
+
+def test_the_greatest_grade_is_the_datasets():
+    """A document graded 2 gains 2/4 where the dataset's greatest grade is 4, though its block holds none above 2:
+    (1 - 0.8) · 2/4 · 0.8³ = 0.0512 at rank 4.
+    """
+    (scores,) = score({("web", "bm25"): joined(SECOND, max_grade=4)}, {"web": measures("rbp(gain=graded)")}, WORKERS)
+
+    assert scores.values[0, 0] == pytest.approx(0.2 * 0.5 * 0.8**3, abs=1e-15)
+
+
+def test_a_catalogue_measure_is_one_figure_and_no_column():
+    """Three of four documents stand in some list: 3 / 4, which no query has a share of."""
+    task = joined(FIRST, catalogue=catalogue_block([[0, 1], [1, 2]], 4))
+    (scores,) = score({("web", "bm25"): task}, {"web": measures("rr", "item_coverage")}, WORKERS)
+
+    assert list(map(str, scores.measures)) == ["rr"]
+    assert {str(measure): figure for measure, figure in scores.figures.items()} == {"item_coverage": 0.75}
+
+
+def test_a_pooled_measure_weighs_a_query_by_its_pairs():
+    """Two pairs and one: errors 1 and 3, then 2; the mean over queries weighs both alike."""
+    block = ratings_block([[1, 1], [5]], [[2, 4], [3]])
+    (scores,) = score({("stars", "knn"): joined(block)}, {"stars": measures("mae", "mae(average=query)")}, WORKERS)
+
+    np.testing.assert_array_equal(scores.values, [[2, 2], [2, 2]])
+    np.testing.assert_array_equal(scores.weights, [[2, 1], [1, 1]])
+
+
+def test_a_measure_that_the_grades_do_not_fit_is_refused_by_name():
+    """A grade above the `max_grade` that a measure names is the user's to mend, and the measure is named."""
+    with pytest.raises(InputError, match=r"^web: err\(max_grade=1\): .*2") as error:
+        score({("web", "bm25"): joined(SECOND, max_grade=2)}, {"web": measures("err(max_grade=1)")}, WORKERS)
+
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
+def test_workers_never_change_a_bit(workers, graded_block):
+    """Whoever computes them and in whatever order, scores are the same to the last bit."""
+    tasks = {("web", model): joined(graded_block, graded_block, max_grade=4) for model in ("a", "b", "c")}
+    suite = {"web": measures("ap", "ndcg", "err", "rbp(gain=graded)", "bpref", "kendall_tau", "r@10")}
+
+    for one, other in zip(score(tasks, suite, WORKERS), score(tasks, suite, workers), strict=True):
+        np.testing.assert_array_equal(one.values, other.values)
+        assert (one.model, list(one.query_ids)) == (other.model, list(other.query_ids))
+
+
+def test_blocks_are_not_written_to():
+    """Blocks whose arrays are read-only are scored by every metric that takes one, and stay as they were."""
+    before = {field.name: getattr(FIRST, field.name).copy() for field in dataclasses.fields(FIRST)}
+    score({("web", "bm25"): joined(FIRST, max_grade=4)}, {"web": measures("ndcg", "err", "rprec", "avg_rp")}, WORKERS)
+
+    for name, values in before.items():
+        np.testing.assert_array_equal(getattr(FIRST, name), values)

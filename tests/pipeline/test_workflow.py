@@ -1,0 +1,472 @@
+"""Whole evaluations: figures that depend on nothing but what is evaluated, and the tables that users of Python get."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import pipeline
+from pipeline.data import join
+from pipeline.errors import InputError
+from pipeline.tables import Evaluation
+from pipeline.workflow import validate
+from tests.generated import Collection, Table, rating_collection, search_collection, write_config
+
+ROOT = Path(__file__).parents[2]
+SUITES = {
+    "search": ["ndcg@5,10", "ap", "rr", "p@3", "bpref", "err", "rbp(gain=graded)", "kendall_tau", "r(rel=2)@10", "fn"],
+    "stars": ["rmse", "mae", "rmse(average=query)"],
+}
+MODELS = ("bm25", "dense", "rrf")
+WEB = search_collection(20, n_queries=30, models=MODELS)
+STARS = rating_collection(21, n_users=12, models=MODELS)
+DATA = {"web": WEB, "stars": STARS}
+
+
+def evaluate(
+    folder: Path, datasets: dict[str, Collection] = DATA, *, suites: Any = SUITES, **options: Any
+) -> Evaluation:
+    """The evaluation of collections that are written to a new folder; options of `evaluate` are told apart by name."""
+    given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
+    config = write_config(folder, datasets, suites, **options)
+    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs", **given)
+
+
+def figures(evaluation: Evaluation) -> dict[str, bytes]:
+    """The bytes of the files of a record that hold figures."""
+    return {name: (evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")}
+
+
+def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
+    """The lines of the summary as they are written, by dataset, model, slice and measure."""
+    with (evaluation.record / "summary.csv").open(encoding="utf-8", newline="") as file:
+        _, *found = csv.reader(file)
+    return {tuple(line[:4]): tuple(line[4:]) for line in found}
+
+
+def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]]:
+    """Each row of the scores by dataset, model and query: its figures that are not null, to the last bit."""
+    table = parquet.read_table(evaluation.record / "scores.parquet")
+    found = {}
+    for row in table.to_pylist():
+        key = tuple(row.pop(name) for name in ("dataset", "model", "query_id"))
+        found[key] = {name: np.float64(value).tobytes() for name, value in row.items() if value is not None}
+    return found
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """One worker, TREC text and TSV, rows in their order."""
+    return evaluate(tmp_path_factory.mktemp("base"), jobs=1)
+
+
+def reordered(table: Table, rng: np.random.Generator) -> Table:
+    """The table with its queries, and each query's documents, in another order."""
+    shuffled = {}
+    for place in rng.permutation(len(table)):
+        query_id = list(table)[place]
+        values = list(table[query_id].items())
+        shuffled[query_id] = dict(values[index] for index in rng.permutation(len(values)))
+    return shuffled
+
+
+# ---- the same figures
+
+
+@pytest.mark.parametrize(
+    "workers", [{"jobs": 2}, {"jobs": 3}, {"jobs": -1}, {"jobs": 2, "backend": "processes"}], ids=str
+)
+def test_workers_change_no_byte(base, tmp_path, workers):
+    """One thread, several, or processes: the files with figures are the same to the last byte."""
+    assert figures(evaluate(tmp_path, **workers)) == figures(base)
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+@pytest.mark.parametrize("cells", [1, 40, 200])
+def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
+    """Cut into a block per query, or into several of a few queries each, the figures are those of one block."""
+    monkeypatch.setattr(join, "_CELLS", cells)
+
+    assert figures(evaluate(tmp_path, jobs=jobs)) == figures(base)
+
+
+def test_the_cells_above_make_several_blocks(tmp_path, monkeypatch):
+    """With so few cells the queries really are in several blocks; otherwise the test before would show nothing."""
+    counted = []
+    workflow = importlib.import_module("pipeline.workflow")
+    score = workflow.score
+
+    def counting(joined: Any, *rest: Any) -> Any:
+        counted.extend(len(task.blocks) for task in joined.values())
+        return score(joined, *rest)
+
+    monkeypatch.setattr(join, "_CELLS", 200)
+    monkeypatch.setattr(workflow, "score", counting)
+    evaluate(tmp_path)
+
+    assert len(counted) == 6
+    assert min(counted) > 1
+
+
+@pytest.mark.parametrize(
+    "ending", [".tsv", ".csv", ".jsonl", ".parquet", ".txt.gz", ".tsv.zst", ".csv.gz", ".jsonl.zst", ".txt.zst"]
+)
+def test_formats_change_no_byte(base, tmp_path, ending):
+    """The same rows in another format, compressed or not, make the same figures."""
+    assert figures(evaluate(tmp_path, ending=ending)) == figures(base)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_rows_changes_no_byte(base, tmp_path, seed):
+    """Rows in any order, those of a query far apart, make the same figures."""
+    assert figures(evaluate(tmp_path, rng=np.random.default_rng(seed), jobs=2)) == figures(base)
+
+
+def test_the_order_of_queries_changes_no_byte(base, tmp_path):
+    """Queries in another order, another one in every file, make the same figures."""
+    rng = np.random.default_rng(5)
+    permuted = {
+        name: Collection(
+            reordered(found.judged, rng),
+            {model: reordered(output, rng) for model, output in found.outputs.items()},
+            found.kind,
+        )
+        for name, found in DATA.items()
+    }
+
+    assert figures(evaluate(tmp_path, permuted)) == figures(base)
+
+
+def test_the_order_of_models_changes_no_line(base, tmp_path):
+    """Listed in another order, models have the same lines and the same rows, in that order."""
+    other = evaluate(tmp_path, models=MODELS[::-1], jobs=2)
+
+    assert lines(other) == lines(base)
+    assert score_rows(other) == score_rows(base)
+    assert list(dict.fromkeys(line.model for line in other.estimates)) == list(MODELS[::-1])
+
+
+@pytest.mark.parametrize("models", [("dense",), ("rrf", "bm25")])
+def test_other_models_change_no_line(base, tmp_path, models):
+    """A model evaluated alone, or beside fewer, has the very lines that it has beside all."""
+    fewer = evaluate(tmp_path, models=models)
+
+    assert lines(fewer) == {key: line for key, line in lines(base).items() if key[1] in models}
+    assert score_rows(fewer) == {key: row for key, row in score_rows(base).items() if key[1] in models}
+
+
+@pytest.mark.parametrize("suites", [{"s": ["ndcg@10"], "e": ["rmse"]}, {"s": ["fn", "ap", "rr"], "e": ["mae", "rmse"]}])
+def test_other_measures_change_no_line(base, tmp_path, suites):
+    """A measure computed alone, or among fewer in another order, has the very line that it has among all."""
+    fewer = evaluate(tmp_path, suites=suites)
+    wanted = {str(measure) for measures in suites.values() for measure in measures}
+
+    assert {key[3] for key in lines(fewer)} == wanted
+    assert lines(fewer) == {key: line for key, line in lines(base).items() if key[3] in wanted}
+
+
+def test_other_datasets_change_no_line(base, tmp_path):
+    """A dataset evaluated alone has the very lines that it has beside another."""
+    alone = evaluate(tmp_path, {"stars": STARS})
+
+    assert lines(alone) == {key: line for key, line in lines(base).items() if key[0] == "stars"}
+
+
+@pytest.mark.parametrize("name", DATA)
+def test_neighbours_change_no_score(base, tmp_path, name):
+    """A query's scores have the same bits when every other query is taken out of the judgments or ratings."""
+    found = DATA[name]
+    judged = {query_id: found.judged[query_id] for query_id in sorted(found.judged)[1::2]}
+    alone = score_rows(evaluate(tmp_path, {name: Collection(judged, found.outputs, found.kind)}))
+    before = score_rows(base)
+
+    assert len(alone) == len(MODELS) * len(judged)
+    assert [key for key in alone if alone[key] != before[key]] == []
+
+
+def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
+    """Ids and times are in the manifest alone; two evaluations are two records."""
+    config = write_config(tmp_path, DATA, SUITES)
+    first, second = (pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs") for _ in range(2))
+
+    assert first.evaluation_id != second.evaluation_id
+    assert first.record != second.record
+    assert first.record.is_dir()
+    assert second.record.is_dir()
+    for name in ("scores.parquet", "summary.csv"):
+        assert (first.record / name).read_bytes() == (second.record / name).read_bytes()
+    manifests = [json.loads((found.record / "manifest.json").read_text(encoding="utf-8")) for found in (first, second)]
+    differing = {key for key in manifests[0] if manifests[0][key] != manifests[1][key]}
+    assert {"evaluation_id", "created"} <= differing <= {"evaluation_id", "created", "finished", "timings"}
+    for path in first.record.iterdir():
+        assert (first.evaluation_id.encode() in path.read_bytes()) == (path.name == "manifest.json")
+
+
+def test_the_seed_moves_intervals_alone(base, tmp_path):
+    """Another seed draws other resamples: the estimates stay, the intervals do not."""
+    other, before = lines(evaluate(tmp_path, seed=1)), lines(base)
+
+    assert {key: (line[0], *line[4:]) for key, line in other.items()} == {
+        key: (line[0], *line[4:]) for key, line in before.items()
+    }
+    assert any(other[key][1:3] != before[key][1:3] for key in before)
+
+
+# ---- the tables
+
+
+def test_the_summary_is_what_the_record_holds(base):
+    """The summary table has the columns and the figures of summary.csv, NaN where it is empty."""
+    with (base.record / "summary.csv").open(encoding="utf-8", newline="") as file:
+        written = pd.DataFrame(csv.DictReader(file))
+    for column in written.columns[4:]:
+        written[column] = [float(text or "nan") for text in written[column]]
+
+    assert len(base.summary) == len(MODELS) * (11 + 3)
+    pd.testing.assert_frame_equal(base.summary, written, check_exact=True, check_dtype=False)
+
+
+def test_the_scores_are_what_the_record_holds(base):
+    """The scores table has the rows and the measures of scores.parquet, NaN where undefined or not measured."""
+    written = parquet.read_table(base.record / "scores.parquet").to_pandas()
+    sums = [name for name in written if name.endswith((".numerator", ".denominator"))]
+
+    assert len(sums) == 4
+    pd.testing.assert_frame_equal(
+        base.scores, written.drop(columns=sums), check_exact=True, check_dtype=False, check_like=True
+    )
+
+
+def test_figures_that_are_missing_are_nan_in_the_summary(base):
+    """Where no line has an interval the columns are still of floats, and hold NaN."""
+    without = [replace(line, ci_low=None, ci_high=None, std_error=None) for line in base.estimates]
+    summary = replace(base, estimates=tuple(without)).summary
+
+    for column in ("ci_low", "ci_high", "std_error"):
+        assert summary[column].isna().all()
+        assert summary[column].dtype == np.float64, column
+
+
+def test_a_suite_may_have_no_figure_per_query(tmp_path):
+    """Coverage alone can be asked for: of three documents two are retrieved for a judged query, by no query's merit."""
+    (tmp_path / "documents.tsv").write_text("doc_id\nd1\nd2\nd3\n", encoding="utf-8")
+    web = Collection({"q1": {"d1": 1}, "q2": {"d3": 1}}, {"bm25": {"q1": {"d1": 2, "d2": 1}, "q9": {"d3": 1}}})
+    config = write_config(tmp_path, {"web": web}, {"coverage": ["item_coverage"]})
+    override = f"datasets.web.documents={tmp_path / 'documents.tsv'}"
+    evaluation = pipeline.evaluate(config, overrides=[override], tracking=False, runs_dir=tmp_path / "runs")
+
+    (line,) = evaluation.estimates
+    assert line.estimate == 2 / 3
+    assert (line.ci_low, line.ci_high, line.std_error) == (None, None, None)
+    assert parquet.read_table(evaluation.record / "scores.parquet").column("query_id").to_pylist() == ["q1", "q2"]
+
+
+def test_with_every_output_missing_the_tables_are_empty(tmp_path):
+    """An evaluation of which every model failed is still one: its tables have columns and no rows."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, models=["bm25"])
+    (tmp_path / "web" / "bm25.txt").unlink()
+    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+
+    assert [failure.model for failure in evaluation.failures] == ["bm25"]
+    assert evaluation.record.is_dir()
+    assert len(evaluation.summary) == 0
+    assert list(evaluation.summary.columns[:4]) == ["dataset", "model", "slice", "measure"]
+    assert len(evaluation.scores) == 0
+    assert list(evaluation.scores.columns[:3]) == ["dataset", "model", "query_id"]
+
+
+def test_directions_are_told_by_measure(base):
+    """Every measure that was computed says whether lower is better."""
+    assert base.directions["rmse"] == "lower"
+    assert base.directions["ndcg@10"] == "higher"
+    assert set(base.directions) == {line.measure for line in base.estimates}
+
+
+# ---- the steps
+
+
+def test_validate_reads_and_writes_nothing(tmp_path):
+    """What would be evaluated, and what the inputs hold, without a runs folder or any file."""
+    config = write_config(tmp_path, DATA, SUITES)
+    before = sorted(tmp_path.rglob("*"))
+    found = validate(config, jobs=1)
+
+    assert found.n_queries == {"web": len(WEB.judged), "stars": len(STARS.judged)}
+    assert found.n_measures == {"web": 11, "stars": 3}
+    assert found.models == MODELS
+    assert found.failures == ()
+    assert set(found.quality) == {(dataset, model) for dataset in DATA for model in MODELS}
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_quality_counts_what_the_data_was_made_with(base):
+    """Queries without output and output without judgments are counted against the collection itself."""
+    for dataset, collection in DATA.items():
+        for model, output in collection.outputs.items():
+            quality = base.quality[dataset, model]
+            assert quality.n_rows == sum(map(len, output.values()))
+            assert quality.n_unjudged_queries == len(output.keys() - collection.judged.keys())
+    for model, output in WEB.outputs.items():
+        quality = base.quality["web", model]
+        tied = 0
+        for scores in output.values():
+            single = [float(np.float32(score)) + 0.0 for score in scores.values()]
+            tied += sum(single.count(score) > 1 for score in single)
+        assert quality.n_tied == tied
+        assert quality.n_missing_queries == len(WEB.judged.keys() - output.keys())
+    for model, output in STARS.outputs.items():
+        rated = {(query_id, doc_id) for query_id, values in STARS.judged.items() for doc_id in values}
+        predicted = {(query_id, doc_id) for query_id, values in output.items() for doc_id in values}
+        assert base.quality["stars", model].n_unpaired == len(rated ^ predicted)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_failing_output_leaves_the_others_alone(base, tmp_path, jobs):
+    """One output is missing and one malformed: both are told, and the rest has the lines it always has."""
+    config = write_config(tmp_path, DATA, SUITES)
+    (tmp_path / "web" / "dense.txt").unlink()
+    (tmp_path / "stars" / "rrf.tsv").write_text("query_id\tdoc_id\tprediction\nu1\td1\tfour\n", encoding="utf-8")
+    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=jobs)
+
+    failed = {("web", "dense"), ("stars", "rrf")}
+    assert {(failure.dataset, failure.model) for failure in evaluation.failures} == failed
+    assert all("\n" not in failure.reason for failure in evaluation.failures)
+    assert lines(evaluation) == {key: line for key, line in lines(base).items() if key[:2] not in failed}
+
+
+def test_failures_are_the_same_in_processes(tmp_path):
+    """A process that cannot read an output says the same as a thread."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
+    (tmp_path / "web" / "bm25.txt").write_text("q1 Q0 d1 1 much tag\n", encoding="utf-8")
+    one, other = (
+        pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", backend=backend, jobs=2)
+        for backend in ("threads", "processes")
+    )
+
+    assert one.failures == other.failures
+    assert len(one.failures) == 1
+
+
+def test_judgments_that_are_wrong_stop_everything(tmp_path):
+    """There is nothing to evaluate against: one line, and no record."""
+    config = write_config(tmp_path, DATA, SUITES)
+    with (tmp_path / "web" / "judged.txt").open("a", encoding="utf-8") as file:
+        file.write("q1 0 d1 good\n")
+
+    with pytest.raises(InputError, match=r"judged\.txt:\d+: relevance 'good' is not a number") as error:
+        pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_options_win_over_the_config(tmp_path, monkeypatch):
+    """Jobs and backend are the arguments' where they are given, and the config's otherwise."""
+    workflow = importlib.import_module("pipeline.workflow")
+    seen = []
+    workers = workflow.Workers
+    monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given) or workers(1))
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, execution={"jobs": 3, "backend": "processes"})
+    for options in ({}, {"jobs": 2}, {"backend": "threads"}):
+        pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", **options)
+
+    assert seen == [(3, "processes"), (2, "processes"), (3, "threads")]
+
+
+def test_no_workers_are_refused(tmp_path):
+    """0 workers cannot be meant: it is refused, as it is in a config."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
+
+    with pytest.raises(InputError, match="0"):
+        pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=0)
+
+
+# ---- where the MLflow store is
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        (None, "sqlite:///{runs}/mlflow.db"),
+        ("sqlite:///other.db", "sqlite:///{runs}/other.db"),
+        ("sqlite:////elsewhere/other.db", "sqlite:////elsewhere/other.db"),
+        ("http://mlflow.example:5000", "http://mlflow.example:5000"),
+        ("databricks", "databricks"),
+    ],
+)
+def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, told):
+    """A relative sqlite path is below the runs folder; absolute ones and servers stay as they are."""
+    from pipeline.tracking import client
+
+    seen = []
+    monkeypatch.setattr(client, "track", lambda *_, uri, **__: seen.append(uri) or client.Tracked(uri, "", "", "", {}))
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"uri": uri})
+    pipeline.evaluate(config, runs_dir=tmp_path / "runs")
+
+    assert seen == [told.format(runs=tmp_path / "runs")]
+
+
+def test_tracking_that_is_ruled_out_is_not_done(tmp_path, monkeypatch):
+    """The config or the caller may leave MLflow alone."""
+    from pipeline.tracking import client
+
+    monkeypatch.setattr(client, "track", lambda *_, **__: pytest.fail("tracked"))
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
+
+    assert pipeline.evaluate(config, runs_dir=tmp_path / "runs").store is None
+
+
+# ---- a user's own module
+
+
+def python(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
+    """What Python says when it runs code in a folder from which modules are imported first."""
+    return subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_module_that_shadows_metrics_is_named(tmp_path):
+    """A user's own metrics.py would be taken for ours: the import fails and names the file."""
+    own = tmp_path / "metrics.py"
+    own.write_text("accuracy = 0.5\n", encoding="utf-8")
+    said = python(tmp_path, f"import sys; sys.path.append({str(ROOT)!r}); import pipeline")
+
+    assert said.returncode == 1
+    assert said.stdout == ""
+    last = said.stderr.splitlines()[-1]
+    assert last.startswith(f"ImportError: {own}: stands in the way of rankledger's package 'metrics' (")
+    assert last.endswith("; rename it")
+
+
+def test_a_folder_that_shadows_metrics_is_named(tmp_path):
+    """A folder called metrics either is no obstacle or is named, and never comes as a riddle."""
+    (tmp_path / "metrics").mkdir()
+    (tmp_path / "metrics" / "mine.txt").write_text("0.5\n", encoding="utf-8")
+    said = python(tmp_path, "import pipeline; from metrics.measure import Measure")
+
+    assert said.returncode == 0 or str(tmp_path / "metrics") in said.stderr.splitlines()[-1]
+
+
+def test_an_unknown_name_of_the_package_is_an_attribute_error():
+    """`pipeline.evalute` fails as a misspelt name does everywhere."""
+    with pytest.raises(AttributeError, match="'pipeline' has no attribute 'evalute'"):
+        pipeline.evalute  # noqa: B018
+
+
+def test_arrow_scores_can_be_read_without_us(base):
+    """Any Parquet reader finds strings and doubles, no index and no pandas metadata."""
+    schema = parquet.read_schema(base.record / "scores.parquet")
+
+    assert schema.metadata is None
+    assert {str(field.type) for field in schema} == {"string", "double"}
+    assert schema.field("query_id").type == pa.string()

@@ -1,0 +1,183 @@
+"""The whole pipeline against other arithmetic: trec_eval's C code on generated files, and rating errors by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import pipeline
+from pipeline.tables import Evaluation
+from tests.generated import Collection, search_collection, write_config
+from tests.golden.make_golden import RELEVANCE_LEVELS
+from tests.golden.make_golden import evaluate as trec_eval
+from tests.metrics.test_trec_eval import ours
+
+SEEDS = range(4)
+FIGURES = 45  # that pytrec_eval gives for one query at one relevance level
+
+
+Figures = dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]]
+"""What the program gives: by model and our measure, by its name and relevance level, the value of each query."""
+
+
+@pytest.fixture(scope="module", params=SEEDS)
+def collection(request: pytest.FixtureRequest) -> Collection:
+    return search_collection(request.param, n_queries=60)
+
+
+@pytest.fixture(scope="module")
+def program(collection: Collection) -> Figures:
+    """The program, run here on the collection."""
+    found: Figures = {}
+    for model, ranking in collection.outputs.items():
+        for level in RELEVANCE_LEVELS:
+            for query_id, values in trec_eval(collection.judged, ranking, level).items():
+                assert len(values) == FIGURES
+                for name, value in values.items():
+                    figures = found.setdefault((model, str(ours(name, level))), {})
+                    figures.setdefault((name, level), {})[query_id] = value
+    return found
+
+
+@pytest.fixture(scope="module")
+def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """The same by us, from TREC text in which rows stand in any order."""
+    folder = tmp_path_factory.mktemp("agreement")
+    measures = list(dict.fromkeys(measure for _, measure in program))
+    config = write_config(folder, {"made": collection}, {"trec": measures}, rng=np.random.default_rng(0))
+    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs")
+
+
+def test_every_query_scores_what_the_program_gives(collection, program, evaluation):
+    """Each of 45 figures at two relevance levels of each query and model is trec_eval's to 1e-9; undefined is its 0."""
+    scores = evaluation.scores.set_index(["model", "query_id"]).fillna(0.0)
+    compared = 0
+    for (model, measure), names in program.items():
+        for name, figures in names.items():
+            found = scores.loc[model][measure]
+            for query_id, value in figures.items():
+                assert abs(found[query_id] - value) <= 1e-9, (model, query_id, measure, name)
+                compared += 1
+
+    n_answered = sum(len(collection.judged.keys() & output.keys()) for output in collection.outputs.values())
+    assert compared == n_answered * FIGURES * len(RELEVANCE_LEVELS)
+
+
+def test_a_query_without_output_scores_0_or_is_undefined(collection, evaluation):
+    """What the program leaves out is in our table as the score of an empty ranking."""
+    scores = evaluation.scores.set_index(["model", "query_id"])
+    for model, output in collection.outputs.items():
+        lost = sorted(collection.judged.keys() - output.keys())
+        assert lost
+        assert (scores.loc[model].loc[lost].drop(columns="dataset").fillna(0.0) == 0).all(axis=None)
+
+
+def test_the_mean_is_that_of_the_program_with_c(collection, program, evaluation):
+    """A figure is the sum of trec_eval's over the number of judged queries, answered or not, to 1e-9."""
+    estimates = {(line.model, line.measure): line for line in evaluation.estimates}
+
+    assert estimates.keys() == program.keys()
+    for (model, measure), names in program.items():
+        line = estimates[model, measure]
+        for figures in names.values():
+            assert line.estimate == pytest.approx(math.fsum(figures.values()) / len(collection.judged), abs=1e-9)
+        assert line.n_queries == len(collection.judged)
+        assert line.n_missing == len(collection.judged.keys() - collection.outputs[model].keys())
+
+
+def test_undefined_queries_are_counted(collection, evaluation):
+    """Average precision is undefined for exactly the queries without a grade of at least `rel`; precision for none."""
+    estimates = {(line.model, line.measure): line for line in evaluation.estimates}
+    for level in RELEVANCE_LEVELS:
+        without = sum(max(grades.values()) < level for grades in collection.judged.values())
+        assert without > 0
+        for model in collection.outputs:
+            assert estimates[model, f"ap(rel={level})"].n_undefined == without
+            assert estimates[model, f"p(rel={level})@10"].n_undefined == 0
+
+
+def test_the_collections_hold_the_hard_cases():
+    """Without ties, negative grades, unanswered and unjudged queries and odd ids, agreement would prove little."""
+    for seed in SEEDS:
+        made = search_collection(seed, n_queries=60)
+        grades = {grade for values in made.judged.values() for grade in values.values()}
+        assert grades == {-2, -1, 0, 1, 2, 3, 4}
+        assert any(max(values.values()) < 1 for values in made.judged.values())
+        for output in made.outputs.values():
+            assert made.judged.keys() - output.keys()
+            assert output.keys() - made.judged.keys()
+            both = made.judged.keys() & output.keys()
+            assert any(output[q].keys() - made.judged[q].keys() for q in both)
+            assert any(made.judged[q].keys() - output[q].keys() for q in both)
+            assert sum(len(set(values.values())) < len(values) for values in output.values()) > 10
+            assert any(
+                len(set(map(np.float32, values.values()))) < len(set(values.values())) for values in output.values()
+            )
+            assert not all(doc_id.isascii() for values in output.values() for doc_id in values)
+        assert not all(query_id.isascii() for query_id in made.judged)
+
+
+RATINGS = {"ann": {"a": 4, "b": 2}, "bob": {"a": 5, "c": 1, "d": 3}, "eve": {"a": 3}}
+PREDICTIONS = {"bob": {"d": 5, "c": 1}, "ann": {"a": 3, "b": 2.5, "z": 9}, "joe": {"a": 1}}
+
+
+@pytest.fixture(scope="module")
+def rated(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """Four pairs: ann is off by 1 and 0.5, bob by 0 and 2; eve has no prediction, and two predictions no rating."""
+    folder = tmp_path_factory.mktemp("rated")
+    errors = ["rmse", "rmse(average=query)", "mae", "mae(average=query)", "mse"]
+    stars = Collection(RATINGS, {"knn": PREDICTIONS}, "ratings")
+    config = write_config(folder, {"stars": stars}, {"errors": errors}, ending=".csv")
+    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs")
+
+
+def test_rating_errors_of_a_hand_worked_model(rated):
+    """Pooled: (1 + 0.25 + 0 + 4) / 4 = 1.3125, (1 + 0.5 + 0 + 2) / 4 = 0.875; per user: 0.75 and 1 make 0.875 as well,
+    √0.625 and √2 make (0.790569 + 1.414214) / 2 = 1.102392.
+    """
+    figures = {line.measure: line.estimate for line in rated.estimates}
+
+    assert figures == pytest.approx(
+        {
+            "rmse": math.sqrt(1.3125),
+            "rmse(average=query)": (math.sqrt(0.625) + math.sqrt(2)) / 2,
+            "mae": 0.875,
+            "mae(average=query)": 0.875,
+            "mse": 1.3125,
+        },
+        abs=1e-12,
+    )
+
+
+def test_rating_errors_of_each_user(rated):
+    """Ann's root mean square is √((1 + 0.25) / 2), bob's √((0 + 4) / 2); eve has no pair and so no error."""
+    scores = rated.scores.set_index("query_id")
+
+    assert list(scores.index) == ["ann", "bob", "eve"]
+    np.testing.assert_allclose(scores["rmse"], [math.sqrt(0.625), math.sqrt(2), math.nan], atol=1e-12)
+    np.testing.assert_allclose(scores["mae"], [0.75, 1.0, math.nan], atol=1e-12)
+
+
+def test_what_stays_unpaired_is_counted(rated):
+    """Two ratings have no prediction (bob's a, eve's a) and two predictions no rating (ann's z, joe's a)."""
+    quality = rated.quality["stars", "knn"]
+    lines = {line.measure: line for line in rated.estimates}
+
+    assert quality.n_rows == 6
+    assert quality.n_unpaired == 4
+    assert quality.n_missing_queries == 1
+    assert quality.n_unjudged_queries == 1
+    assert {(line.n_queries, line.n_missing, line.n_undefined) for line in lines.values()} == {(3, 1, 1)}
+
+
+def test_errors_beyond_the_doubles_are_never_made_up(tmp_path):
+    """An error of 1e200 in one of three pairs is a root mean square of 1e200 / √3: that, infinite, or refused."""
+    stars = Collection({"ann": {"a": 1, "b": 2, "c": 3}}, {"knn": {"ann": {"a": 1e200, "b": 2, "c": 3}}}, "ratings")
+    config = write_config(tmp_path, {"stars": stars}, {"errors": ["rmse"]}, ending=".csv")
+    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+
+    for line in evaluation.estimates:
+        assert line.estimate in (None, math.inf) or line.estimate == pytest.approx(1e200 / math.sqrt(3))
+    assert evaluation.failures or evaluation.estimates
