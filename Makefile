@@ -3,7 +3,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test bench golden clean
+.PHONY: help setup run ui test bench docs golden clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
@@ -20,7 +20,7 @@ run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, 
 	$(BIN)/rankledger evaluate configs/quickstart.yaml
 
 ui: $(INSTALLED) ## Open MLflow on the local store, at http://127.0.0.1:5000.
-	$(BIN)/mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000
+	MLFLOW_DISABLE_TELEMETRY=true $(BIN)/mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000
 
 test: $(INSTALLED) ## Check lint, formatting and types, and run all tests.
 	$(BIN)/ruff check .
@@ -30,6 +30,9 @@ test: $(INSTALLED) ## Check lint, formatting and types, and run all tests.
 
 bench: $(INSTALLED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
+
+docs: $(INSTALLED) ## Rebuild the generated parts of the documentation.
+	$(BIN)/python docs/generate.py
 
 golden: $(INSTALLED) ## Rebuild tests/golden from pytrec_eval, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py

@@ -1,0 +1,251 @@
+"""Write the parts of the guides that the code knows best: `python docs/generate.py`.
+
+What stands between `<!-- generated: NAME -->` and `<!-- end -->` in a page is made here; the rest is written by hand.
+A test fails while a page differs from what this makes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from metrics.aliases import ALIASES
+from metrics.registry import AVERAGE, METRICS, Metric, Parameter
+from pipeline.cli import cli
+from pipeline.config.sections import json_schema
+
+__all__ = ["pages"]
+
+FOLDER = Path(__file__).parent
+MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+# The sections of a config in reading order: the heading, and the model whose keys it lists.
+SECTIONS = {
+    "The whole config": "ConfigFile",
+    "A dataset: `datasets.NAME`": "Dataset",
+    "A model: `models.NAME`": "Model",
+    "A file": "File",
+    "`bootstrap`": "Bootstrap",
+    "`execution`": "Execution",
+    "`tracking`": "Tracking",
+    "`defaults`": "Defaults",
+}
+SHOWN = {  # what is written for a part of the schema that has a section of its own
+    "Bootstrap": "[mapping](#bootstrap)",
+    "Dataset": "[dataset](#a-dataset-datasetsname)",
+    "DatasetDefaults": "[dataset](#a-dataset-datasetsname)",
+    "Defaults": "[mapping](#defaults)",
+    "Execution": "[mapping](#execution)",
+    "File": "[file](#a-file)",
+    "Model": "[model](#a-model-modelsname)",
+    "Tracking": "[mapping](#tracking)",
+}
+NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
+BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
+BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "neither end is better"}
+AVERAGED = "`pooled` weighs every query by its pairs, which is the mean over all pairs; `query` counts queries equally."
+
+
+def pages() -> dict[Path, str]:
+    """Every page that has a generated part, and what it should hold."""
+    parts = {"config": _config, "metrics": _metrics, "metric_table": _metric_table, "commands": _commands}
+    texts = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
+    return {
+        page: MARKED.sub(lambda found: "\n".join([found[1], *parts[found[2]](), found[3]]), text)
+        for page, text in texts.items()
+        if MARKED.search(text)
+    }
+
+
+def _config() -> Iterator[str]:
+    schema = json_schema()
+    definitions: Mapping[str, Any] = schema["$defs"]  # type: ignore[assignment]
+    for heading, name in SECTIONS.items():
+        section = _mapping(schema if name == "ConfigFile" else definitions[name])
+        required = set(section.get("required", []))
+        if name == "ConfigFile":
+            required = {"name", "datasets", "models", "suites"}
+        yield from (f"### {heading}", "", section["description"], "")
+        yield from ("| key | value | default | meaning |", "|---|---|---|---|")
+        for key, value in section["properties"].items():
+            default = "required" if key in required else _default(value)
+            meaning = value.get("description") or _mapping(definitions[_referred(value)])["description"]
+            yield f"| `{key}` | {_shape(value)} | {default} | {_cell(meaning)} |"
+        yield ""
+
+
+def _mapping(section: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A section's schema without the shorthand that may stand for it."""
+    return next((found for found in section.get("anyOf", []) if "properties" in found), section)
+
+
+def _referred(value: Mapping[str, Any]) -> str:
+    """The definition that stands for a value; a section's own description is not repeated beside it."""
+    return str(value["$ref"]).rpartition("/")[2]
+
+
+def _shape(value: Mapping[str, Any]) -> str:
+    """What may be written, in words."""
+    if "$ref" in value:
+        return SHOWN[_referred(value)]
+    if words := value.get("enum", [value["const"]] if "const" in value else []):
+        return " or ".join(f"`{word}`" for word in words)
+    if choices := [found for found in (*value.get("anyOf", []), *value.get("oneOf", [])) if found != {"type": "null"}]:
+        return " or ".join(dict.fromkeys(map(_shape, choices)))
+    bounds = [text.format(f"{value[bound]:,}") for bound, text in BOUNDS.items() if bound in value]
+    name = " ".join([NAMES.get(value["type"], value["type"]), ", ".join(bounds)]).strip()
+    if value["type"] == "array":
+        return f"{name} of {_shape(value['items'])}"
+    if value["type"] == "object":
+        keys = value.get("propertyNames", {}).get("enum")
+        below = _shape(value["additionalProperties"])
+        return f"{name}, keys {', '.join(f'`{key}`' for key in keys)}" if keys else f"{name} of name to {below}"
+    return name
+
+
+def _default(value: Mapping[str, Any]) -> str:
+    if "$ref" in value and "default" not in value:
+        return "see there"
+    default = value.get("default")
+    if default is None or default == {}:
+        return "none"
+    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+
+
+def _metric_table() -> Iterator[str]:
+    yield from ("| metric | title | formula | range | better |", "|---|---|---|---|---|")
+    for metric in METRICS.values():
+        link = f"[`{_written(metric)}`](#{metric.name})"
+        yield f"| {link} | {metric.title} | `{_cell(metric.formula)}` | {_range(metric)} | {metric.direction} |"
+    yield ""
+
+
+def _metrics() -> Iterator[str]:
+    for metric in METRICS.values():
+        text = _docstring(metric)
+        yield from (f"### {metric.name}", "", *text[""], "")
+        yield from _items(_facts(metric, text))
+        yield ""
+        meanings = _meanings(text["Args"]) | {AVERAGE.name: AVERAGED}
+        if metric.cutoff != "refused" or metric.parameters:
+            yield from ("| parameter | default | meaning |", "|---|---|---|")
+            if metric.cutoff != "refused":
+                default = "required" if metric.cutoff == "required" else "all ranks"
+                yield f"| `@k` | {default} | {_cell(meanings['k'])} |"
+            for parameter in metric.parameters.values():
+                yield f"| `{parameter.name}` | {_parameter(parameter)} | {_cell(meanings[parameter.name])} |"
+            yield ""
+
+
+def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
+    """What the list says of one metric."""
+    yield f"written `{_written(metric)}`: `{metric.formula}`; {BETTER[metric.direction]}"
+    yield f"gives {' '.join(text['Returns']).removeprefix('(Q,), ')}"
+    if metric.undefined == "skip":
+        yield "an undefined query is left out of the mean, whatever the conventions say of others"
+    names = sorted(name for name, ours in ALIASES.items() if ours == metric.name)
+    if names:
+        yield f"also called {', '.join(f'`{name}`' for name in names)}: refused, with the name above suggested"
+    yield f"reference: {' '.join(text['Reference'])}"
+    yield f"version {metric.version}"
+
+
+def _items(texts: Iterable[str]) -> Iterator[str]:
+    """A list of these texts, in lines of at most 120 letters."""
+    for text in texts:
+        yield textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _docstring(metric: Metric) -> dict[str, list[str]]:
+    """The paragraphs of a metric's documentation by heading; those before any heading under ''."""
+    sections: dict[str, list[str]] = {"": []}
+    heading = ""
+    for line in (inspect.getdoc(metric.function) or "").splitlines():
+        if re.fullmatch(r"[A-Z]\w+:", line):
+            heading = line.rstrip(":")
+            sections[heading] = []
+        elif heading:
+            sections[heading] += [line.removeprefix("    ")] if line else []
+        else:
+            sections[heading].append(line)
+    while sections[""] and not sections[""][-1]:
+        sections[""].pop()
+    return sections
+
+
+def _meanings(lines: Iterable[str]) -> dict[str, str]:
+    """The meaning of each argument."""
+    found: dict[str, str] = {}
+    for line in lines:
+        if line.startswith(" "):
+            name = next(reversed(found))
+            found[name] = f"{found[name]} {line.strip()}"
+        else:
+            name, _, found[name] = line.partition(": ")
+    return found
+
+
+def _parameter(parameter: Parameter) -> str:
+    """A parameter's default, and the other words it may be."""
+    words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()
+    others = [f"`{word}`" for word in words if word != parameter.default]
+    default = "none"
+    if parameter.required:
+        default = "required"
+    elif isinstance(parameter.default, tuple):
+        default = f"`[{','.join(map(str, parameter.default))}]`"
+    elif parameter.default is not None:
+        default = f"`{parameter.default if words else format(parameter.default, 'g')}`"
+    return f"{default}; or {', '.join(others)}" if others else default
+
+
+def _written(metric: Metric) -> str:
+    """How a measure of the metric is written, what may be left out in brackets."""
+    required = [f"{parameter.name}=…" for parameter in metric.parameters.values() if parameter.required]
+    given = f"({','.join(required)})" if required else ""
+    return metric.name + given + {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
+
+
+def _range(metric: Metric) -> str:
+    low, high = (f"{end:g}".replace("inf", "∞") for end in metric.range)
+    return f"{low} to {high}"
+
+
+def _commands() -> Iterator[str]:
+    for name, command in cli.commands.items():
+        arguments = [found for found in command.params if isinstance(found, click.Argument)]
+        usage = " ".join(found.make_metavar(click.Context(command)) for found in arguments)
+        prose = inspect.cleandoc(command.help or "").partition("\b\n")[0]  # what follows is an example
+        yield from (f"### rankledger {name} {usage}".rstrip(), "", *prose.strip().splitlines(), "")
+        options = [found for found in command.params if isinstance(found, click.Option)]
+        if options:
+            yield from ("| option | meaning |", "|---|---|")
+            yield from (f"| {_option(option)} | {_cell(option.help or '')} |" for option in options)
+            yield ""
+
+
+def _option(option: click.Option) -> str:
+    flags = ", ".join(option.opts)
+    if option.is_flag:
+        return f"`{flags}`"
+    choices = option.type.choices if isinstance(option.type, click.Choice) else ()
+    value = r"\|".join(map(str, choices)) or option.metavar or (option.name or "").upper()
+    default = f", `{option.default}` unless given" if option.show_default else ""
+    return f"`{flags} {value}`{default}"
+
+
+def _cell(text: str) -> str:
+    """Text for a cell of a table: in one line, and no bar that would end the cell."""
+    return " ".join(text.split()).replace("|", r"\|")
+
+
+if __name__ == "__main__":
+    for page, text in pages().items():
+        page.write_text(text, encoding="utf-8")

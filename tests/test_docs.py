@@ -1,0 +1,316 @@
+"""The guides: what they show runs, what they name exists, and what exists is in them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import runpy
+import struct
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from metrics.registry import METRICS
+from pipeline import cli
+from pipeline.config.plan import plan
+from pipeline.config.sections import Loaded, json_schema, load
+from pipeline.tables import Estimate, Quality
+
+ROOT = Path(__file__).parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
+DATE = "2026-11-20"
+EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    """(page, code) of every fenced block in that language."""
+    fenced = re.compile(rf"^```{language}\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    return [(name_of(page), code) for page in PAGES for code in fenced.findall(page.read_text(encoding="utf-8"))]
+
+
+def prose(page: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch) -> Path:
+    """An empty working directory with the project's configs in it."""
+    (tmp_path / "configs").symlink_to(ROOT / "configs")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    return tmp_path
+
+
+# What exists is documented.
+
+
+def test_generated_parts_are_up_to_date():
+    """`python docs/generate.py` would change no page."""
+    generated = runpy.run_path(str(ROOT / "docs/generate.py"))["pages"]()
+
+    assert {name_of(page) for page in generated} == {"docs/commands.md", "docs/config.md", "docs/metrics.md"}
+    assert [name_of(page) for page, text in generated.items() if page.read_text(encoding="utf-8") != text] == []
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_metric_is_documented(name):
+    """Each has a section that names its parameters and its reference."""
+    section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", text_of("docs/metrics.md"), re.DOTALL | re.MULTILINE)
+
+    assert section is not None
+    assert "reference: " in section[1]
+    for parameter in METRICS[name].parameters:
+        assert f"| `{parameter}` |" in section[1]
+
+
+def test_every_config_key_is_documented():
+    """Each key of each section of the schema stands in a table."""
+    documented = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/config.md"), re.MULTILINE))
+
+    assert set(config_keys(json_schema())) == documented
+
+
+def config_keys(schema: object) -> Iterator[str]:
+    if isinstance(schema, dict):
+        yield from schema.get("properties", {})
+        for below in schema.values():
+            yield from config_keys(below)
+    elif isinstance(schema, list):
+        for below in schema:
+            yield from config_keys(below)
+
+
+@pytest.mark.parametrize("name", cli.cli.commands)
+def test_every_command_and_option_is_documented(name):
+    """Each command has a section, and each of its options a row there."""
+    section = re.search(rf"^### rankledger {name}\b(.*?)(?=^###? |\Z)", text_of("docs/commands.md"), re.DOTALL | re.M)
+
+    assert section is not None
+    for option in cli.cli.commands[name].params:
+        if isinstance(option, click.Option):
+            assert f"| `{option.opts[0]}" in section[1]
+
+
+def test_every_exit_code_is_documented():
+    """The codes of the table are those that the command line has."""
+    documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
+
+    assert documented == {0, cli.InputError.exit_code, cli.INCOMPLETE, cli.BUG, cli.DISK, cli.INTERRUPTED}
+
+
+def test_every_convention_is_documented():
+    """Each convention stands with what the profile chooses."""
+    text = text_of("docs/conventions.md")
+
+    for name, profile in PROFILES.items():
+        assert f"`{name}`" in text
+        for convention in fields(profile):
+            assert f"| `{convention.name}` | `{getattr(profile, convention.name)}` |" in text
+
+
+def test_every_part_of_a_record_is_documented(scratch):
+    """Files, keys of the manifest, columns of the summary, and what the join counts are those of a record."""
+    run_console("rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100")
+    (record,) = (scratch / "runs/records").iterdir()
+    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    text = text_of("docs/record.md")
+    keys = text.partition("## manifest.json")[2]
+    columns = text.partition("## summary.csv")[2].partition("## scores.parquet")[0]
+    counts = text_of("docs/data.md").partition("| in the manifest |")[2]
+
+    assert {file.name for file in record.iterdir()} == set(re.findall(r"^## (\S+\.\w+)$", text, re.MULTILINE))
+    assert names_in_first_cells(keys) == set(manifest)
+    assert names_in_first_cells(columns) == {field.name for field in fields(Estimate)}
+    assert names_in_first_cells(counts) == {field.name for field in fields(Quality)}
+
+
+def names_in_first_cells(text: str) -> set[str]:
+    return {
+        name for cell in re.findall(r"^\| (`[^|]*) \|", text, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+
+
+# What is shown runs.
+
+
+@pytest.mark.parametrize("page", sorted({page for page, _ in blocks("yaml")}))
+def test_configs_load_and_plan(page, scratch):
+    """Each config of a page, those before it beside it, comes to a plan without a finding."""
+    for found, code in blocks("yaml"):
+        if found == page:
+            name = re.search(r"^name: (\S+)", code, re.MULTILINE)
+            file = scratch / f"{name[1] if name else 'config'}.yaml"
+            file.write_text(code, encoding="utf-8")
+            variables = dict.fromkeys(re.findall(r"\$\{(\w+)\}", code), "word")
+            loaded = load(file, environ=variables)
+            make_up_outputs(loaded, scratch)
+
+            assert plan(loaded, DATE).tasks
+
+
+def test_the_readme_shows_an_excerpt_of_the_quickstart():
+    """Each line of its config stands in configs/quickstart.yaml, in that order."""
+    (shown,) = [code for page, code in blocks("yaml") if page == "README.md"]
+    written = iter(line.partition("#")[0].rstrip() for line in text_of("configs/quickstart.yaml").splitlines())
+
+    for line in shown.splitlines():
+        assert line in written, line
+
+
+def make_up_outputs(loaded: Loaded, folder: Path) -> None:
+    """An empty file for each output that a template names, as models are searched for by their files."""
+    for dataset in loaded.config.datasets:
+        for model in loaded.config.models.values():
+            path = getattr(model.outputs, "path", "")
+            if "{model}" in path:
+                file = folder / path.format(dataset=dataset, model="found", date=DATE)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
+
+
+def run_console(line: str) -> None:
+    """Run a command of the guides in this process; MLflow has tests of its own and is left alone."""
+    words = line.split()[1:]
+    cli.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("console"), ids=lambda text: text.partition("\n")[0])
+def test_commands_print_what_is_shown(page, code, scratch, capsys):
+    """Each `$ rankledger …` exits with 0, and its output has the lines that are shown, in their order."""
+    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        run_console(command)
+        printed = iter(EVALUATION_ID.sub("ID", line).rstrip() for line in capsys.readouterr().out.splitlines())
+        for line in filter(None, (EVALUATION_ID.sub("ID", line).rstrip() for line in shown.splitlines())):
+            assert line in printed, f"{page}: not printed, or not in this order: {line}"
+
+
+@pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda text: text.partition("\n")[0])
+def test_python_runs(page, code, scratch):
+    """Each block of Python runs."""
+    exec(compile(code, page, "exec"), {"__name__": "__main__"})
+
+
+def test_make_targets_exist():
+    """Each `make …` of the guides is a target."""
+    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
+    named = {name for page in PAGES for name in re.findall(r"(?:`|^)make ([a-z]+)", page.read_text("utf-8"), re.M)}
+
+    assert named
+    assert named <= targets
+
+
+HEAD = "query_id\tdoc_id\tscore\n"
+QRELS = "query_id\tdoc_id\trelevance\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
+REFUSED = [  # files that bring about the refusals of docs/data.md
+    {"bm25.tsv": HEAD + "q1\td4\t3\nq1\td1\t2\nq1\td4\t1\n"},
+    {"qrels.tsv": QRELS + "q1\td1\t1\n"},
+    {"bm25.tsv": HEAD + "q1\td4\tnan\n"},
+    {"bm25.tsv": HEAD + "q1\td4\thigh\n"},
+    {"bm25.tsv": HEAD + "q1\td4\t1e40\n"},
+    {"bm25.tsv": None},
+    {"bm25.tsv": HEAD},
+    {"bm25.tsv": "query_id\titem_id\tscore\nq1\td1\t1\n"},
+    {"bm25.tsv": HEAD + "q1\td1\n"},
+    {"bm25.tsv": HEAD + "q1\t\t1\n"},
+    {"queries.tsv": "query_id\nq1\n"},
+    {"queries.tsv": "query_id\nq1\nq2\nq1\n"},
+]
+
+
+def test_refusals_are_those_shown(scratch, capsys):
+    """Each message of docs/data.md is what a file of that kind is refused with, and by the exit code that is said."""
+    config = "name: refused\ndatasets:\n  web: {judgments: qrels.tsv, queries: queries.tsv}\n"
+    config += "models:\n  bm25: {outputs: bm25.tsv}\nsuites:\n  search: [ap]\n"
+    (scratch / "refused.yaml").write_text(config, encoding="utf-8")
+    good = {"qrels.tsv": QRELS, "queries.tsv": "query_id\nq1\nq2\n", "bm25.tsv": HEAD + "q1\td1\t1\n"}
+    said = []
+    for files in REFUSED:
+        for name, text in (good | files).items():
+            (scratch / name).unlink(missing_ok=True)
+            if text is not None:
+                (scratch / name).write_text(text, encoding="utf-8")
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["validate", "refused.yaml"])
+        printed = capsys.readouterr()
+        said.append((printed.out + printed.err).splitlines()[-1].removeprefix("bm25 on web: "))
+        assert ended.value.code == (cli.INCOMPLETE if "bm25.tsv" in files else cli.InputError.exit_code)
+
+    shown = [line for page, code in blocks("text") if page == "docs/data.md" for line in code.splitlines()]
+    assert said == shown
+
+
+def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
+    """The line of docs/tracking.md is what is said, and the evaluation is done all the same."""
+    (shown,) = [code for page, code in blocks("text") if page == "docs/tracking.md"]
+    (scratch / "qrels.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
+    (scratch / "bm25.txt").write_text("q1 Q0 d1 1 1.0 bm25\n", encoding="utf-8")
+    config = "name: away\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {bm25: {outputs: bm25.txt}}\n"
+    config += "suites: {search: [ap]}\ntracking: {uri: 'http://127.0.0.1:1'}\n"
+    (scratch / "away.yaml").write_text(config, encoding="utf-8")
+
+    cli.main(["evaluate", "away.yaml"])
+
+    assert capsys.readouterr().err == shown
+
+
+# What is named exists.
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    """Each link to a file or to a heading of a page has its target; each picture is small enough to load."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if "://" in target:
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path) if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+        if file.suffix == ".png":
+            width = struct.unpack(">I", file.read_bytes()[16:20])[0]
+            assert (width, file.stat().st_size < 300_000) == (1440, True), target
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page as links name them."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_measures_parse(page):
+    """Each measure in the text is one."""
+    shape = re.compile(r"`([A-Za-z]\w*(?:\([a-z_]+=[^)`…]*\)(?:@[\d,]+)?|@[\d,]+))`")
+    for text in shape.findall(prose(page)):
+        Measure.expand(text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_are_short(page):
+    """Lines have at most 120 letters; tables, which cannot be wrapped, may have more."""
+    lines = page.read_text(encoding="utf-8").splitlines()
+
+    assert [line for line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+def test_nothing_of_the_machine_is_in_the_pages():
+    """No page holds the path of a home, of a temporary folder or of this checkout."""
+    for page in PAGES:
+        found = re.search(rf"(?<![\w.])/(?:home|root|tmp|work)/|{re.escape(os.fspath(ROOT))}", page.read_text("utf-8"))
+        assert found is None, page
