@@ -270,9 +270,10 @@ def _catalogue_block(catalogue: Ids, ordering: Ordering, places: Ints, n_queries
     queries = places[ordering.ranking.query_codes]
     rows = np.flatnonzero(queries < n_queries)
     ranks, _, _ = ordering.ranks(rows)
-    found = pc.fill_null(pc.index_in(ordering.ranking.take_doc_ids(rows), catalogue.ids), -1)
+    found = pc.index_in(ordering.ranking.take_doc_ids(rows), catalogue.ids)
+    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
     codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
-    codes[ranks - 1, queries[rows]] = numpy_of(found, np.int32)
+    codes[ranks - 1, queries[rows]] = np.where(inside, numpy_of(found, np.int32), -1)
     return CatalogueBlock(codes, len(catalogue.ids))
 
 
