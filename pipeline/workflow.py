@@ -84,30 +84,27 @@ def evaluate(
     with clock.stage("read"):
         inputs = _read(planned, workers)
     with clock.stage("score"):
-        measures = {dataset.name: dataset.measures for dataset in planned.datasets}
-        results = score(inputs.joined, measures, workers)
+        results = score(inputs.joined, {dataset.name: dataset.measures for dataset in planned.datasets}, workers)
     with clock.stage("resample"):
         estimates = _estimate(loaded.config, results, workers)
-    evaluation = Evaluation(
-        evaluation_id=new_evaluation_id(loaded.config.name, started),
-        name=loaded.config.name,
-        directions={str(measure): measure.metric.direction for found in measures.values() for measure in found},
-        results=results,
-        estimates=estimates,
-        quality=inputs.quality,
-        failures=inputs.failures,
-        record=Path(),
-    )
-    asked = shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})"
     manifest = _manifest(loaded, planned, inputs) | {
-        "command": asked,
+        "command": shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
         "environment": environment(Path(config).parent),
         "created": started.isoformat(),
         "finished": datetime.now(UTC).isoformat(),
         "timings": clock.seconds,
     }
-    record = _write(evaluation, loaded, manifest, Path(runs_dir) / "records")
-    evaluation = replace(evaluation, record=record.path)
+    record = _write(Path(runs_dir) / "records", loaded, started, results, estimates, manifest)
+    evaluation = Evaluation(
+        evaluation_id=record.path.name,
+        name=loaded.config.name,
+        directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
+        results=results,
+        estimates=estimates,
+        quality=inputs.quality,
+        failures=inputs.failures,
+        record=record.path,
+    )
     if not (tracking and loaded.config.tracking.enabled):
         return evaluation
     try:
@@ -261,14 +258,22 @@ def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
     }
 
 
-def _write(evaluation: Evaluation, loaded: Loaded, manifest: Mapping[str, Any], records: Path) -> Record:
-    config = relocate(loaded.document, records / evaluation.evaluation_id)
+def _write(
+    records: Path,
+    loaded: Loaded,
+    started: datetime,
+    results: Sequence[Scores],
+    estimates: Sequence[Estimate],
+    manifest: Mapping[str, Any],
+) -> Record:
+    evaluation_id = new_evaluation_id(loaded.config.name, started)
+    config = relocate(loaded.document, records / evaluation_id)
     return write_record(
         records,
-        evaluation_id=evaluation.evaluation_id,
+        evaluation_id=evaluation_id,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        results=evaluation.results,
-        estimates=evaluation.estimates,
+        results=results,
+        estimates=estimates,
         manifest=manifest,
     )
 
