@@ -46,10 +46,8 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
 
 
 def note(evaluation: Evaluation) -> str:
-    """The leaderboard in Markdown, with the first measures of each dataset, and what to know about the data."""
-    lines = []
-    if evaluation.failures:
-        lines += [f"**Incomplete:** {len(evaluation.failures)} model outputs are missing or were refused.", ""]
+    """The verdict, the leaderboard with the first measures of each dataset, and what to know about the data."""
+    lines = [_verdict(evaluation), ""]
     for dataset, board in _boards(evaluation).items():
         measures = list(next(iter(board.values())))[:_NOTE_MEASURES]
         lines += [
@@ -62,6 +60,16 @@ def note(evaluation: Evaluation) -> str:
             lines.append(f"| {_plain(model)} | {' | '.join(_cell(board[model][measure]) for measure in measures)} |")
         lines.append("")
     return "\n".join([*lines, *(f"- {_plain(line)}" for line in _remarks(evaluation))]) + "\n"
+
+
+def _verdict(evaluation: Evaluation) -> str:
+    n_datasets = len({result.dataset for result in evaluation.results})
+    n_models = len({result.model for result in evaluation.results})
+    evaluated = f"{_count(n_models, 'model')} on {_count(n_datasets, 'dataset')}"
+    if evaluation.failures:
+        n_failures = _count(len(evaluation.failures), "model output")
+        return f"**Incomplete:** {evaluated}; {n_failures} missing or refused."
+    return f"**Complete:** {evaluated}."
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:

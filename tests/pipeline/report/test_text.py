@@ -276,7 +276,7 @@ def test_a_failure_is_told_whole():
     found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
 
     assert f"late on web was not evaluated: {reason}" in plain(found, 80).splitlines()
-    assert "Incomplete" in note(found)
+    assert note(found).startswith("**Incomplete:** 1 model on 1 dataset; 1 model output missing or refused.\n")
     assert "late on web was not evaluated: " in rendered(note(found))
     assert reason in rendered(note(found))
 
@@ -326,7 +326,7 @@ def test_the_note_has_the_first_measures_of_each_dataset():
     assert f"| model | {' | '.join(SEARCH[:5])} |" in lines
     assert "| bm25 | 0.9000 [0.8000, 0.9500] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
-    assert "Incomplete" not in text
+    assert lines[0] == "**Complete:** 2 models on 2 datasets."
 
 
 # ---- the data
