@@ -25,6 +25,10 @@ BUG = 70
 DISK = 74
 INTERRUPTED = 130
 
+# NumPy and Arrow ask for huge pages, which the system must first clear where memory is fragmented: right after another
+# large process that took an evaluation of 7 million rows 0.7 s more of 2.0 s. Read when NumPy and Arrow are imported.
+_ALLOCATION = {"NUMPY_MADVISE_HUGEPAGE": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}
+
 _overrides = click.option(
     "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value."
 )
@@ -141,6 +145,8 @@ def schema() -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit by the rule: 0, 2, 4, 70, 74 or 130."""
+    for name, value in _ALLOCATION.items():
+        os.environ.setdefault(name, value)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without box drawing gets question marks, not a crash

@@ -6,12 +6,11 @@ looking up, but every match is verified on the ids.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from pipeline.parallel import map_threads
 from pipeline.tables import Chunk, Rows
 
 __all__ = ["Hashes", "hash_pairs"]
@@ -38,8 +37,7 @@ def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
         span = slice(end - len(chunk.values), end)
         np.bitwise_xor(_hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
 
-    with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        list(pool.map(fill, rows.chunks, rows.ends))
+    map_threads(fill, rows.chunks, rows.ends)
     return hashes
 
 

@@ -22,6 +22,7 @@ from pipeline.arrow import numpy_of
 from pipeline.data.hashing import Hashes, hash_pairs
 from pipeline.data.ordering import Ordering, order_rows
 from pipeline.errors import InputError
+from pipeline.parallel import map_threads
 from pipeline.tables import Ids, Joined, Quality, Rows
 
 __all__ = ["Judgments", "index_judgments", "join_predictions", "join_ranking"]
@@ -195,8 +196,8 @@ def _repeats(rows: Rows, hashes: Hashes, cuts: Sequence[int] = ()) -> Ints:
         hashes: theirs.
         cuts: where the rows may be cut, from 0 to their number, for no query stands on both sides.
     """
-    pieces = pairwise(cuts or (0, len(hashes)))
-    if not any(_has_equal(hashes[begin:end]) for begin, end in pieces):
+    pieces = [hashes[begin:end] for begin, end in pairwise(cuts or (0, len(hashes)))]
+    if not any(map_threads(_has_equal, pieces)):
         return np.empty((0, 2), dtype=np.int64)
     order = np.argsort(hashes, kind="stable")
     same = np.flatnonzero(hashes[order[1:]] == hashes[order[:-1]])
@@ -225,9 +226,11 @@ def _matches(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, In
     shift = np.uint64(64 - bits)
     present = np.zeros(1 << bits, dtype=bool)
     present[judgments.hashes >> shift] = True
-    begins = range(0, len(hashes), _SLICE)
-    slices = [begin + np.flatnonzero(present[hashes[begin : begin + _SLICE] >> shift]) for begin in begins]
-    candidates = np.concatenate(slices)
+
+    def find(begin: int) -> Ints:
+        return begin + np.flatnonzero(present[hashes[begin : begin + _SLICE] >> shift])
+
+    candidates = np.concatenate(map_threads(find, range(0, len(hashes), _SLICE)))
     places = np.searchsorted(judgments.hashes, hashes[candidates])
     places[places == len(judgments.hashes)] = 0
     equal = judgments.hashes[places] == hashes[candidates]

@@ -7,7 +7,6 @@ neighbours tells whether a file is sorted already, as most are, and one search t
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 
 from pipeline.arrow import integers, numpy_of
 from pipeline.errors import InputError
+from pipeline.parallel import map_threads
 from pipeline.tables import Chunk, Rows
 
 __all__ = ["Ordering", "order_rows"]
@@ -113,8 +113,7 @@ def order_rows(ranking: Rows) -> Ordering:
         begin = end - len(chunk.values)
         keys[begin:end] = _pack(ranking, chunk, begin)
 
-    with ThreadPoolExecutor(pa.cpu_count()) as pool:
-        list(pool.map(fill, ranking.chunks, ranking.ends))
+    map_threads(fill, ranking.chunks, ranking.ends)
     order = None
     if (keys[1:] < keys[:-1]).any():
         order = np.argsort(keys, kind="stable")

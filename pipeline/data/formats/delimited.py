@@ -30,7 +30,7 @@ def parse_delimited(part: Part) -> pa.Table:
     header = _header(part)
     wanted = [part.name(column) for column in part.kind.columns]
     try:
-        return parse_csv(part, part.data, _DELIMITERS[part.format], wanted, None)
+        return parse_csv(part, part.data, _DELIMITERS[part.format], wanted, header, header=True)
     except pa.ArrowInvalid:
         return table_of(part, _delimited_rows(part, header, [header.index(name) for name in wanted]))
 

@@ -8,12 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from pipeline.data.formats.layout import BLOCK_SIZE, Part, Row, first_empty, parse_csv, row_of, table_of
+from pipeline.data.formats.layout import BLOCK_SIZE, PAGE, Part, Row, first_empty, holds, parse_csv, row_of, table_of
 from pipeline.errors import InputError
 
 __all__ = ["parse_trec", "trec_lines"]
-
-_PAGE = 1 << 20  # bytes that are searched at a time
 
 
 def parse_trec(part: Part) -> pa.Table:
@@ -35,10 +33,10 @@ def parse_trec(part: Part) -> pa.Table:
 
 def _single_blanks(data: memoryview) -> memoryview:
     """The lines without comments and with one separator between two fields; `data` itself if it is so already."""
-    tabs = _holds(data, b"\t")
-    mixed = tabs and _holds(data, b" ")
-    commented = _holds(data, b"#")
-    if not (mixed or commented or _holds(data, b"\r") or _holds_pair(data, b"\t" if tabs else b" ")):
+    tabs = holds(data, b"\t")
+    mixed = tabs and holds(data, b" ")
+    commented = holds(data, b"#")
+    if not (mixed or commented or holds(data, b"\r") or _holds_pair(data, b"\t" if tabs else b" ")):
         return data
     text = _unix_lines(data)
     if commented:
@@ -49,15 +47,11 @@ def _single_blanks(data: memoryview) -> memoryview:
     return memoryview(text.replace(b"\n ", b"\n").replace(b" \n", b"\n").strip(b" "))
 
 
-def _holds(data: memoryview, sign: bytes) -> bool:
-    return any(sign in bytes(data[begin : begin + _PAGE]) for begin in range(0, len(data), _PAGE))
-
-
 def _holds_pair(data: memoryview, sign: bytes) -> bool:
     """Whether two of the sign stand side by side; `in` would take ten times as long where the sign is frequent."""
     signs = np.frombuffer(data, np.uint8)
-    for begin in range(0, len(signs), _PAGE):
-        found = signs[begin : begin + _PAGE + 1] == ord(sign)
+    for begin in range(0, len(signs), PAGE):
+        found = signs[begin : begin + PAGE + 1] == ord(sign)
         if (found[1:] & found[:-1]).any():
             return True
     return False

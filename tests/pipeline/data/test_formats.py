@@ -834,3 +834,28 @@ def test_a_name_that_tells_nothing_means_trec_text(name):
 def test_other_endings(name, format):
     """Capitals do not matter, and two formats have a second name."""
     assert judgments(encode(JUDGED, format), name) == JUDGED
+
+
+@pytest.mark.parametrize("layout", ["trec", "tsv", "csv"])
+def test_pages_of_blank_lines_are_passed_over(tmp_path, layout):
+    """Rows after more blank lines than are looked at in one go are read; pieces with nothing else are no error."""
+    blank = b"\n" * 1000
+    lines = encode([("q1", "d1", 1.0), ("q2", "d2", 2.0)], layout, "score").splitlines(keepends=True)
+    path = write(tmp_path / f"a{SUFFIXES[layout]}", b"".join([*lines[:-1], blank, lines[-1], blank]))
+    with (
+        mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 300),
+        mock.patch("pipeline.data.formats.layout.PAGE", 64),
+    ):
+        rows = read_ranking(str(path))
+
+    assert contents(rows) == [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
+
+
+def test_a_quoted_field_may_hold_line_ends(tmp_path):
+    """A CSV is not cut within a quoted field, wherever its line ends fall."""
+    path = write(
+        tmp_path / "a.csv", b"query_id,text,doc_id,score\n" + b'q1,"one\ntwo\nthree",d1,1\n' * 1 + b'q2,"\n\n",d2,2\n'
+    )
+    for block_size in range(1, 60):
+        with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+            assert contents(read_ranking(str(path))) == [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
