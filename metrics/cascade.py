@@ -120,12 +120,12 @@ def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = Non
     """
     if not half_life > 0:
         raise ValueError(f"half_life must be above 0, found {half_life:g}")
+    return divide(_utility(block, half_life, k, rel), _utility(block.ideal(), half_life, k, rel))
 
-    def utility(ranking: JudgedBlock) -> Floats:
-        hit = ranking.relevant(rel) & (ranking.ranks <= cut(k))
-        return sum_down(np.where(hit, np.exp2(-(ranking.ranks - 1) / half_life), 0.0))
 
-    return divide(utility(block), utility(block.ideal()))
+def _utility(block: JudgedBlock, half_life: float, k: int | None, rel: float) -> Floats:
+    hit = block.relevant(rel) & (block.ranks <= cut(k))
+    return sum_down(np.where(hit, np.exp2(-(block.ranks - 1) / half_life), 0.0))
 
 
 def _check_grades(block: JudgedBlock, max_grade: float | None) -> float:

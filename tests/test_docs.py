@@ -203,7 +203,10 @@ def test_commands_print_what_is_shown(page, code, scratch, capsys):
 @pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda text: text.partition("\n")[0])
 def test_python_runs(page, code, scratch):
     """Each block of Python runs."""
-    exec(compile(code, page, "exec"), {"__name__": "__main__"})
+    names = {"__name__": "__main__"}
+    exec(compile(code, page, "exec"), names)
+
+    assert len(names) > 1
 
 
 def test_make_targets_exist():
@@ -298,7 +301,7 @@ def test_measures_parse(page):
     """Each measure in the text is one."""
     shape = re.compile(r"`([A-Za-z]\w*(?:\([a-z_]+=[^)`…]*\)(?:@[\d,]+)?|@[\d,]+))`")
     for text in shape.findall(prose(page)):
-        Measure.expand(text)
+        assert Measure.expand(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

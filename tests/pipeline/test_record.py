@@ -369,7 +369,10 @@ def test_definitions_of_all_measures_are_json():
     """Infinite ends of ranges and lists of cutoffs have a JSON form."""
     measures = [Measure.parse(text) for text in ("avg_rp(cutoffs=[5,10])", "dcg", "err", "kendall_tau", "fn@3")]
 
-    json.dumps(definitions(measures, PROFILES["trec_eval"]), allow_nan=False)
+    found = json.loads(json.dumps(definitions(measures, PROFILES["trec_eval"]), allow_nan=False))
+
+    assert found["avg_rp(cutoffs=[5,10])"]["parameters"]["cutoffs"] == [5, 10]
+    assert found["dcg"]["range"] == [0, None]
 
 
 def test_the_manifest_tells_when_and_where(evaluation):
