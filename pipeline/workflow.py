@@ -105,13 +105,9 @@ def evaluate(
         failures=inputs.failures,
         record=record.path,
     )
-    if not (tracking and loaded.config.tracking.enabled):
-        return evaluation
-    try:
+    if tracking and loaded.config.tracking.enabled:
         return _track(evaluation, record, loaded.config, Path(runs_dir))
-    except BaseException as error:
-        error.add_note(f"the record is complete: {record.path}")
-        raise
+    return evaluation
 
 
 def validate(
@@ -292,6 +288,9 @@ def _track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Pat
         )
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
+    except BaseException as error:
+        error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
+        raise
     return replace(evaluation, store=tracked.url or tracked.uri)
 
 
