@@ -1,7 +1,8 @@
 """From one value per query to one figure per dataset: weighted means, taken on the scale the metric asks for.
 
 A figure is `backward(Σ weight · forward(value) / Σ weight)`: with the identity both ways a mean, with square and square
-root a root mean square. Both sums are linear in the queries, so that a resample of the queries is a matrix product.
+root a root mean square, with logarithm and exponential a geometric mean. Both sums are linear in the queries, so that a
+resample of the queries is a matrix product. A figure that is no mean on any scale is made of several; see `moments`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import numpy as np
 
 from metrics.block import Floats
 
-__all__ = ["MEAN", "ROOT_MEAN_SQUARE", "Aggregation", "terms"]
+__all__ = ["GEOMETRIC_MEAN", "MEAN", "ROOT_MEAN_SQUARE", "Aggregation", "contributions", "unchanged"]
+
+_FLOOR = 0.00001  # trec_eval's MIN_GEO_MEAN: the least value of a query, for one 0 would make the mean 0
 
 
 @dataclass(frozen=True)
@@ -22,35 +25,41 @@ class Aggregation:
 
     Attributes:
         forward: takes values to the scale they are averaged on.
-        backward: takes a mean back.
+        backward: takes means back, (1, …) to (1, …); or several to one figure, (S, …) to (1, …).
     """
 
     forward: Callable[[Floats], Floats]
     backward: Callable[[Floats], Floats]
 
 
-def _identity(values: Floats) -> Floats:
+def unchanged(values: Floats) -> Floats:
+    """The values as they are."""
     return values
 
 
-MEAN = Aggregation(forward=_identity, backward=_identity)
+def _floored_logarithm(values: Floats) -> Floats:
+    return np.log(np.maximum(values, _FLOOR))
+
+
+MEAN = Aggregation(forward=unchanged, backward=unchanged)
 ROOT_MEAN_SQUARE = Aggregation(forward=np.square, backward=np.sqrt)
+GEOMETRIC_MEAN = Aggregation(forward=_floored_logarithm, backward=np.exp)
 
 
-def terms(
+def contributions(
     aggregation: Aggregation, values: Floats, weights: Floats, *, undefined_is_zero: bool
 ) -> tuple[Floats, Floats]:
     """What each query adds to the two sums of a figure. The only place that decides what an undefined query counts as.
 
     Args:
         aggregation: the scale to average on.
-        values: (Q,) scores, NaN where undefined.
+        values: (Q,) scores, or (S, Q) of several means, NaN where undefined.
         weights: (Q,) what each query weighs.
         undefined_is_zero: whether an undefined query counts as one that scored 0, or not at all.
 
     Returns:
-        (Q,) numerators and (Q,) denominators; no NaN.
+        Numerators and denominators, shaped as the values; no NaN.
     """
     defined = ~np.isnan(values)
-    numerators = np.where(defined, aggregation.forward(values) * weights, 0.0)
-    return numerators, weights.copy() if undefined_is_zero else np.where(defined, weights, 0.0)
+    counted = np.where(defined | undefined_is_zero, weights, 0.0)
+    return aggregation.forward(np.where(defined, values, 0.0)) * counted, counted

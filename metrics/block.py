@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +14,9 @@ __all__ = ["Bools", "Floats", "JudgedBlock", "check_exponent", "cut", "divide", 
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+_PER_ROW = ("ranks", "grades", "tie_first", "tie_last", "judgment_row", "subtopic_grades")
+_PER_QUERY = ("query_ids", "judged_grades", "n_judged", "n_retrieved", "n_documents", "judged_subtopic_grades")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +34,9 @@ class JudgedBlock:
         n_judged: (Q,) documents judged with a grade of at least 0.
         n_retrieved: (Q,) documents retrieved, judged or not.
         n_documents: (Q,) documents in the catalogue, NaN where it is not known.
+        subtopic_grades: (S, H, Q) the grades of the documents retrieved for each of at most S subtopics, NaN where one
+            was not judged for it or where padded; None where judgments are of queries as a whole.
+        judged_subtopic_grades: (S, J, Q) those of all the query's judged documents, the greatest document id first.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -42,6 +49,8 @@ class JudgedBlock:
     n_judged: Floats
     n_retrieved: Floats
     n_documents: Floats
+    subtopic_grades: Floats | None = None
+    judged_subtopic_grades: Floats | None = None
 
     def relevant(self, rel: float) -> Bools:
         """(H, Q): whether each retrieved document's grade is at least `rel`; False where padded.
@@ -49,18 +58,69 @@ class JudgedBlock:
         Raises:
             ValueError: `rel` is not above 0; documents graded 0 are judged not relevant.
         """
-        if not rel > 0:
-            raise ValueError(f"rel must be above 0, found {rel:g}")
-        reached: Bools = self.grades >= rel
+        reached: Bools = self.grades >= _above_0(rel)
         return reached
 
     def n_relevant(self, rel: float) -> Floats:
-        """(Q,): how many documents are judged with a grade of at least `rel`, retrieved or not."""
-        return sum_down(self.judged_grades >= rel)
+        """(Q,): how many documents are judged with a grade of at least `rel`, retrieved or not; as `relevant`."""
+        return sum_down(self.judged_grades >= _above_0(rel))
 
     def ideal(self) -> JudgedBlock:
         """The block of the perfect ranking: all judged documents, the best grade first."""
         return self._ideal
+
+    def of(self, queries: npt.NDArray[np.intp]) -> JudgedBlock:
+        """The block of these queries alone, by their columns."""
+        return self._each(lambda array: np.ascontiguousarray(array[..., queries]), *_PER_QUERY, *_PER_ROW)
+
+    def reordered(self, order: npt.NDArray[np.intp]) -> JudgedBlock:
+        """The block with the rows of each column in this order, (H, Q); the ranks are to be mended by the caller."""
+        return self._each(lambda array: np.take_along_axis(array, _as_deep(order, array), axis=-2), *_PER_ROW)
+
+    def cut_at(self, depth: int | None) -> JudgedBlock:
+        """The block of the first `depth` documents of each ranking; all of them for None."""
+        if depth is None:
+            return self
+        return replace(self._kept(self.ranks <= depth), n_retrieved=np.minimum(self.n_retrieved, depth))
+
+    def condensed(self) -> JudgedBlock:
+        """The block of the rankings without their unjudged documents, those with a negative grade included.
+
+        Reference:
+            Sakai 2007, doi:10.1145/1277741.1277756; trec_eval -J.
+        """
+        judged = self.grades >= 0
+        kept = self._kept(judged).reordered(np.argsort(~judged, axis=0, kind="stable"))
+        padded = np.isinf(kept.ranks)
+        ranks = np.where(padded, np.inf, np.arange(1.0, len(padded) + 1)[:, np.newaxis])
+        begins = np.ones(padded.shape, dtype=bool)
+        begins[1:] = kept.tie_first[1:] != kept.tie_first[:-1]
+        ends = np.ones(padded.shape, dtype=bool)
+        ends[:-1] = begins[1:]
+        first = np.maximum.accumulate(np.where(begins, ranks, 0.0), axis=0)
+        last = np.minimum.accumulate(np.where(ends, ranks, np.inf)[::-1], axis=0)[::-1]
+        return replace(
+            kept,
+            ranks=ranks,
+            tie_first=np.where(padded, np.inf, first),
+            tie_last=np.where(padded, np.inf, last),
+            n_retrieved=judged.sum(axis=0).astype(np.float64),
+        )
+
+    def _kept(self, rows: Bools) -> JudgedBlock:
+        """The block with the other rows as padding, where they stand."""
+        return replace(
+            self,
+            ranks=np.where(rows, self.ranks, np.inf),
+            grades=np.where(rows, self.grades, np.nan),
+            tie_first=np.where(rows, self.tie_first, np.inf),
+            tie_last=np.where(rows, self.tie_last, np.inf),
+            judgment_row=np.where(rows, self.judgment_row, -1).astype(np.int32),
+        )
+
+    def _each(self, change: Callable[[npt.NDArray[Any]], npt.NDArray[Any]], *names: str) -> JudgedBlock:
+        found = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: change(array) for name, array in found.items() if array is not None})
 
     @cached_property
     def _ideal(self) -> JudgedBlock:
@@ -79,6 +139,17 @@ class JudgedBlock:
             n_retrieved=np.isfinite(ranks).sum(axis=0).astype(np.float64),
             n_documents=self.n_documents,
         )
+
+
+def _as_deep(order: npt.NDArray[np.intp], array: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
+    """The order with as many axes as the array."""
+    return order.reshape((1,) * (array.ndim - order.ndim) + order.shape)
+
+
+def _above_0(rel: float) -> float:
+    if not rel > 0:
+        raise ValueError(f"rel must be above 0, found {rel:g}")
+    return rel
 
 
 def cut(k: int | None) -> float:

@@ -7,15 +7,18 @@ that it never depends on a block.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, check_exponent, cut, divide, sum_down
+from metrics.block import JudgedBlock, check_exponent, cut
+from metrics.terms import Summed, Terms
 
-__all__ = ["err", "rankscore", "rbp"]
+__all__ = ["err", "nerr", "rankscore", "rbp", "rbp_resid"]
 
 
+@Summed
 def rbp(
     block: JudgedBlock,
     *,
@@ -24,7 +27,7 @@ def rbp(
     gain: Literal["binary", "graded"] = "binary",
     rel: float = 1,
     max_grade: float | None = None,
-) -> Floats:
+) -> Terms:
     """Rank-biased precision: (1 - p) Σ gain p**(rank - 1), not normalised by what the judgments could give.
 
     Args:
@@ -50,9 +53,53 @@ def rbp(
         gained = block.relevant(rel).astype(np.float64)
     else:
         gained = np.fmax(block.grades, 0.0) / _check_grades(block, max_grade)
-    return (1 - p) * sum_down(np.where(block.ranks <= cut(k), gained, 0.0) * p ** (block.ranks - 1))
+    gained = np.where(block.ranks <= cut(k), gained, 0.0)
+    reached = p ** (block.ranks - 1)
+    return Terms(gained * reached, {"gain": gained, "reached": reached}, scale=1 - p)
 
 
+@Summed
+def rbp_resid(
+    block: JudgedBlock,
+    *,
+    p: float = 0.8,
+    k: int | None = None,
+    below: Literal["counted", "if_unjudged"] = "counted",
+) -> Terms:
+    """Residual of rank-biased precision: how much it would rise, were every document without judgment relevant.
+
+    All ranks together weigh 1, and those below rank i weigh p**i. Nothing is known of the unjudged documents (negative
+    grades included) nor of what would stand below the list: each judged document adds the weight of the ranks between
+    the judged one before it and itself, and what is below the last of them is added in the end.
+
+    Args:
+        block: the judged documents each query retrieved.
+        p: persistence, the chance of reading on, in (0, 1).
+        k: ranks to count; None counts all.
+        below: `counted` is the definition; `if_unjudged` is trec_eval 10's form, in which a list without unjudged
+            documents has no residual, not even what would stand below it.
+
+    Returns:
+        (Q,), in [0, 1]; never NaN; by definition 1 where nothing was retrieved.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+
+    Reference:
+        Moffat & Zobel 2008, doi:10.1145/1416950.1416952, section 5.
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must be between 0 and 1, found {p:g}")
+    known = (block.grades >= 0) & (block.ranks <= cut(k))
+    last = np.maximum.accumulate(np.where(known, block.ranks, 0.0), axis=0)
+    before = np.vstack([np.zeros((1, last.shape[1])), last[:-1]])
+    counted = known.sum(axis=0) < np.minimum(block.n_retrieved, cut(k)) if below == "if_unjudged" else True
+    terms = np.where(known & counted, p**before - p ** (block.ranks - 1), 0.0)
+    factors = {"judged": known, "judged before": before}
+    return Terms(terms, factors, rest=np.where(counted, p ** last[-1], 0.0))
+
+
+@Summed
 def err(
     block: JudgedBlock,
     *,
@@ -60,7 +107,7 @@ def err(
     grades: Literal["exponential", "probability"] = "exponential",
     max_grade: float | None = None,
     continuation: float = 1.0,
-) -> Floats:
+) -> Terms:
     """Expected reciprocal rank: one over the rank at which a reader is satisfied, on average.
 
     The sum over ranks i of 1/i · R_i · c**(i - 1) · Π_{j<i} (1 - R_j), R being the chance that a document satisfies.
@@ -96,10 +143,44 @@ def err(
     unsatisfied = (1.0 - satisfied).cumprod(axis=0)
     reached = np.vstack([np.ones((1, satisfied.shape[1])), unsatisfied[:-1]])
     terms = satisfied * reached / block.ranks * continuation ** (block.ranks - 1)
-    return sum_down(np.where(block.ranks <= cut(k), terms, 0.0))
+    return Terms(np.where(block.ranks <= cut(k), terms, 0.0), {"satisfied": satisfied, "reached": reached})
 
 
-def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Floats:
+@Summed
+def nerr(
+    block: JudgedBlock,
+    *,
+    k: int | None = None,
+    grades: Literal["exponential", "probability"] = "exponential",
+    max_grade: float | None = None,
+    continuation: float = 1.0,
+) -> Terms:
+    """Normalised expected reciprocal rank: ERR over that of the ideal list, all judged documents, the best grade first.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count in both lists; None counts all.
+        grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
+        max_grade: the greatest grade, for `exponential`; in an evaluation the judgments' greatest unless given.
+        continuation: the chance that an unsatisfied reader goes on, in (0, 1].
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no judged document with a grade above 0.
+
+    Raises:
+        ValueError: as `err`.
+
+    Reference:
+        Sakai & Song 2011, doi:10.1145/2009916.2010055, nERR of NTCIREVAL. The measures that ir_measures calls NERR8 to
+        NERR11 are others.
+    """
+    ideal = err.terms(block.ideal(), k=k, grades=grades, max_grade=max_grade, continuation=continuation)
+    found = err.terms(block, k=k, grades=grades, max_grade=max_grade, continuation=continuation)
+    return replace(found, divisor=ideal.total(), ideal=ideal)
+
+
+@Summed
+def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Terms:
     """Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the best possible.
 
     Args:
@@ -120,12 +201,14 @@ def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = Non
     """
     if not half_life > 0:
         raise ValueError(f"half_life must be above 0, found {half_life:g}")
-    return divide(_utility(block, half_life, k, rel), _utility(block.ideal(), half_life, k, rel))
+    ideal = _utility(block.ideal(), half_life, k, rel)
+    return replace(_utility(block, half_life, k, rel), divisor=ideal.total(), ideal=ideal)
 
 
-def _utility(block: JudgedBlock, half_life: float, k: int | None, rel: float) -> Floats:
+def _utility(block: JudgedBlock, half_life: float, k: int | None, rel: float) -> Terms:
     hit = block.relevant(rel) & (block.ranks <= cut(k))
-    return sum_down(np.where(hit, np.exp2(-(block.ranks - 1) / half_life), 0.0))
+    weight = np.exp2(-(block.ranks - 1) / half_life)
+    return Terms(np.where(hit, weight, 0.0), {"relevant": hit, "weight": weight})
 
 
 def _check_grades(block: JudgedBlock, max_grade: float | None) -> float:

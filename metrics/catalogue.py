@@ -1,32 +1,101 @@
-"""Metrics of the whole catalogue: what a model recommends to all queries together.
+"""What a model recommends to all queries together: which documents of the catalogue, how evenly, how differently.
 
-They describe a set, not a query: one figure per dataset and no value per query.
+These metrics describe a set, not a query: one figure per dataset and no value per query. Their block also serves the
+metrics of `recommendation`, which have a value per query.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import cut
+from metrics.block import Floats, cut
 
-__all__ = ["CatalogueBlock", "item_coverage"]
+__all__ = ["CatalogueBlock", "Sparse", "entropy", "gini", "item_coverage", "personalization"]
+
+Codes = npt.NDArray[np.int32]
+
+_CELLS = 1 << 14  # of a part's codes: every document may have a hundred entries of a feature
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """A matrix most of which is 0, as the entries of its rows one after the other.
+
+    Attributes:
+        starts: (N + 1,) int64, where each row's entries begin, and the end of the last.
+        columns: the column of each entry.
+        values: float64, the value of each entry.
+    """
+
+    starts: npt.NDArray[np.int64]
+    columns: Codes
+    values: Floats
+
+    def of(self, rows: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], Codes, Floats]:
+        """The entries of these rows in their order: the place of its row among `rows`, column and value of each."""
+        begins = self.starts[rows]
+        sizes = self.starts[rows + 1] - begins
+        places = np.repeat(np.arange(len(rows)), sizes)
+        entries = np.arange(len(places)) + np.repeat(begins - (np.cumsum(sizes) - sizes), sizes)
+        return places, self.columns[entries], self.values[entries]
+
+    def span(self, begin: int, end: int) -> Sparse:
+        """The rows from `begin` to before `end`, as views."""
+        entries = slice(int(self.starts[begin]), int(self.starts[end]))
+        starts = self.starts[begin : end + 1] - self.starts[begin]
+        return Sparse(starts, self.columns[entries], self.values[entries])
 
 
 @dataclass(frozen=True, eq=False)
 class CatalogueBlock:
-    """The documents each of Q queries was given, by their place in the catalogue.
+    """The documents that each of Q queries was given, by number, and what is known of documents.
+
+    Documents are numbered: first those of the catalogue, then others that somebody consumed, then all others.
 
     Attributes:
-        codes: (K, Q) int32, row r holds the documents at rank r + 1 as rows of the catalogue; -1 where the list is
-            shorter or the document is not in the catalogue.
-        n_documents: documents in the catalogue.
+        codes: (K, Q) int32, row r holds the numbers of the documents at rank r + 1; -1 where the list is shorter.
+        n_documents: documents in the catalogue; 0 where it is not known.
+        grades: (K, Q) the grade of each, NaN where it is not judged; None where nobody asks.
+        popularity: how many queries consumed each document before; later numbers were consumed by nobody. None where
+            it is not known.
+        n_consumers: queries that consumed something before, 1 or more where that is known.
+        history: (Q, documents) has an entry for each document that the query consumed before; None likewise.
+        features: by name, (n_documents, columns) a document's categories, 1 in the column of each, or its vector.
     """
 
-    codes: npt.NDArray[np.int32]
+    codes: Codes
     n_documents: int
+    grades: Floats | None = None
+    popularity: Floats | None = None
+    n_consumers: int = 0
+    history: Sparse | None = None
+    features: Mapping[str, Sparse] = field(default_factory=dict)
+
+    def first(self, k: int | None) -> Codes:
+        """(min(k, K), Q): the documents that count, of ranks 1 to `k`; all for None.
+
+        Raises:
+            ValueError: `k` is below 1.
+        """
+        return self.codes[: None if k is None else int(cut(k))]
+
+    def parts(self) -> Iterator[CatalogueBlock]:
+        """The block cut into spans of queries, each of as many as fit into a fixed number of cells."""
+        n_rows, n_queries = self.codes.shape
+        width = max(1, _CELLS // max(1, n_rows))
+        for begin in range(0, n_queries, width):
+            end = min(begin + width, n_queries)
+            yield replace(
+                self,
+                codes=self.codes[:, begin:end],
+                grades=None if self.grades is None else self.grades[:, begin:end],
+                history=None if self.history is None else self.history.span(begin, end),
+            )
 
 
 def item_coverage(block: CatalogueBlock, *, k: int | None = None) -> float:
@@ -44,5 +113,93 @@ def item_coverage(block: CatalogueBlock, *, k: int | None = None) -> float:
     """
     if not block.n_documents:
         return float("nan")
-    recommended = block.codes[: None if k is None else int(cut(k))]
-    return np.unique(recommended[recommended >= 0]).size / block.n_documents
+    return np.count_nonzero(_exposure(block, k)[: block.n_documents]) / block.n_documents
+
+
+def gini(block: CatalogueBlock, *, k: int | None = None) -> float:
+    """Gini index: how unevenly the recommendations fall on the documents of the catalogue.
+
+    With the n documents of the catalogue in ascending order of the number of lists c that they stand in, it is
+    Σ (2i - n - 1) c_i / (n Σ c), i from 1 to n. Documents that nobody was given count with 0 lists, documents outside
+    the catalogue not at all. LensKit and RecBole have this form; Elliot's is 1 - n / (n - 1) times it.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+
+    Returns:
+        One figure in [0, 1]: 0 where all documents are given equally often, 1 - 1/n where all lists hold one and the
+        same; NaN where the catalogue is empty or nothing of it is recommended.
+
+    Reference:
+        Gini 1912, Variabilità e mutabilità; of recommendations, Fleder & Hosanagar 2009, doi:10.1287/mnsc.1080.0974.
+    """
+    n_lists = np.sort(_exposure(block, k)[: block.n_documents])
+    if not n_lists.any():
+        return float("nan")
+    n = block.n_documents
+    return int(((2 * np.arange(1, n + 1) - n - 1) * n_lists).sum()) / (n * int(n_lists.sum()))
+
+
+def entropy(block: CatalogueBlock, *, k: int | None = None) -> float:
+    """Shannon entropy of the recommendations: how evenly they fall on documents, in bits.
+
+    It is -Σ p log2 p over the documents recommended, p being a document's share of all places in the lists. RecBole
+    takes the natural logarithm and divides by the number of documents recommended; Elliot counts each list alike,
+    however short.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+
+    Returns:
+        One figure of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
+        documents recommended, where all are given equally often; NaN where nothing is recommended.
+
+    Reference:
+        Shannon 1948, doi:10.1002/j.1538-7305.1948.tb01338.x.
+    """
+    n_lists = np.sort(_exposure(block, k))
+    n_lists = n_lists[np.flatnonzero(n_lists)]
+    if not n_lists.size:
+        return float("nan")
+    shares = n_lists / n_lists.sum()
+    return float((shares * np.log2(1 / shares)).sum())
+
+
+def personalization(block: CatalogueBlock, *, k: int | None = None) -> float:
+    """Personalization: how little the lists of two queries have in common, on average over all pairs of queries.
+
+    Two lists of a and b documents that share c have c / √(a b) in common, which is the share c / k of full lists.
+    Queries with an empty list are in no pair.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+
+    Returns:
+        One figure in [0, 1]: 0 where all lists hold the same documents, 1 where no two share any; NaN where fewer than
+        two queries have a list.
+
+    Reference:
+        Zhou et al. 2010, doi:10.1073/pnas.1000488107, personalization h(L), for lists of L documents each; shorter ones
+        by their cosine, as recmetrics has it.
+    """
+    codes = block.first(k)
+    given = codes >= 0
+    sizes = given.sum(axis=0)
+    n_lists = np.count_nonzero(sizes)
+    if n_lists < 2:
+        return float("nan")
+    # The lists as unit vectors: the square of their sum is the sum of all cosines, a list's with itself included.
+    units = np.broadcast_to(1 / np.sqrt(np.maximum(sizes, 1)), codes.shape)
+    sums = np.bincount(codes[given], weights=units[given])
+    squares = np.sort(sums[sums > 0] ** 2)  # in an order that does not depend on the documents' numbers
+    similarity = (float(squares.sum()) - n_lists) / (n_lists * (n_lists - 1))
+    return min(1.0, max(0.0, 1 - similarity))
+
+
+def _exposure(block: CatalogueBlock, k: int | None) -> npt.NDArray[np.int64]:
+    """In how many lists each document stands, by number; at least those of the catalogue are there."""
+    codes = block.first(k)
+    return np.bincount(codes[codes >= 0], minlength=block.n_documents)

@@ -1,30 +1,35 @@
 """Gain-based metrics: what the retrieved documents are worth, discounted by rank.
 
-A document's gain comes from its grade alone; unjudged documents and negative grades gain nothing. `rel` never touches a
-gain.
+A document's gain comes from its grade alone; unjudged documents and negative grades gain nothing. `rel` touches the
+binary gain and no other.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, check_exponent, cut, divide, sum_down
+from metrics.block import Floats, JudgedBlock, check_exponent, cut, sum_down
+from metrics.terms import Summed, Terms
 
-__all__ = ["Discount", "Gain", "cg", "dcg", "ndcg"]
+__all__ = ["Discount", "Gain", "GradedGain", "cg", "dcg", "g", "ndcg", "ndcg_rel", "q_measure", "rndcg"]
 
-Gain = Literal["linear", "exponential"]
+GradedGain = Literal["linear", "exponential"]
+Gain = Literal["linear", "exponential", "binary"]
 Discount = Literal["log2", "jarvelin"]
 
 
-def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear") -> Floats:
+@Summed
+def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: float = 1) -> Terms:
     """Cumulative gain: the sum of the retrieved documents' gains.
 
     Args:
         block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
-        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+        gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
+        rel: the least grade that is relevant, for the binary gain.
 
     Returns:
         (Q,), 0 or more; never NaN.
@@ -35,9 +40,10 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear") -> Fl
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
-    return sum_down(np.where(block.ranks <= cut(k), _gains(block, gain), 0.0))
+    return Terms(np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0))
 
 
+@Summed
 def dcg(
     block: JudgedBlock,
     *,
@@ -45,15 +51,17 @@ def dcg(
     gain: Gain = "linear",
     discount: Discount = "log2",
     base: float = 2,
-) -> Floats:
+    rel: float = 1,
+) -> Terms:
     """Discounted cumulative gain: each document's gain divided by a discount that grows with its rank.
 
     Args:
         block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
-        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+        gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
         base: the base of the `jarvelin` discount, above 1.
+        rel: the least grade that is relevant, for the binary gain.
 
     Returns:
         (Q,), 0 or more; never NaN.
@@ -65,10 +73,12 @@ def dcg(
         Järvelin & Kekäläinen 2000 and 2002, doi:10.1145/582415.582418; Burges et al. 2005 for the exponential gain
         and the log2(rank + 1) discount, which is that of trec_eval `ndcg_cut`.
     """
-    gained = np.where(block.ranks <= cut(k), _gains(block, gain), 0.0)
-    return sum_down(gained / _discounts(block.ranks, discount, base))
+    gained = np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0)
+    discounts = _discounts(block.ranks, discount, base)
+    return Terms(gained / discounts, {"gain": gained, "discount": discounts})
 
 
+@Summed
 def ndcg(
     block: JudgedBlock,
     *,
@@ -76,7 +86,8 @@ def ndcg(
     gain: Gain = "linear",
     discount: Discount = "log2",
     base: float = 2,
-) -> Floats:
+    rel: float = 1,
+) -> Terms:
     """Normalised discounted cumulative gain: DCG over that of the ideal list.
 
     The ideal list is all judged documents of the query, the best grade first, cut at k: never only the retrieved ones.
@@ -84,9 +95,10 @@ def ndcg(
     Args:
         block: the judged documents each query retrieved.
         k: ranks to count in both lists; None counts all.
-        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+        gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
         base: the base of the `jarvelin` discount, above 1.
+        rel: the least grade that is relevant, for the binary gain.
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
@@ -98,13 +110,158 @@ def ndcg(
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, with the log2(rank + 1) discount of trec_eval
         `ndcg_cut` and, without k, `ndcg`.
     """
-    return divide(
-        dcg(block, k=k, gain=gain, discount=discount, base=base),
-        dcg(block.ideal(), k=k, gain=gain, discount=discount, base=base),
+    ideal = dcg.terms(block.ideal(), k=k, gain=gain, discount=discount, base=base, rel=rel)
+    found = dcg.terms(block, k=k, gain=gain, discount=discount, base=base, rel=rel)
+    return replace(found, divisor=ideal.total(), ideal=ideal)
+
+
+@Summed
+def q_measure(
+    block: JudgedBlock,
+    *,
+    k: int | None = None,
+    beta: float = 1,
+    gain: GradedGain = "linear",
+    denominator: Literal["relevant", "cutoff"] = "cutoff",
+) -> Terms:
+    """Q-measure: average precision for graded relevance.
+
+    Each document that gains adds the blended ratio at its rank r, (C + beta cg) / (r + beta cg*): C of the first r
+    documents gain, cg is the sum of their gains, and cg* that of the r best judged documents.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+        beta: how much the gains weigh, 0 or more; with 0 it is average precision.
+        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+        denominator: `cutoff` divides by min(R, k), R being the judged documents that gain; `relevant` by R.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+
+    Raises:
+        ValueError: `beta` is below 0, or a grade is too great for 2**grade.
+
+    Reference:
+        Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
+    """
+    if not beta >= 0:
+        raise ValueError(f"beta must be at least 0, found {beta:g}")
+    gained = np.where(block.ranks <= cut(k), _gains(block, gain), 0.0)
+    best = _gains(block.ideal(), gain)
+    place = np.minimum(block.ranks, len(best)).astype(np.intp) - 1
+    ideal = np.take_along_axis(best.cumsum(axis=0), place, axis=0)
+    blended = ((gained > 0).cumsum(axis=0) + beta * gained.cumsum(axis=0)) / (block.ranks + beta * ideal)
+    n_gaining = sum_down(best > 0)
+    return Terms(
+        np.where(gained > 0, blended, 0.0),
+        {"gain": gained, "blended ratio": blended},
+        divisor=np.minimum(n_gaining, cut(k)) if denominator == "cutoff" else n_gaining,
     )
 
 
-def _gains(block: JudgedBlock, gain: Gain) -> Floats:
+@Summed
+def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) -> Terms:
+    """nDCG at R levels: its mean at the ranks where the gain of the ideal list falls, and once over the whole list.
+
+    Those ranks are the numbers of documents judged at each positive grade or above it. The whole list counts only where
+    it is at least two documents longer than the last of them, as in trec_eval.
+
+    Args:
+        block: the judged documents each query retrieved.
+        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+        rel: a query without a document of at least this grade is undefined; nothing else depends on it.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Raises:
+        ValueError: a grade is too great for 2**grade.
+
+    Reference:
+        trec_eval `Rndcg`, an experimental measure; the gain of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
+    """
+    best = dcg.terms(block.ideal(), gain=gain)
+    gained = np.vstack([_gains(block.ideal(), gain), np.zeros((1, len(block.query_ids)))])
+    falls = gained[1:] < gained[:-1]
+    ideal_dcg = best.terms.cumsum(axis=0)
+    weights = np.where(falls, 1.0 / np.where(falls, ideal_dcg, 1.0), 0.0)
+    weights = weights[::-1].cumsum(axis=0)[::-1]  # of a rank: over the levels that it comes before
+    last = (gained > 0).sum(axis=0)
+    whole = np.where((last > 0) & (block.n_retrieved > last + 1), 1.0 / np.where(last > 0, ideal_dcg[-1], 1.0), 0.0)
+    weights = np.vstack([weights, np.zeros((1, len(last)))]) + whole
+    found = dcg.terms(block, gain=gain)
+    weight = _at(weights, block.ranks)
+    factors = {**found.factors, "weight": weight}
+    ideal = replace(best, terms=best.terms * weights[:-1], factors={**best.factors, "weight": weights[:-1]})
+    defined = block.n_relevant(rel) > 0
+    return Terms(found.terms * weight, factors, divisor=ideal.total(), defined=defined, ideal=ideal)
+
+
+@Summed
+def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
+    """nDCG averaged over the documents with positive gain, each at its own rank.
+
+    Those that were not retrieved take the DCG of the whole list over that of all judged documents.
+
+    Args:
+        block: the judged documents each query retrieved.
+        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+
+    Raises:
+        ValueError: a grade is too great for 2**grade.
+
+    Reference:
+        trec_eval `ndcg_rel`, an experimental measure; the gain of Järvelin & Kekäläinen 2002,
+        doi:10.1145/582415.582418.
+    """
+    best, found = dcg.terms(block.ideal(), gain=gain), dcg.terms(block, gain=gain)
+    ideal_dcg = best.terms.cumsum(axis=0)
+    gaining = _gains(block, gain) > 0
+    reached = found.terms.cumsum(axis=0)
+    ideal = np.where(gaining, _at(ideal_dcg, block.ranks), 1.0)
+    n_gaining = (_gains(block.ideal(), gain) > 0).sum(axis=0).astype(np.float64)
+    missed = n_gaining - gaining.sum(axis=0)
+    rest = missed * reached[-1] / np.where(n_gaining > 0, ideal_dcg[-1], 1.0)
+    factors = {**found.factors, "dcg": reached, "ideal dcg": ideal}
+    return Terms(np.where(gaining, reached / ideal, 0.0), factors, rest=rest, divisor=n_gaining)
+
+
+@Summed
+def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
+    """Normalised gain G: gains divided by log2(2 + what the documents so far fell short of), over all gains there are.
+
+    The shortfall at a rank is the sum of the ideal list's gains down to it, each counted as at least 1, less the sum of
+    the gains retrieved.
+
+    Args:
+        block: the judged documents each query retrieved.
+        gain: `linear` (the grade) or `exponential` (2**grade - 1).
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
+
+    Raises:
+        ValueError: a grade is too great for 2**grade.
+
+    Reference:
+        trec_eval `G`, an experimental measure of 2008.
+    """
+    gained, ideal = _gains(block, gain), _gains(block.ideal(), gain)
+    surplus = np.fmax(ideal - 1.0, 0.0).cumsum(axis=0)
+    cost = np.where(gained > 0, block.ranks + _at(surplus, block.ranks), 0.0)
+    shortfall = np.where(gained > 0, cost - gained.cumsum(axis=0), 0.0)
+    discount = np.log2(2.0 + shortfall)
+    factors = {"gain": gained, "shortfall": shortfall, "discount": discount}
+    return Terms(gained / discount, factors, divisor=sum_down(ideal))
+
+
+def _gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
+    if gain == "binary":
+        return block.relevant(rel).astype(np.float64)
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
     if gain == "linear":
         return grades
@@ -119,3 +276,10 @@ def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:
         raise ValueError(f"base must be above 1, found {base:g}")
     logarithms: Floats = np.log2(ranks) / np.log2(base)
     return np.fmax(1.0, logarithms)
+
+
+def _at(values: Floats, ranks: Floats) -> Floats:
+    """(H, Q): the value at each rank of the ideal list, (J, Q), or the last one below its end."""
+    rows = np.minimum(ranks, len(values)).astype(np.intp) - 1
+    found: Floats = np.take_along_axis(values, rows, axis=0)
+    return found

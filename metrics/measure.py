@@ -11,15 +11,19 @@ import json
 import math
 import re
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from metrics.aliases import ALIASES
+from metrics.aggregation import MEAN, Aggregation
+from metrics.aliases import ALIASES, translate
 from metrics.block import JudgedBlock
-from metrics.conventions import Conventions
+from metrics.catalogue import CatalogueBlock, Sparse
+from metrics.conventions import Profile
+from metrics.expected import has_expectation
+from metrics.overlap import Ranked, RankingsBlock
 from metrics.registry import METRICS, Metric, Parameter
 
 __all__ = ["Measure", "Value"]
@@ -29,6 +33,7 @@ Value = float | int | str | tuple[int, ...]
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CUTOFFS = re.compile(r"\[(\s*[1-9]\d{0,17}\s*(,\s*[1-9]\d{0,17}\s*)*)\]|([1-9]\d{0,17})", re.ASCII)
+_NAME = re.compile(r"[^,()\[\]@]+")
 _SPLIT = re.compile(r",(?![^\[]*\])")  # commas outside square brackets
 
 
@@ -40,39 +45,51 @@ class Measure:
         metric: what is measured.
         given: the parameters that were written, in the metric's order.
         k: the cutoff; None counts the whole ranking.
+        defaults: the defaults that a profile sets instead of the function's own.
     """
 
     metric: Metric
     given: tuple[tuple[str, Value], ...] = ()
     k: int | None = None
+    defaults: tuple[tuple[str, Value], ...] = ()
 
     @classmethod
-    def parse(cls, text: str) -> Measure:
+    def parse(cls, text: str, profile: Profile | None = None) -> Measure:
         """The measure that `text` writes.
+
+        Args:
+            text: such as `ndcg@10`.
+            profile: whose defaults hold for the parameters not written; the functions' own unless given.
 
         Raises:
             ValueError: `text` is not one measure: the message says what was found and, where it can, what was meant.
         """
-        measures = cls.expand(text)
+        measures = cls.expand(text, profile)
         if len(measures) > 1:
             raise ValueError(f"'{text}' is {len(measures)} measures; write one cutoff")
         return measures[0]
 
     @classmethod
-    def expand(cls, text: str) -> tuple[Measure, ...]:
-        """The measures that `text` writes: one for each cutoff of `ndcg@5,10`.
+    def expand(cls, text: str, profile: Profile | None = None) -> tuple[Measure, ...]:
+        """The measures that `text` writes, in our way or another tool's: one for each cutoff of `ndcg@5,10`.
 
-        Raises:
-            ValueError: as `parse`.
+        Arguments and errors are those of `parse`.
         """
+        ours = translate(text)
+        if ours != (text,):
+            return tuple(dict.fromkeys(measure for one in ours for measure in cls.expand(one, profile)))
         shape = _SHAPE.fullmatch(text)
         if shape is None:
             raise ValueError(f"'{text}' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10")
         metric = METRICS.get(shape["name"])
         if metric is None:
             raise ValueError(f"unknown metric '{text.strip()}'{_suggestion(shape)}")
-        given = _parameters(metric, shape["parameters"])
-        measures = tuple(cls(metric, given, k) for k in _cutoffs(metric, shape["cutoffs"]))
+        defaults = {} if profile is None else dict(profile.defaults.get(metric.name, {}))
+        given = _parameters(metric, shape["parameters"], defaults)
+        cutoffs = _cutoffs(metric, shape["cutoffs"])
+        measures = tuple(cls(metric, given, k, tuple(defaults.items())) for k in cutoffs)
+        if profile is not None and profile.conventions_of(metric.name).ties == "expected":
+            _refuse_without_expectation(measures[0])
         _try(measures[0])
         return measures
 
@@ -95,9 +112,20 @@ class Measure:
         return self.parameters.get("average") == "pooled"
 
     @property
+    def moments(self) -> Callable[..., Any] | None:
+        """What gives the means of each query that the figure is made of, where it is none of the queries' scores."""
+        return self.metric.moments if self.pooled else None
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """The scale on which queries are averaged: the metric's, but plain for a mean of the users' own errors."""
+        return MEAN if self.metric.input == "ratings" and not self.pooled else self.metric.aggregation
+
+    @property
     def parameters(self) -> Mapping[str, Any]:
         """The value of every parameter that has an effect: the given ones and the others' defaults."""
-        values = {name: parameter.default for name, parameter in self.metric.parameters.items()} | dict(self.given)
+        own = {name: parameter.default for name, parameter in self.metric.parameters.items()}
+        values = own | dict(self.defaults) | dict(self.given)
         conditions = self.metric.conditions.items()
         idle = {name for name, (other, value) in conditions if values[other] != value}
         return {name: value for name, value in values.items() if name not in idle}
@@ -113,19 +141,19 @@ class Measure:
             found["max_grade"] = max_grade
         return found if self.metric.cutoff == "refused" else found | {"k": self.k}
 
-    def fingerprint(self, conventions: Conventions) -> str:
+    def fingerprint(self, profile: Profile) -> str:
         """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses."""
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
             "parameters": {name: _plain(value) for name, value in self.parameters.items()},
             "k": self.k,
-            "conventions": {} if self.metric.input == "ratings" else asdict(conventions),
+            "conventions": {} if self.metric.input == "ratings" else asdict(profile.conventions_of(self.metric.name)),
         }
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _parameters(metric: Metric, text: str | None) -> tuple[tuple[str, Value], ...]:
+def _parameters(metric: Metric, text: str | None, defaults: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
     given: dict[str, Value] = {}
     for item in _SPLIT.split(text) if text and text.strip() else ():
         name, equals, value = (part.strip() for part in item.partition("="))
@@ -138,12 +166,16 @@ def _parameters(metric: Metric, text: str | None) -> tuple[tuple[str, Value], ..
             raise ValueError(f"{metric.name}: parameter '{name}' is given twice")
         given[name] = _value(metric, parameter, value)
     for parameter in metric.parameters.values():
-        if parameter.required and parameter.name not in given:
+        if parameter.required and parameter.name not in given and parameter.name not in defaults:
             raise ValueError(f"{metric.name} needs the parameter '{parameter.name}': {metric.name}({parameter.name}=…)")
         other, value = metric.conditions.get(parameter.name, ("", ""))
-        if parameter.name in given and other and given.get(other, metric.parameters[other].default) != value:
+        if parameter.name in given and other and _in_effect(metric, other, given, defaults) != value:
             raise ValueError(f"{metric.name}: {parameter.name} has an effect only with {other}={value}; leave it out")
     return tuple((name, given[name]) for name in metric.parameters if name in given)
+
+
+def _in_effect(metric: Metric, name: str, given: Mapping[str, Value], defaults: Mapping[str, Value]) -> Any:
+    return given.get(name, defaults.get(name, metric.parameters[name].default))
 
 
 def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
@@ -151,6 +183,10 @@ def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
     if words:
         if text not in words:
             raise ValueError(f"{metric.name}: {parameter.name} is one of {_listed(words)}, found '{text}'")
+        return text
+    if parameter.type is str:
+        if not _NAME.fullmatch(text):
+            raise ValueError(f"{metric.name}: {parameter.name} is a name without commas and brackets, found '{text}'")
         return text
     if float in (parameter.type, *typing.get_args(parameter.type)):
         number = float(text) if _NUMBER.fullmatch(text) else math.inf
@@ -187,25 +223,64 @@ def _cutoff(text: str) -> int:
 
 def _try(measure: Measure) -> None:
     """Raise the ValueError of a parameter outside its range now, and not after the data has been read."""
+    nothing = np.full((1, 1), np.nan)
+    rows = np.full((1, 1), -1, dtype=np.int32)
+    arguments = measure.arguments(max_grade=1)
     if measure.metric.input == "judged":
-        nothing = np.full((1, 1), np.nan)
         zero = np.zeros(1)
-        rows = np.full((1, 1), -1, dtype=np.int32)
         ids = np.array([""], dtype=object)
-        block = JudgedBlock(ids, np.full((1, 1), np.inf), nothing, nothing, nothing, rows, nothing, zero, zero, zero)
-        measure.metric.function(block, **measure.arguments(max_grade=1))
+        padding = np.full((1, 1), np.inf)
+        block = JudgedBlock(ids, padding, nothing, padding, padding, rows, nothing, zero, zero, zero)
+        measure.metric.function(block, **arguments)
+    elif measure.metric.input == "catalogue":
+        none = Sparse(np.zeros(2, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0))
+        features = {arguments["feature"]: none} if "feature" in arguments else {}
+        recommended = CatalogueBlock(rows, 1, nothing, np.ones(1), 1, none, features)
+        measure.metric.function(recommended, **arguments)
+    elif measure.metric.input == "rankings":
+        found = np.zeros(0, dtype=np.int64)
+        ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(1))
+        measure.metric.function(RankingsBlock(ranked, {}), **arguments)
+
+
+def _refuse_without_expectation(measure: Measure) -> None:
+    if measure.metric.input == "judged" and not has_expectation(measure.metric, measure.parameters):
+        raise ValueError(f"{measure.metric.name} has no exact mean over the orders of ties; choose other ties for it")
 
 
 def _suggestion(shape: re.Match[str]) -> str:
-    """What may have been meant, with the parameters and cutoffs that were written."""
-    name = shape["name"].lower().replace("-", "_")
-    close = difflib.get_close_matches(name, [*METRICS, *ALIASES], n=1)
-    meant = name if name in METRICS else ALIASES.get(name) or (ALIASES.get(close[0], close[0]) if close else None)
+    """What may have been meant, with the parameters and cutoffs that were written, in our spelling."""
+    name = shape["name"]
+    rest = shape.string.strip().removeprefix(name)
+    numbered = re.fullmatch(r"(.+?)([._])(\d[\d.,]*)", name, re.ASCII)
+    stem, mark, number = numbered.groups() if numbered else (name, "", "")
+    close, whole = _close(stem), _close(name)
+    tries = [
+        f"{close}{mark}{number}{rest}",
+        f"{close}{rest}@{number}",
+        f"{whole}{rest}",
+        f"{whole}{rest.split('@')[0]}",
+    ]
+    meant = next(filter(_is_measure, tries), whole if whole in METRICS else None)
     if meant is None:
         return "; `rankledger measures` lists them"
-    cutoffs = shape["cutoffs"].strip() if shape["cutoffs"] and METRICS[meant].cutoff != "refused" else None
-    parameters = f"({shape['parameters']})" if shape["parameters"] else ""
-    return f"; did you mean '{meant}{parameters}{'' if cutoffs is None else f'@{cutoffs}'}'?"
+    ours = translate(meant)
+    return f"; did you mean '{ours[0] if len(ours) == 1 else meant}'?"
+
+
+def _close(name: str) -> str:
+    """The name that looks most like `name`, of ours or another tool's; '' where none does."""
+    known = {alias.lower().replace("-", "_"): alias for alias in reversed([*ALIASES])} | {own: own for own in METRICS}
+    found = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1)
+    return known[found[0]] if found else ""
+
+
+def _is_measure(text: str) -> bool:
+    try:
+        shapes = [_SHAPE.fullmatch(ours) for ours in translate(text)]
+        return all(shape and shape["name"] in METRICS and Measure.expand(shape[0]) for shape in shapes)
+    except ValueError:
+        return False
 
 
 def _written(value: Value) -> str:

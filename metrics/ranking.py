@@ -10,14 +10,16 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+from metrics.block import Floats, JudgedBlock, cut
+from metrics.terms import Summed, Terms
 
-__all__ = ["RecallPoints", "ap", "ap11", "avg_rp", "bpref", "iprec", "rp", "rprec", "rr"]
+__all__ = ["RecallPoints", "ap", "ap11", "avg_rp", "bing", "iprec", "rp", "rprec", "rprec_mult", "rr"]
 
 RecallPoints = Literal["truncate", "ceil", "round"]
 
 
-def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+@Summed
+def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Reciprocal rank: one over the rank of the first relevant document.
 
     Args:
@@ -32,17 +34,18 @@ def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
         Voorhees 1999, The TREC-8 question answering track report; trec_eval `recip_rank`.
     """
     hit = block.relevant(rel) & (block.ranks <= cut(k))
-    first = np.where(hit, block.ranks, np.inf).min(axis=0, initial=np.inf)
-    return np.where(block.n_relevant(rel) > 0, 1.0 / first, np.nan)
+    first = hit & (hit.cumsum(axis=0) == 1)
+    return Terms(np.where(first, 1.0 / block.ranks, 0.0), defined=block.n_relevant(rel) > 0)
 
 
+@Summed
 def ap(
     block: JudgedBlock,
     *,
     k: int | None = None,
     rel: float = 1,
     denominator: Literal["relevant", "cutoff", "hits"] = "relevant",
-) -> Floats:
+) -> Terms:
     """Average precision: the sum of the precisions at the ranks of relevant documents, over their number.
 
     Args:
@@ -59,41 +62,18 @@ def ap(
         Buckley & Voorhees 2000, doi:10.1145/345508.345543; trec_eval `map` and `map_cut_k`.
     """
     hit = block.relevant(rel) & (block.ranks <= cut(k))
-    precisions = sum_down(hit * hit.cumsum(axis=0) / block.ranks)
+    precision = hit.cumsum(axis=0) / block.ranks
     n_relevant = block.n_relevant(rel)
     size = {
         "relevant": n_relevant,
         "cutoff": np.minimum(n_relevant, cut(k)),
-        "hits": np.maximum(sum_down(hit), 1.0),
+        "hits": np.maximum(hit.sum(axis=0), 1.0),
     }[denominator]
-    return np.where(n_relevant > 0, divide(precisions, size), np.nan)
+    return Terms(hit * precision, {"relevant": hit, "precision": precision}, divisor=size, defined=n_relevant > 0)
 
 
-def bpref(block: JudgedBlock, *, rel: float = 1) -> Floats:
-    """Binary preference: how rarely judged non-relevant documents stand above relevant ones; unjudged are passed over.
-
-    Each relevant document retrieved adds 1 - min(n, R) / min(N, R), n being the judged non-relevant documents above it,
-    N and R the query's judged non-relevant and relevant documents; the sum is divided by R.
-
-    Args:
-        block: the judged documents each query retrieved.
-        rel: the least grade that is relevant; grades from 0 to below `rel` are non-relevant, negative ones unjudged.
-
-    Returns:
-        (Q,), in [0, 1]; NaN where the query has no relevant document.
-
-    Reference:
-        Buckley & Voorhees 2004, doi:10.1145/1008992.1009000, in the corrected form of trec_eval 8 and later.
-    """
-    n_relevant = block.n_relevant(rel)
-    above = ((block.grades >= 0) & (block.grades < rel)).cumsum(axis=0)
-    # Where nothing non-relevant is judged, nothing is above either, and the preference is 1.
-    most = np.maximum(np.minimum(n_relevant, block.n_judged - n_relevant), 1.0)
-    preferences = 1.0 - np.minimum(above, n_relevant) / most
-    return divide(sum_down(np.where(block.relevant(rel), preferences, 0.0)), n_relevant)
-
-
-def rprec(block: JudgedBlock, *, rel: float = 1) -> Floats:
+@Summed
+def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """R-precision: the precision at rank R, the number of relevant documents of the query.
 
     Args:
@@ -107,10 +87,38 @@ def rprec(block: JudgedBlock, *, rel: float = 1) -> Floats:
         Buckley & Voorhees 2000, doi:10.1145/345508.345543; trec_eval `Rprec`.
     """
     n_relevant = block.n_relevant(rel)
-    return divide(sum_down(block.relevant(rel) & (block.ranks <= n_relevant)), n_relevant)
+    hit = block.relevant(rel) & (block.ranks <= n_relevant)
+    return Terms(hit.astype(np.float64), divisor=n_relevant)
 
 
-def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Floats:
+@Summed
+def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
+    """R-precision at a multiple of R: the precision at rank int(factor · R + 0.9).
+
+    Args:
+        block: the judged documents each query retrieved.
+        factor: the multiple, above 0.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; 0 where that rank is 0, NaN where the query has no relevant document.
+
+    Raises:
+        ValueError: `factor` is not above 0.
+
+    Reference:
+        trec_eval `Rprec_mult`.
+    """
+    if not factor > 0:
+        raise ValueError(f"factor must be above 0, found {factor:g}")
+    n_relevant = block.n_relevant(rel)
+    last = np.floor(factor * n_relevant + 0.9)
+    hit = block.relevant(rel) & (block.ranks <= last)
+    return Terms(hit.astype(np.float64), divisor=np.maximum(last, 1.0), defined=n_relevant > 0)
+
+
+@Summed
+def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
     """Tie-aware R-precision at k: the first k documents against the k best of the solution and all that tie with them.
 
     The solution is the query's m relevant documents by grade. Those graded at least as high as its min(k, m)-th count;
@@ -131,10 +139,11 @@ def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Floats:
     last = np.maximum(size - 1, 0).astype(np.intp)[np.newaxis, :]
     threshold = np.take_along_axis(block.judged_grades, last, axis=0)
     wanted = block.relevant(rel) & (block.grades >= threshold) & (block.ranks <= k)
-    return divide(sum_down(wanted), size)
+    return Terms(wanted.astype(np.float64), divisor=size)
 
 
-def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> Floats:
+@Summed
+def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> Terms:
     """Average tie-aware R-precision: the mean of `rp` at several cutoffs.
 
     Args:
@@ -153,10 +162,13 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
     """
     if not cutoffs:
         raise ValueError("cutoffs is empty; name at least one")
-    return sum_down(np.stack([rp(block, k=k, rel=rel) for k in cutoffs])) / len(cutoffs)
+    found = [rp.terms(block, k=k, rel=rel) for k in cutoffs]
+    shares = [np.where(one.divisor > 0, one.terms / np.maximum(one.divisor, 1.0), 0.0) for one in found]
+    return Terms(np.sum(shares, axis=0), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
 
 
-def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: RecallPoints = "truncate") -> Floats:
+@Summed
+def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Interpolated precision: the highest precision at any rank where the recall is at least `recall`.
 
     Args:
@@ -182,11 +194,13 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
     n_relevant = block.n_relevant(rel)
     found = block.relevant(rel).cumsum(axis=0)
     reached = block.relevant(rel) & (found >= _needed(recall * n_relevant, recall_points))
-    best = np.where(reached, found / block.ranks, 0.0).max(axis=0, initial=0.0)
-    return np.where(n_relevant > 0, best, np.nan)
+    precision = np.where(reached, found / block.ranks, 0.0)
+    best = np.arange(len(precision))[:, np.newaxis] == precision.argmax(axis=0)
+    return Terms(np.where(best, precision, 0.0), {"precision": precision}, defined=n_relevant > 0)
 
 
-def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "truncate") -> Floats:
+@Summed
+def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Eleven-point average precision: the mean interpolated precision at recall 0.0, 0.1 … 1.0.
 
     Args:
@@ -200,8 +214,29 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
     Reference:
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval `11pt_avg`.
     """
-    levels = [iprec(block, recall=tenths / 10, rel=rel, recall_points=recall_points) for tenths in range(11)]
-    return sum_down(np.stack(levels)) / len(levels)
+    levels = [iprec.terms(block, recall=tenths / 10, rel=rel, recall_points=recall_points) for tenths in range(11)]
+    return Terms(np.sum([level.terms for level in levels], axis=0), divisor=11.0, defined=block.n_relevant(rel) > 0)
+
+
+@Summed
+def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
+
+    Args:
+        block: the judged documents each query retrieved.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Reference:
+        trec_eval `binG`, an experimental measure of 2008; see `g` for the form with gains.
+    """
+    hit = block.relevant(rel)
+    above = np.where(hit, block.ranks - hit.cumsum(axis=0), 0.0)
+    discount = np.log2(above + 2.0)
+    factors = {"relevant": hit, "others above": above, "discount": discount}
+    return Terms(hit / discount, factors, divisor=block.n_relevant(rel))
 
 
 def _needed(product: Floats, recall_points: RecallPoints) -> Floats:

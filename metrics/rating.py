@@ -1,7 +1,9 @@
 """Errors of predicted ratings, per query (per user), over the pairs that have both a rating and a prediction.
 
-A query's own mean is what each function returns. Which mean over queries is reported is the `average` of the measure:
-`pooled` weighs every query by its pairs, which is the mean over all pairs; `query` counts every query equally.
+A query's own figure is what each function returns. Which figure over queries is reported is the `average` of the
+measure: `pooled` is that of all pairs, whoever's they are: for errors the mean in which a query weighs as much as it
+has pairs, for `r2` and `explained_variance` made of the `moments` of all queries; `query` is the mean of the queries'
+own figures.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import numpy.typing as npt
 
 from metrics.block import Floats, divide, sum_down
 
-__all__ = ["RatingsBlock", "mae", "mse", "rmse"]
+__all__ = ["RatingsBlock", "explained_variance", "mae", "mse", "r2", "rmse"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +78,51 @@ def rmse(block: RatingsBlock) -> Floats:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 5.1.
     """
     return np.sqrt(mse(block))
+
+
+def r2(block: RatingsBlock) -> Floats:
+    """Coefficient of determination: 1 minus the squared errors over the squared deviations of ratings from their mean.
+
+    The mean is of the pairs that are looked at: the query's own, or all pairs where they are pooled.
+
+    Args:
+        block: the rating pairs of each query.
+
+    Returns:
+        (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN where
+        all ratings are equal (scikit-learn gives 1 to exact predictions of them and 0 to others). Pooled, ratings
+        count as equal whose variance is less than 1e-12 of their mean square, which doubles cannot tell from none.
+
+    Reference:
+        Wright 1921, Correlation and causation, Journal of Agricultural Research 20; scikit-learn `r2_score`.
+    """
+    return 1.0 - divide(sum_down(_errors(block) ** 2), _squared_deviations(block, block.ratings))
+
+
+def explained_variance(block: RatingsBlock) -> Floats:
+    """Explained variance: 1 minus the variance of the errors over that of the ratings.
+
+    It differs from `r2` in that predictions may all be too high or too low by the same amount.
+
+    Args:
+        block: the rating pairs of each query.
+
+    Returns:
+        (Q,), at most 1, which predictions score that are off by a constant; NaN as for `r2`.
+
+    Reference:
+        scikit-learn `explained_variance_score`.
+    """
+    errors = block.predictions - block.ratings
+    return 1.0 - divide(_squared_deviations(block, errors), _squared_deviations(block, block.ratings))
+
+
+def _squared_deviations(block: RatingsBlock, values: Floats) -> Floats:
+    """(Q,): the sum of squared deviations from the query's mean; exactly 0 where all its values are equal."""
+    mean = divide(sum_down(np.where(np.isnan(values), 0.0, values)), block.n_pairs)
+    deviations = np.where(np.isnan(values), 0.0, values - mean)
+    equal = np.fmax.reduce(values, axis=0) == np.fmin.reduce(values, axis=0)
+    return np.where(equal, 0.0, sum_down(deviations**2))
 
 
 def _errors(block: RatingsBlock) -> Floats:

@@ -1,7 +1,7 @@
 """Metrics of the retrieved set: what share of it is relevant, and what share of the relevant it holds.
 
-The set is the first k documents, or everything retrieved where no cutoff is given. Counts are exact integers held as
-floats. A query that retrieved nothing has an empty set, which holds no relevant document: precision 0, as in trec_eval.
+The set is the first k documents, or everything retrieved where no cutoff is given. A query that retrieved nothing has
+an empty set, which holds no relevant document: precision 0, as in trec_eval.
 """
 
 from __future__ import annotations
@@ -10,86 +10,21 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, cut, divide, sum_down
+from metrics.block import JudgedBlock, cut
+from metrics.counts import tp
+from metrics.terms import Summed, Terms
 
-__all__ = ["f", "f1", "fn", "fp", "judged", "p", "r", "success", "tn", "tp", "user_coverage"]
-
-
-def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """True positives: how many of the retrieved documents are relevant.
-
-    Args:
-        block: the judged documents each query retrieved.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
-
-    Returns:
-        (Q,), counts from 0 to k; never NaN.
-
-    Reference:
-        van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `num_rel_ret`.
-    """
-    return sum_down(block.relevant(rel) & (block.ranks <= cut(k)))
+__all__ = ["f", "f1", "judged", "p", "r", "relative_p", "set_map", "success", "unjudged"]
 
 
-def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """False positives: how many of the retrieved documents are not relevant, unjudged ones included.
-
-    Args:
-        block: the judged documents each query retrieved.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
-
-    Returns:
-        (Q,), counts from 0 to k; never NaN.
-
-    Reference:
-        van Rijsbergen 1979, Information Retrieval, chapter 7.
-    """
-    return np.minimum(block.n_retrieved, cut(k)) - tp(block, k=k, rel=rel)
-
-
-def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """False negatives: how many relevant documents were not retrieved.
-
-    Args:
-        block: the judged documents each query retrieved.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
-
-    Returns:
-        (Q,), counts from 0 to the number of relevant documents, which an empty ranking scores; never NaN.
-
-    Reference:
-        van Rijsbergen 1979, Information Retrieval, chapter 7.
-    """
-    return block.n_relevant(rel) - tp(block, k=k, rel=rel)
-
-
-def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
-    """True negatives: how many documents of the catalogue are neither retrieved nor relevant.
-
-    Args:
-        block: the judged documents each query retrieved; `n_documents` is needed.
-        k: ranks to count; None counts all.
-        rel: the least grade that is relevant.
-
-    Returns:
-        (Q,), counts; NaN where the size of the catalogue is not known.
-
-    Reference:
-        van Rijsbergen 1979, Information Retrieval, chapter 7.
-    """
-    return block.n_documents - np.minimum(block.n_retrieved, cut(k)) - fn(block, k=k, rel=rel)
-
-
+@Summed
 def p(
     block: JudgedBlock,
     *,
     k: int | None = None,
     rel: float = 1,
     denominator: Literal["cutoff", "retrieved"] = "cutoff",
-) -> Floats:
+) -> Terms:
     """Precision: the share of the retrieved documents that is relevant.
 
     Args:
@@ -105,16 +40,17 @@ def p(
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `P_k` and, without k, `set_P`.
     """
     size = np.minimum(block.n_retrieved, cut(k)) if k is None or denominator == "retrieved" else cut(k)
-    return np.nan_to_num(divide(tp(block, k=k, rel=rel), size), nan=0.0)
+    return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=np.maximum(size, 1.0))  # of nothing, 0 is relevant
 
 
+@Summed
 def r(
     block: JudgedBlock,
     *,
     k: int | None = None,
     rel: float = 1,
     denominator: Literal["relevant", "cutoff"] = "relevant",
-) -> Floats:
+) -> Terms:
     """Recall: the share of the relevant documents that was retrieved.
 
     Args:
@@ -132,10 +68,52 @@ def r(
     """
     n_relevant = block.n_relevant(rel)
     size = np.minimum(n_relevant, cut(k)) if denominator == "cutoff" else n_relevant
-    return divide(tp(block, k=k, rel=rel), size)
+    return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=size)
 
 
-def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) -> Floats:
+@Summed
+def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Relative precision: precision over the greatest that a list of this length could have.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count, and the length of the list; None counts all retrieved.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]: precision where the list is shorter than R, recall where it is longer; NaN where the query has
+        no relevant document.
+
+    Reference:
+        trec_eval `relative_P_k` and, without k, `set_relative_P`.
+    """
+    n_relevant = block.n_relevant(rel)
+    size = np.maximum(block.n_retrieved, 1.0) if k is None else cut(k)  # of nothing, 0 is relevant
+    return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=np.minimum(size, n_relevant))
+
+
+@Summed
+def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """Average precision of a set: its precision at every relevant document of it, 0 at the others, whatever the ranks.
+
+    Args:
+        block: the judged documents each query retrieved.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]: precision times recall; NaN where the query has no relevant document.
+
+    Reference:
+        trec_eval `set_map`.
+    """
+    hit = block.relevant(rel)
+    found = np.where(hit, hit.sum(axis=0), 0.0)
+    size = np.maximum(block.n_retrieved, 1.0)
+    return Terms(found, {"relevant": hit, "relevant retrieved": found}, divisor=size * block.n_relevant(rel))
+
+
+@Summed
+def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) -> Terms:
     """F measure: the harmonic mean of precision and recall, recall weighing beta times as much.
 
     Written as (1 + beta²) tp / (beta² R + size), which equals (1 + beta²) P R / (beta² P + R) and needs no rule for
@@ -160,11 +138,16 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
         raise ValueError(f"beta must be above 0, found {beta:g}")
     n_relevant = block.n_relevant(rel)
     size = block.n_retrieved if k is None else cut(k)
-    score = divide((1 + beta**2) * tp(block, k=k, rel=rel), beta**2 * n_relevant + size)
-    return np.where(n_relevant > 0, score, np.nan)
+    return Terms(
+        tp.terms(block, k=k, rel=rel).terms,
+        scale=1 + beta**2,
+        divisor=beta**2 * n_relevant + size,
+        defined=n_relevant > 0,
+    )
 
 
-def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+@Summed
+def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """F1: the harmonic mean of precision and recall.
 
     Args:
@@ -178,10 +161,11 @@ def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `set_F`.
     """
-    return f(block, beta=1.0, k=k, rel=rel)
+    return f.terms(block, beta=1.0, k=k, rel=rel)
 
 
-def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+@Summed
+def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Success: whether any relevant document was retrieved (also called hit rate).
 
     Args:
@@ -195,10 +179,13 @@ def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Floa
     Reference:
         trec_eval `success_k`.
     """
-    return np.where(block.n_relevant(rel) > 0, tp(block, k=k, rel=rel) > 0, np.nan)
+    hit = block.relevant(rel) & (block.ranks <= cut(k))
+    first = hit & (hit.cumsum(axis=0) == 1)
+    return Terms(first.astype(np.float64), defined=block.n_relevant(rel) > 0)
 
 
-def judged(block: JudgedBlock, *, k: int | None = None) -> Floats:
+@Summed
+def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Judged share: how many of the retrieved documents have a judgment (a grade of at least 0).
 
     Args:
@@ -211,19 +198,24 @@ def judged(block: JudgedBlock, *, k: int | None = None) -> Floats:
     Reference:
         ir_measures `Judged@k`; the TREC-COVID tables' `J@k`.
     """
-    return divide(sum_down((block.grades >= 0) & (block.ranks <= cut(k))), np.minimum(block.n_retrieved, cut(k)))
+    known = (block.grades >= 0) & (block.ranks <= cut(k))
+    return Terms(known.astype(np.float64), divisor=np.minimum(block.n_retrieved, cut(k)))
 
 
-def user_coverage(block: JudgedBlock) -> Floats:
-    """User coverage: whether the query (the user) was given any document at all.
+@Summed
+def unjudged(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """Unjudged share: how many of the places of the list hold a document without judgment (or a negative grade).
 
     Args:
         block: the judged documents each query retrieved.
+        k: ranks to count, and what their number is divided by however short the list; None counts all retrieved.
 
     Returns:
-        (Q,), 0 or 1; never NaN.
+        (Q,), in [0, 1]; 0 where nothing was retrieved; never NaN.
 
     Reference:
-        Herlocker et al. 2004, doi:10.1145/963770.963772, section 4.2.1.
+        trec_eval 10 `unj_k`; BEIR's `Hole@k`.
     """
-    return (block.n_retrieved > 0).astype(np.float64)
+    known = (block.grades >= 0) & (block.ranks <= cut(k))
+    size = np.maximum(block.n_retrieved, 1.0) if k is None else cut(k)
+    return Terms(-known.astype(np.float64), rest=np.minimum(block.n_retrieved, cut(k)), divisor=size)

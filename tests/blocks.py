@@ -5,26 +5,40 @@ Every array handed out is read-only, as the blocks are that workers receive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from metrics.block import Floats, JudgedBlock
-from metrics.catalogue import CatalogueBlock
+from metrics.catalogue import CatalogueBlock, Sparse
 from metrics.rating import RatingsBlock
 
 __all__ = [
+    "ARRAYS",
+    "DiverseQuery",
+    "PlainCatalogue",
     "PlainQuery",
     "catalogue_block",
     "columns",
+    "diverse_block",
     "judged_block",
     "plain_block",
+    "random_catalogue",
+    "random_diverse_query",
     "random_query",
     "random_ratings",
     "ranked",
     "ratings_block",
+    "recommended_block",
+    "sparse",
 ]
+
+
+ARRAYS = tuple(field.name for field in fields(JudgedBlock) if field.default is MISSING)  # what every block has
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,61 @@ class PlainQuery:
     ranking: tuple[float | None, ...]
     missed: tuple[float, ...] = ()
     n_documents: int | None = None
+
+
+@dataclass(frozen=True)
+class DiverseQuery:
+    """One query whose documents are judged by subtopic.
+
+    Attributes:
+        ranking: the ids of the documents retrieved, from rank 1 down.
+        judged: the grades of every judged document, by subtopic.
+    """
+
+    ranking: tuple[str, ...]
+    judged: Mapping[str, Mapping[int, float]]
+
+    @property
+    def plain(self) -> PlainQuery:
+        """The query as a whole, in which a document has the greatest of its grades."""
+        grades = {document: max(by_subtopic.values()) for document, by_subtopic in self.judged.items()}
+        missed = tuple(grades[document] for document in grades if document not in self.ranking)
+        return PlainQuery(tuple(grades.get(document) for document in self.ranking), missed)
+
+
+@dataclass(frozen=True)
+class PlainCatalogue:
+    """What is recommended to all queries, and what is known of documents, as the papers describe it.
+
+    Attributes:
+        lists: for each query the documents recommended, from rank 1 down; those from n_documents on are outside the
+            catalogue.
+        n_documents: documents in the catalogue.
+        consumed: for each query what it consumed before, repeatedly perhaps; further queries follow.
+        grades: for each query the judgments, by document.
+        categories: of each document of the catalogue.
+        vectors: likewise; empty where there is none.
+    """
+
+    lists: tuple[tuple[int, ...], ...]
+    n_documents: int
+    consumed: tuple[tuple[int, ...], ...]
+    grades: tuple[Mapping[int, float], ...]
+    categories: tuple[tuple[int, ...], ...]
+    vectors: tuple[tuple[float, ...], ...]
+
+    @cached_property
+    def times(self) -> dict[int, int]:
+        """How many queries consumed each document that anyone did."""
+        return dict(Counter(document for consumed in self.consumed for document in set(consumed)))
+
+    def feature(self, name: str, document: int) -> dict[int, float]:
+        """A document's `category` or `vector`, by column."""
+        if document >= self.n_documents:
+            return {}
+        if name == "vector":
+            return dict(enumerate(self.vectors[document]))
+        return dict.fromkeys(self.categories[document], 1.0)
 
 
 def ranked(*ranking: float | None, missed: Sequence[float] = (), n_documents: int | None = None) -> PlainQuery:
@@ -101,9 +170,42 @@ def plain_block(queries: Sequence[PlainQuery], *, padding: int = 0) -> JudgedBlo
     )
 
 
+def diverse_block(queries: Sequence[DiverseQuery], *, padding: int = 0) -> JudgedBlock:
+    """The block of queries judged by subtopic, in their order."""
+    subtopics = sorted({subtopic for query in queries for judged in query.judged.values() for subtopic in judged})
+    retrieved = [
+        [query.judged[document] for document in query.ranking if document in query.judged] for query in queries
+    ]
+    judged = [[query.judged[document] for document in sorted(query.judged, reverse=True)] for query in queries]
+
+    def by_subtopic(lists: list[list[Mapping[int, float]]]) -> Floats:
+        found = [
+            _columns([[grades.get(subtopic, np.nan) for grades in column] for column in lists], np.nan, padding)
+            for subtopic in subtopics or [0]
+        ]
+        return _frozen(np.array(found))
+
+    return replace(
+        plain_block([query.plain for query in queries], padding=padding),
+        subtopic_grades=by_subtopic(retrieved),
+        judged_subtopic_grades=by_subtopic(judged),
+    )
+
+
+def random_diverse_query(rng: np.random.Generator, *, n_subtopics: int = 6, depth: int = 25) -> DiverseQuery:
+    """A query of any number of subtopics, some of them without a relevant document, and any mix of documents."""
+    documents = [f"d{number:02}" for number in range(30)]
+    ranking = tuple(map(str, rng.permutation(documents)[: rng.integers(0, depth + 1)]))
+    judged: dict[str, dict[int, float]] = {}
+    for subtopic in range(rng.integers(1, n_subtopics + 1)):
+        for document in rng.permutation(documents)[: rng.integers(0, 12)]:
+            judged.setdefault(str(document), {})[subtopic] = float(rng.choice([-1, 0, 0, 1, 1, 2]))
+    return DiverseQuery(ranking, judged)
+
+
 def columns(block: JudgedBlock, wanted: Sequence[int]) -> JudgedBlock:
     """The block of these queries alone, with all its rows."""
-    parts = {name: _frozen(np.ascontiguousarray(getattr(block, name)[..., list(wanted)])) for name in _FIELDS}
+    parts = {name: _frozen(np.ascontiguousarray(getattr(block, name)[..., list(wanted)])) for name in ARRAYS}
     return JudgedBlock(**parts)
 
 
@@ -137,12 +239,67 @@ def random_ratings(rng: np.random.Generator, n_queries: int) -> list[tuple[list[
     ]
 
 
-def catalogue_block(lists: Sequence[Sequence[int]], n_documents: int) -> CatalogueBlock:
-    """The block of recommended lists, each of document codes from rank 1 down."""
-    return CatalogueBlock(codes=_frozen(_columns(lists, -1, 0).astype(np.int32)), n_documents=n_documents)
+def catalogue_block(lists: Sequence[Sequence[int]], n_documents: int, **known: Any) -> CatalogueBlock:
+    """The block of recommended lists, each of document codes from rank 1 down.
+
+    Args:
+        lists: the codes.
+        n_documents: documents in the catalogue.
+        known: whatever else the block holds.
+    """
+    return CatalogueBlock(codes=_frozen(_columns(lists, -1, 0).astype(np.int32)), n_documents=n_documents, **known)
 
 
-_FIELDS = tuple(JudgedBlock.__dataclass_fields__)
+def sparse(rows: Sequence[Mapping[int, float]]) -> Sparse:
+    """The matrix whose rows have these values in these columns."""
+    columns = [column for row in rows for column in row]
+    values = [row[column] for row in rows for column in row]
+    starts = np.cumsum([0, *map(len, rows)])
+    return Sparse(_frozen(starts), _frozen(np.array(columns, dtype=np.int32)), _vector(values))
+
+
+def recommended_block(found: PlainCatalogue) -> CatalogueBlock:
+    """The block of what is recommended and known of documents."""
+    n_known = max([found.n_documents, *(document + 1 for consumed in found.consumed for document in consumed)])
+    consumers = [set(consumed) for consumed in found.consumed if consumed]
+    return catalogue_block(
+        found.lists,
+        found.n_documents,
+        grades=_columns(
+            [
+                [grades.get(document, np.nan) for document in column]
+                for column, grades in zip(found.lists, found.grades, strict=True)
+            ],
+            np.nan,
+            0,
+        ),
+        popularity=_vector([sum(document in consumed for consumed in consumers) for document in range(n_known)]),
+        n_consumers=len(consumers),
+        history=sparse([dict.fromkeys(sorted(set(consumed)), 1.0) for consumed in found.consumed[: len(found.lists)]]),
+        features={
+            name: sparse([found.feature(name, document) for document in range(found.n_documents)])
+            for name in ("category", "vector")
+        },
+    )
+
+
+def random_catalogue(rng: np.random.Generator, n_queries: int = 12) -> PlainCatalogue:
+    """Lists of any length, some documents of which are in no catalogue, were never consumed or have no category."""
+    n_documents = int(rng.integers(5, 40))
+    n_numbers = n_documents + int(rng.integers(0, 6))
+    liked = rng.permutation(n_documents + 2)
+    drawn = [liked[(rng.random(rng.integers(0, 15)) ** 2 * len(liked)).astype(int)] for _ in range(n_queries + 5)]
+    return PlainCatalogue(
+        lists=tuple(tuple(rng.permutation(n_numbers)[: rng.integers(0, 12)].tolist()) for _ in range(n_queries)),
+        n_documents=n_documents,
+        consumed=tuple(tuple(documents.tolist()) for documents in (*drawn, liked[:1])),
+        grades=tuple(
+            {int(document): float(rng.integers(-1, 4)) for document in rng.permutation(n_numbers)[:8]}
+            for _ in range(n_queries)
+        ),
+        categories=tuple(tuple(rng.permutation(6)[: rng.integers(0, 4)].tolist()) for _ in range(n_documents)),
+        vectors=tuple(tuple(rng.normal(size=3).tolist() if rng.random() < 0.8 else ()) for _ in range(n_documents)),
+    )
 
 
 def _columns(lists: Sequence[Sequence[float]], filler: float, padding: int) -> Floats:

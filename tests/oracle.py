@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.blocks import PlainQuery
+from tests.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
-__all__ = ["CATALOGUE_ORACLE", "ORACLE", "RATINGS_ORACLE"]
+__all__ = ["CATALOGUE_ORACLE", "ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
 
 NAN = float("nan")
 
@@ -195,40 +195,54 @@ def bpref(query: PlainQuery, *, rel: float = 1) -> float:
     return total / n_relevant
 
 
-def _gain(grade: float | None, gain: str) -> float:
+def _gain(grade: float | None, gain: str, rel: float = 1) -> float:
     if grade is None or grade < 0:
         return 0.0
+    if gain == "binary":
+        return 1.0 if grade >= rel else 0.0
     return 2.0**grade - 1 if gain == "exponential" else float(grade)
 
 
-def _discounted(grades: Sequence[float | None], gain: str, discount: str, base: float | None) -> float:
+def _discounted(grades: Sequence[float | None], gain: str, discount: str, base: float | None, rel: float = 1) -> float:
     total = 0.0
     for rank, grade in enumerate(grades, start=1):
         if discount == "log2":
-            total += _gain(grade, gain) / math.log2(rank + 1)
+            total += _gain(grade, gain, rel) / math.log2(rank + 1)
         else:
-            total += _gain(grade, gain) / max(1.0, math.log(rank) / math.log(base or 2))
+            total += _gain(grade, gain, rel) / max(1.0, math.log(rank) / math.log(base or 2))
     return total
 
 
-def cg(query: PlainQuery, *, k: int | None = None, gain: str = "linear") -> float:
+def cg(query: PlainQuery, *, k: int | None = None, gain: str = "linear", rel: float = 1) -> float:
     """The sum of the gains."""
-    return math.fsum(_gain(grade, gain) for grade in _first(query, k))
+    return math.fsum(_gain(grade, gain, rel) for grade in _first(query, k))
 
 
 def dcg(
-    query: PlainQuery, *, k: int | None = None, gain: str = "linear", discount: str = "log2", base: float | None = None
+    query: PlainQuery,
+    *,
+    k: int | None = None,
+    gain: str = "linear",
+    discount: str = "log2",
+    base: float | None = None,
+    rel: float = 1,
 ) -> float:
     """The sum of the discounted gains."""
-    return _discounted(_first(query, k), gain, discount, base)
+    return _discounted(_first(query, k), gain, discount, base, rel)
 
 
 def ndcg(
-    query: PlainQuery, *, k: int | None = None, gain: str = "linear", discount: str = "log2", base: float | None = None
+    query: PlainQuery,
+    *,
+    k: int | None = None,
+    gain: str = "linear",
+    discount: str = "log2",
+    base: float | None = None,
+    rel: float = 1,
 ) -> float:
     """DCG over that of all judgments, best first."""
-    best = _discounted(_judgments(query)[:k], gain, discount, base)
-    return dcg(query, k=k, gain=gain, discount=discount, base=base) / best if best > 0 else NAN
+    best = _discounted(_judgments(query)[:k], gain, discount, base, rel)
+    return dcg(query, k=k, gain=gain, discount=discount, base=base, rel=rel) / best if best > 0 else NAN
 
 
 def rbp(
@@ -305,6 +319,133 @@ def kendall_tau(query: PlainQuery, *, k: int | None = None) -> float:
     return (concordant - discordant) / math.sqrt(n_pairs * (concordant + discordant))
 
 
+def num_ret(query: PlainQuery) -> float:
+    """The length of the list."""
+    return float(len(query.ranking))
+
+
+def num_rel(query: PlainQuery, *, rel: float = 1) -> float:
+    """Relevant, found or missed."""
+    return float(_n_relevant(query, rel))
+
+
+def num_nonrel_judged_ret(query: PlainQuery, *, rel: float = 1) -> float:
+    """Retrieved with a grade that is neither negative nor relevant."""
+    return float(sum(1 for grade in query.ranking if grade is not None and 0 <= grade < rel))
+
+
+def utility(query: PlainQuery, *, a: float = 1, b: float = -1, c: float = 0, d: float = 0, rel: float = 1) -> float:
+    """The four cells of the contingency table, each times its worth."""
+    total = a * tp(query, rel=rel) + b * fp(query, rel=rel) + c * fn(query, rel=rel)
+    return total + d * tn(query, rel=rel) if d else total
+
+
+def unjudged(query: PlainQuery, *, k: int | None = None) -> float:
+    """Documents without a grade, or with a negative one, over k or over what was retrieved."""
+    seen = _first(query, k)
+    size = len(seen) if k is None else k
+    return sum(1 for grade in seen if grade is None or grade < 0) / size if size else 0.0
+
+
+def relative_p(query: PlainQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """Precision over that of a list as long, filled with relevant documents first."""
+    n_relevant = _n_relevant(query, rel)
+    size = len(query.ranking) if k is None else k
+    if n_relevant == 0:
+        return NAN
+    return p(query, k=k, rel=rel) / (min(size, n_relevant) / size) if size else 0.0
+
+
+def set_map(query: PlainQuery, *, rel: float = 1) -> float:
+    """Precision times recall."""
+    return p(query, rel=rel) * r(query, rel=rel)
+
+
+def rprec_mult(query: PlainQuery, *, factor: float, rel: float = 1) -> float:
+    """Precision at a multiple of R."""
+    n_relevant = _n_relevant(query, rel)
+    last = int(factor * n_relevant + 0.9)
+    if n_relevant == 0:
+        return NAN
+    return len(_hit_ranks(query, last, rel)) / last if last else 0.0
+
+
+def infap(query: PlainQuery, *, rel: float = 1) -> float:
+    """Yilmaz & Aslam's estimate of the precision at each relevant document, walked down the list."""
+    n_relevant = _n_relevant(query, rel)
+    if n_relevant == 0:
+        return NAN
+    epsilon, total = 0.00001, 0.0
+    n_found = n_other = n_sampled_out = 0
+    for rank, grade in enumerate(query.ranking, start=1):
+        if _is_relevant(grade, rel):
+            total += 1 / rank
+            if rank > 1:
+                in_pool = (n_found + n_other + n_sampled_out) / (rank - 1)
+                total += (rank - 1) / rank * in_pool * (n_found + epsilon) / (n_found + n_other + 2 * epsilon)
+            n_found += 1
+        elif grade is not None and grade >= 0:
+            n_other += 1
+        elif grade is not None:
+            n_sampled_out += 1
+    return total / n_relevant
+
+
+def bing(query: PlainQuery, *, rel: float = 1) -> float:
+    """Relevant documents discounted by how many others stand above them."""
+    n_relevant = _n_relevant(query, rel)
+    total, n_others = 0.0, 0
+    for grade in query.ranking:
+        if _is_relevant(grade, rel):
+            total += 1 / math.log2(2 + n_others)
+        else:
+            n_others += 1
+    return total / n_relevant if n_relevant else NAN
+
+
+def rndcg(query: PlainQuery, *, gain: str = "linear", rel: float = 1) -> float:
+    """nDCG at the rank after which each positive grade ends in the ideal list, and over the whole list if longer."""
+    if _n_relevant(query, rel) == 0:
+        return NAN
+    grades = [grade for grade in _judgments(query) if grade > 0]
+    points = [ndcg(query, k=sum(1 for other in grades if other >= grade), gain=gain) for grade in sorted(set(grades))]
+    if len(query.ranking) > len(grades) + 1:
+        points.append(ndcg(query, gain=gain))
+    return sum(points) / len(points)
+
+
+def ndcg_rel(query: PlainQuery, *, gain: str = "linear") -> float:
+    """nDCG at the rank of each document with gain; at the end of the list for those that were missed."""
+    n_gaining = sum(1 for grade in _judgments(query) if grade > 0)
+    if n_gaining == 0:
+        return NAN
+    ranks = [rank for rank, grade in enumerate(query.ranking, start=1) if _gain(grade, gain) > 0]
+    total = sum(ndcg(query, k=rank, gain=gain) for rank in ranks)
+    return (total + (n_gaining - len(ranks)) * ndcg(query, gain=gain)) / n_gaining
+
+
+def g(query: PlainQuery, *, gain: str = "linear") -> float:
+    """Gains, each discounted by how far the list has fallen behind the ideal one, whose places cost 1 at least."""
+    ideal = [_gain(grade, gain) for grade in _judgments(query)]
+    if sum(ideal) == 0:
+        return NAN
+    total = got = cost = 0.0
+    for place, grade in enumerate(query.ranking):
+        got += _gain(grade, gain)
+        cost += max(1.0, ideal[place]) if place < len(ideal) else 1.0
+        total += _gain(grade, gain) / math.log2(2 + cost - got)
+    return total / sum(ideal)
+
+
+def rbp_resid(query: PlainQuery, *, p: float = 0.8, k: int | None = None, below: str = "counted") -> float:
+    """The weight of the unjudged documents and of all ranks below the list."""
+    seen = _first(query, k)
+    unknown = [rank for rank, grade in enumerate(seen, start=1) if grade is None or grade < 0]
+    if below == "if_unjudged" and not unknown:
+        return 0.0
+    return p ** len(seen) + (1 - p) * sum(p ** (rank - 1) for rank in unknown)
+
+
 def mae(ratings: Sequence[float], predictions: Sequence[float]) -> float:
     """The mean of |prediction - rating|."""
     errors = [abs(guess - truth) for truth, guess in zip(ratings, predictions, strict=True)]
@@ -322,17 +463,342 @@ def rmse(ratings: Sequence[float], predictions: Sequence[float]) -> float:
     return math.sqrt(mse(ratings, predictions)) if ratings else NAN
 
 
+def _variance(values: Sequence[float]) -> float:
+    middle = sum(values) / len(values)
+    return sum((value - middle) ** 2 for value in values) / len(values)
+
+
+def r2(ratings: Sequence[float], predictions: Sequence[float]) -> float:
+    """1 minus the mean squared error over the variance of the ratings."""
+    if len(set(ratings)) < 2:
+        return NAN
+    return 1 - mse(ratings, predictions) / _variance(ratings)
+
+
+def explained_variance(ratings: Sequence[float], predictions: Sequence[float]) -> float:
+    """1 minus the variance of the errors over the variance of the ratings."""
+    if len(set(ratings)) < 2:
+        return NAN
+    return 1 - _variance([guess - truth for truth, guess in zip(ratings, predictions, strict=True)]) / _variance(
+        ratings
+    )
+
+
 def item_coverage(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
     """The share of the catalogue that stands in any list."""
-    shown = {document for column in lists for document in list(column)[:k] if document >= 0}
+    shown = {document for column in lists for document in list(column)[:k] if document < n_documents}
     return len(shown) / n_documents if n_documents else NAN
+
+
+def nerr(query: PlainQuery, *, k: int | None = None, **others: Any) -> float:
+    """ERR over that of all judgments, best first."""
+    best = err(PlainQuery(tuple(_judgments(query))), k=k, **others)
+    return err(query, k=k, **others) / best if best > 0 else NAN
+
+
+def q_measure(
+    query: PlainQuery, *, k: int | None = None, beta: float = 1, gain: str = "linear", denominator: str = "cutoff"
+) -> float:
+    """Sakai's blended ratios at the documents with gain, over how many there are or could be within k."""
+    ideal = [_gain(grade, gain) for grade in _judgments(query)]
+    n_gaining = sum(1 for one in ideal if one > 0)
+    if n_gaining == 0:
+        return NAN
+    total, found, so_far = 0.0, 0, 0.0
+    for rank, grade in enumerate(_first(query, k), start=1):
+        if _gain(grade, gain) > 0:
+            found += 1
+            so_far += _gain(grade, gain)
+            total += (found + beta * so_far) / (rank + beta * sum(ideal[:rank]))
+    return total / (min(n_gaining, k) if denominator == "cutoff" and k is not None else n_gaining)
+
+
+def ap_corr(query: PlainQuery, *, k: int | None = None) -> float:
+    """2 p - 1, p being the chance that of two documents, one drawn from above the other, the upper one is better.
+
+    The lower one is drawn first, from all but the first; where the two have equal grades, chance decides.
+    """
+    grades = [grade for grade in _first(query, k) if grade is not None and grade >= 0]
+    if len(set(grades)) < 2:
+        return NAN
+    chances = [
+        sum(1.0 if above > grade else 0.5 if above == grade else 0.0 for above in grades[:place]) / place
+        for place, grade in enumerate(grades)
+        if place > 0
+    ]
+    return 2 * sum(chances) / len(chances) - 1
+
+
+def overlap(one: Sequence[str], other: Sequence[str], depth: int, p: float) -> float:
+    """Rank-biased overlap down to a depth, without the factor 1 - p: the shares in common of both heads, weighted."""
+    total, seen, in_both = 0.0, set[str](), 0
+    for place in range(depth):
+        for ranking in (one, other):
+            if place < len(ranking):
+                in_both += ranking[place] in seen
+                seen.add(ranking[place])
+        total += p**place * in_both / (place + 1)
+    return total
+
+
+def compat(query: PlainQuery, *, k: int | None = None, p: float = 0.95) -> float:
+    """The overlap with the best ranking that is most like it, over that of the best ranking with itself."""
+    named = _diverse(query)
+    places = {document: place for place, document in enumerate(named.ranking)}
+    grades = {document: by_subtopic[0] for document, by_subtopic in named.judged.items() if by_subtopic[0] > 0}
+    ideal = sorted(grades, key=lambda document: (-grades[document], places.get(document, math.inf)))
+    if not ideal:
+        return NAN
+    depth = max(len(named.ranking), len(ideal)) if k is None else k
+    return overlap(named.ranking, ideal, depth, p) / overlap(ideal, ideal, depth, p)
+
+
+def _diverse(query: PlainQuery | DiverseQuery) -> DiverseQuery:
+    """A query as it is judged by subtopic; a plain one has the subtopic 0."""
+    if isinstance(query, DiverseQuery):
+        return query
+    ranking = tuple(f"retrieved {place}" for place in range(len(query.ranking)))
+    grades = dict(zip(ranking, query.ranking, strict=True))
+    grades |= {f"missed {place}": grade for place, grade in enumerate(query.missed)}
+    return DiverseQuery(ranking, {document: {0: grade} for document, grade in grades.items() if grade is not None})
+
+
+class _Reader:
+    """Who has seen some documents, and gains less of a subtopic each time it is met."""
+
+    def __init__(self, query: DiverseQuery, alpha: float, rel: float) -> None:
+        self.topics = {
+            document: [subtopic for subtopic, grade in sorted(judged.items()) if grade >= rel]
+            for document, judged in query.judged.items()
+        }
+        self.worth = {subtopic: 1.0 for topics in self.topics.values() for subtopic in topics}
+        self.alpha = alpha
+
+    def gain(self, document: str) -> float:
+        """What the document would gain now."""
+        return sum(self.worth[subtopic] for subtopic in self.topics.get(document, []))
+
+    def read(self, document: str) -> float:
+        """What the document gains as it is read."""
+        gained = self.gain(document)
+        for subtopic in self.topics.get(document, []):
+            self.worth[subtopic] *= 1 - self.alpha
+        return gained
+
+
+def alpha_ndcg(query: PlainQuery | DiverseQuery, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> float:
+    """Discounted gains over those of a list that takes the best document at each step, the greatest id of equals."""
+    diverse = _diverse(query)
+    chooser, left, best = _Reader(diverse, alpha, rel), set(diverse.judged), 0.0
+    for rank in range(1, len(left) + 1 if k is None else min(k, len(left)) + 1):
+        chosen = max(left, key=lambda document: (chooser.gain(document), document))
+        left.remove(chosen)
+        best += chooser.read(chosen) / math.log2(rank + 1)
+    reader = _Reader(diverse, alpha, rel)
+    found = sum(reader.read(document) / math.log2(rank + 1) for rank, document in enumerate(diverse.ranking[:k], 1))
+    return found / best if best > 0 else NAN
+
+
+def err_ia(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """The mean over subtopics of the binary ERR, over that of relevant documents only; both halve at every hit."""
+    diverse = _diverse(query)
+    subtopics = _Reader(diverse, 0.5, rel).worth
+    if not subtopics:
+        return NAN
+    total = 0.0
+    for subtopic in subtopics:
+        still_reading = 1.0
+        for rank, document in enumerate(diverse.ranking[:k], start=1):
+            if diverse.judged.get(document, {}).get(subtopic, 0) >= rel:
+                total += still_reading / 2 / rank
+                still_reading /= 2
+    flawless = math.log(2) if k is None else sum(0.5**rank / rank for rank in range(1, k + 1))
+    return total / len(subtopics) / flawless
+
+
+def nrbp(
+    query: PlainQuery | DiverseQuery, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1
+) -> float:
+    """Gains read by one who goes on with the chance beta, over what documents of every subtopic would gain."""
+    diverse = _diverse(query)
+    reader = _Reader(diverse, alpha, rel)
+    n_subtopics = len(reader.worth)
+    total = sum(reader.read(document) * beta**place for place, document in enumerate(diverse.ranking[:k]))
+    return (1 - (1 - alpha) * beta) * total / n_subtopics if n_subtopics else NAN
+
+
+def strec(query: PlainQuery | DiverseQuery, *, k: int | None = None, rel: float = 1) -> float:
+    """The share of the subtopics that the list covers."""
+    diverse = _diverse(query)
+    topics = _Reader(diverse, 0, rel).topics
+    covered = {subtopic for document in diverse.ranking[:k] for subtopic in topics.get(document, [])}
+    subtopics = {subtopic for found in topics.values() for subtopic in found}
+    return len(covered) / len(subtopics) if subtopics else NAN
 
 
 _JUDGED = (
     *(p, r, f1, f, success, tp, fp, fn, tn, judged, user_coverage, rr, ap, rprec, rp, avg_rp, iprec, ap11, bpref),
     *(cg, dcg, ndcg, rbp, err, rankscore, kendall_distance, kendall_tau),
+    *(num_ret, num_rel, num_nonrel_judged_ret, utility, unjudged, relative_p, set_map, rprec_mult, infap, bing),
+    *(rndcg, ndcg_rel, g, rbp_resid),
+    *(nerr, q_measure, ap_corr, compat, alpha_ndcg, err_ia, nrbp, strec),
 )
 
-ORACLE: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in _JUDGED}
-RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {function.__name__: function for function in (mae, mse, rmse)}
-CATALOGUE_ORACLE: Mapping[str, Callable[..., Any]] = {"item_coverage": item_coverage}
+ORACLE: Mapping[str, Callable[..., Any]] = {
+    **{function.__name__: function for function in _JUDGED},
+    "gmap": ap,  # of one query; what is geometric is the mean over queries
+    "gm_bpref": bpref,
+}
+
+
+def rbo(one: Sequence[str], other: Sequence[str], *, k: int | None = None, p: float = 0.9) -> float:
+    """Equation 32 of Webber, Moffat & Zobel as it is printed: S is the shorter list and L the longer one."""
+    short, long = sorted((one[:k], other[:k]), key=len)
+    s, l = len(short), len(long)  # noqa: E741
+    if s == 0:
+        return NAN if l == 0 else 0.0
+    shared = [len(set(short[:depth]) & set(long[:depth])) for depth in range(l + 1)]
+    agreed = sum(shared[d] / d * p**d for d in range(1, l + 1))
+    assumed = sum(shared[s] * (d - s) / (s * d) * p**d for d in range(s + 1, l + 1))
+    return (1 - p) / p * (agreed + assumed) + ((shared[l] - shared[s]) / l + shared[s] / s) * p**l
+
+
+RANKINGS_ORACLE: Mapping[str, Callable[..., Any]] = {"rbo": rbo}
+RATINGS_ORACLE: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function for function in (mae, mse, rmse, r2, explained_variance)
+}
+
+
+# Recommended lists: a set of lists gives one float, or a set of lists and the number of one of them does.
+
+
+def gini(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+    """Half the relative mean absolute difference between the documents' numbers of lists."""
+    counts = [sum(document in list(column)[:k] for column in lists) for document in range(n_documents)]
+    if not sum(counts):
+        return NAN
+    return sum(abs(a - b) for a in counts for b in counts) / (2 * n_documents * sum(counts))
+
+
+def entropy(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+    """Minus the expected logarithm of a document's share of all places."""
+    places = [document for column in lists for document in list(column)[:k]]
+    return -sum(math.log2(places.count(document) / len(places)) for document in places) / len(places) if places else NAN
+
+
+def personalization(lists: Sequence[Sequence[int]], n_documents: int, *, k: int | None = None) -> float:
+    """1 minus the mean cosine of two lists, taken pair by pair."""
+    found = [set(list(column)[:k]) for column in lists if column]
+    pairs = [(one, other) for place, one in enumerate(found) for other in found[:place]]
+    if not pairs:
+        return NAN
+    return 1 - sum(len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs) / len(pairs)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else NAN
+
+
+def _consumers(found: PlainCatalogue, document: int) -> int:
+    return found.times.get(document, 0)
+
+
+def novelty(found: PlainCatalogue, query: int, *, k: int | None = None, share: str = "queries") -> float:
+    """The mean of -log2 of a document's popularity, at least 1, over all queries or all interactions."""
+    sizes = [len(set(consumed)) for consumed in found.consumed if consumed]
+    total = len(sizes) if share == "queries" else sum(sizes)
+    return _mean([-math.log2(max(1, _consumers(found, document)) / total) for document in found.lists[query][:k]])
+
+
+def popularity(found: PlainCatalogue, query: int, *, k: int | None = None) -> float:
+    """The mean popularity."""
+    return _mean([float(_consumers(found, document)) for document in found.lists[query][:k]])
+
+
+def tail_share(
+    found: PlainCatalogue, query: int, *, k: int | None = None, tail: float = 0.2, of: str = "interactions"
+) -> float:
+    """The mean chance of a document to be in the tail, all orders of equally popular documents being alike."""
+    documents = {document for consumed in found.consumed for document in consumed}
+    levels = sorted((_consumers(found, document) for document in documents), reverse=True)
+    if of == "documents":
+        n_head = len(levels) - max(1, int(len(levels) * tail))
+    else:
+        n_head, left = 0, sum(levels)
+        while left > tail * sum(levels) + 1e-9:
+            left -= levels[n_head]
+            n_head += 1
+    chances = []
+    for document in found.lists[query][:k]:
+        places = [place for place, level in enumerate(levels) if level == _consumers(found, document)]
+        chances.append(_mean([float(place >= n_head) for place in places]) if places else 1.0)
+    return _mean(chances)
+
+
+def serendipity(found: PlainCatalogue, query: int, *, k: int | None = None, rel: float = 1) -> float:
+    """How much likelier this query gets each relevant document than anyone, the chances falling with ranks."""
+    shown, n = found.lists[query][:k], found.n_documents
+    levels = sorted({_consumers(found, document) for consumed in found.consumed for document in consumed}, reverse=True)
+    gains = []
+    for rank, document in enumerate(shown, start=1):
+        times = _consumers(found, document)
+        anyone = (n + 1 - (levels.index(times) + 1)) / n if times else 0.0
+        is_relevant = found.grades[query].get(document, 0) >= rel
+        gains.append(max((n + 1 - rank) / n - anyone, 0.0) if is_relevant else 0.0)
+    return _mean(gains) if gains else 0.0
+
+
+def diversity(found: PlainCatalogue, query: int, *, feature: str, k: int | None = None) -> float:
+    """1 minus the cosine of each pair of documents with the feature."""
+    vectors = [found.feature(feature, document) for document in found.lists[query][:k]]
+    known = [vector for vector in vectors if any(vector.values())]
+    distances = []
+    for place, one in enumerate(known):
+        for other in known[:place]:
+            product = sum(value * other.get(column, 0) for column, value in one.items())
+            lengths = math.sqrt(sum(x**2 for x in one.values()) * sum(x**2 for x in other.values()))
+            distances.append(1 - product / lengths)
+    return _mean(distances)
+
+
+def calibration(
+    found: PlainCatalogue,
+    query: int,
+    *,
+    feature: str,
+    k: int | None = None,
+    divergence: str = "kl",
+    alpha: float | None = None,
+) -> float:
+    """The divergence of the categories recommended from those consumed."""
+    p = _categories(found, feature, sorted(set(found.consumed[query])))
+    q = _categories(found, feature, found.lists[query][:k])
+    if not p or not q:
+        return NAN
+    if divergence == "js":
+        middle = {name: (p.get(name, 0) + q.get(name, 0)) / 2 for name in {*p, *q}}
+        return (_kullback_leibler(p, middle) + _kullback_leibler(q, middle)) / 2
+    mixed = 0.01 if alpha is None else alpha
+    return _kullback_leibler(p, {name: (1 - mixed) * q.get(name, 0) + mixed * p[name] for name in p})
+
+
+def _categories(found: PlainCatalogue, feature: str, documents: Sequence[int]) -> dict[int, float]:
+    """The mean distribution of those documents that have a category."""
+    known = [found.feature(feature, document) for document in documents if found.feature(feature, document)]
+    shares: dict[int, float] = {}
+    for categories in known:
+        for name in categories:
+            shares[name] = shares.get(name, 0) + 1 / len(categories) / len(known)
+    return shares
+
+
+def _kullback_leibler(p: Mapping[int, float], q: Mapping[int, float]) -> float:
+    return sum(share * math.log(share / q[name]) for name, share in p.items() if share)
+
+
+_OF_LISTS = (item_coverage, gini, entropy, personalization)
+_OF_A_LIST = (novelty, popularity, tail_share, serendipity, diversity, calibration)
+
+CATALOGUE_ORACLE: Mapping[str, Callable[..., Any]] = {
+    function.__name__: function for function in (*_OF_LISTS, *_OF_A_LIST)
+}

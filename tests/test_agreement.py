@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pipeline
+from metrics.measure import Measure
 from pipeline.tables import Evaluation
 from tests.generated import Collection, search_collection, write_config
 from tests.golden.make_golden import RELEVANCE_LEVELS
@@ -15,7 +16,7 @@ from tests.golden.make_golden import evaluate as trec_eval
 from tests.metrics.test_trec_eval import ours
 
 SEEDS = range(4)
-FIGURES = 45  # that pytrec_eval gives for one query at one relevance level
+FIGURES = 73  # that pytrec_eval gives for one query at one relevance level
 
 
 Figures = dict[tuple[str, str], dict[tuple[str, int], dict[str, float]]]
@@ -51,12 +52,12 @@ def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPat
 
 
 def test_every_query_scores_what_the_program_gives(collection, program, evaluation):
-    """Each of 45 figures at two relevance levels of each query and model is trec_eval's to 1e-9; undefined is its 0."""
+    """Each of 73 figures at two relevance levels of each query and model is trec_eval's to 1e-9; undefined is its 0."""
     scores = evaluation.scores.set_index(["model", "query_id"]).fillna(0.0)
     compared = 0
     for (model, measure), names in program.items():
         for name, figures in names.items():
-            found = scores.loc[model][measure]
+            found = Measure.parse(measure).aggregation.forward(scores.loc[model][measure])
             for query_id, value in figures.items():
                 assert abs(found[query_id] - value) <= 1e-9, (model, query_id, measure, name)
                 compared += 1
@@ -66,25 +67,34 @@ def test_every_query_scores_what_the_program_gives(collection, program, evaluati
 
 
 def test_a_query_without_output_scores_0_or_is_undefined(collection, evaluation):
-    """What the program leaves out is in our table as the score of an empty ranking."""
+    """What the program leaves out is in our table as the score of an empty ranking; its relevant documents count."""
     scores = evaluation.scores.set_index(["model", "query_id"])
     for model, output in collection.outputs.items():
         lost = sorted(collection.judged.keys() - output.keys())
         assert lost
-        assert (scores.loc[model].loc[lost].drop(columns="dataset").fillna(0.0) == 0).all(axis=None)
+        others = scores.loc[model].loc[lost].drop(columns=["dataset", "num_rel(rel=1)", "num_rel(rel=2)"])
+        assert (others.fillna(0.0) == 0).all(axis=None)
 
 
 def test_the_mean_is_that_of_the_program_with_c(collection, program, evaluation):
-    """A figure is the sum of trec_eval's over the number of judged queries, answered or not, to 1e-9."""
+    """A figure is the sum of trec_eval's over the number of judged queries, answered or not, to 1e-9.
+
+    A query without output adds 0; to a geometric mean the logarithm of 0.00001; to `num_rel` its relevant documents.
+    """
     estimates = {(line.model, line.measure): line for line in evaluation.estimates}
 
     assert estimates.keys() == program.keys()
     for (model, measure), names in program.items():
         line = estimates[model, measure]
-        for figures in names.values():
-            assert line.estimate == pytest.approx(math.fsum(figures.values()) / len(collection.judged), abs=1e-9)
+        lost = collection.judged.keys() - collection.outputs[model].keys()
+        for (name, level), figures in names.items():
+            added = [len(lost) * math.log(1e-5)] if name.startswith("gm_") else []
+            if name == "num_rel":
+                added = [grade >= level for query_id in lost for grade in collection.judged[query_id].values()]
+            mean = math.fsum([*figures.values(), *added]) / len(collection.judged)
+            assert line.estimate == pytest.approx(math.exp(mean) if name.startswith("gm_") else mean, abs=1e-9)
         assert line.n_queries == len(collection.judged)
-        assert line.n_missing == len(collection.judged.keys() - collection.outputs[model].keys())
+        assert line.n_missing == len(lost)
 
 
 def test_undefined_queries_are_counted(collection, evaluation):

@@ -22,7 +22,9 @@ RELEVANCE_LEVELS = (1, 2)
 MEASURES = {
     *("P.1,3,5,10,30", "recall.1,3,5,10,30", "map", "map_cut.1,3,5,10,30", "ndcg", "ndcg_cut.1,3,5,10,30"),
     *("recip_rank", "Rprec", "bpref", "iprec_at_recall", "11pt_avg", "set_P", "set_recall", "set_F"),
-    *("success.1,3,5,10", "num_rel_ret"),
+    *("success.1,3,5,10", "num_rel_ret", "num_ret", "num_rel", "num_nonrel_judged_ret", "utility", "set_map"),
+    *("gm_map", "gm_bpref", "infAP", "G", "binG", "Rndcg", "ndcg_rel", "relative_P.1,3,5,10,30", "set_relative_P"),
+    "Rprec_mult",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.aggregation import MEAN, ROOT_MEAN_SQUARE, Aggregation, terms
+from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE, Aggregation, contributions
 
 VALUES = np.array([1.0, np.nan, 0.5, 0.0])
 WEIGHTS = np.array([1.0, 1.0, 2.0, 1.0])
@@ -15,7 +15,7 @@ WEIGHTS.setflags(write=False)
 
 def figure(aggregation: Aggregation, *, undefined_is_zero: bool) -> float:
     """What the module's first paragraph says that a figure is."""
-    numerators, denominators = terms(aggregation, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
+    numerators, denominators = contributions(aggregation, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
     return float(aggregation.backward(numerators.sum() / denominators.sum()))
 
 
@@ -31,18 +31,26 @@ def test_root_mean_square(undefined_is_zero, expected):
     assert figure(ROOT_MEAN_SQUARE, undefined_is_zero=undefined_is_zero) == pytest.approx(np.sqrt(expected))
 
 
-def test_terms_hold_no_nan():
+@pytest.mark.parametrize(
+    ("undefined_is_zero", "expected"), [(True, (0.25 * 1e-10) ** (1 / 5)), (False, (0.25 * 1e-5) ** (1 / 4))]
+)
+def test_geometric_mean(undefined_is_zero, expected):
+    """0 and undefined count as 0.00001: the fifth root of 1 · 0.5² · 0.00001², the fourth of 1 · 0.5² · 0.00001."""
+    assert figure(GEOMETRIC_MEAN, undefined_is_zero=undefined_is_zero) == pytest.approx(expected)
+
+
+def test_contributions_hold_no_nan():
     """An undefined query adds 0 to the numerator, and its weight or nothing to the denominator."""
     for undefined_is_zero, weight in ((True, 1.0), (False, 0.0)):
-        numerators, denominators = terms(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
+        numerators, denominators = contributions(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero)
         assert numerators.tolist() == [1.0, 0.0, 1.0, 0.0]
         assert denominators.tolist() == [1.0, weight, 2.0, 1.0]
 
 
 @pytest.mark.parametrize("undefined_is_zero", [True, False])
-def test_terms_are_new_arrays(undefined_is_zero):
+def test_contributions_are_new_arrays(undefined_is_zero):
     """What is returned may be written to without moving the scores or the weights."""
-    for array in terms(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero):
+    for array in contributions(MEAN, VALUES, WEIGHTS, undefined_is_zero=undefined_is_zero):
         assert not np.shares_memory(array, VALUES)
         assert not np.shares_memory(array, WEIGHTS)
 
@@ -55,10 +63,18 @@ def test_backward_undoes_forward():
         np.testing.assert_allclose(aggregation.backward(aggregation.forward(values)), values, rtol=1e-15)
 
 
+def test_a_geometric_mean_has_a_floor():
+    """One query's figure is its value, but never less than trec_eval's 0.00001."""
+    values = np.array([0.0, 1e-6, 1e-5, 0.3, 1.0])
+    figures = GEOMETRIC_MEAN.backward(GEOMETRIC_MEAN.forward(values))
+
+    np.testing.assert_allclose(figures, [1e-5, 1e-5, 1e-5, 0.3, 1.0], rtol=1e-14)
+
+
 def test_pooled_figures_do_not_depend_on_how_pairs_are_split():
     """Errors 3 and 4 in one query or in two: root mean square √12.5 both times."""
-    together = terms(ROOT_MEAN_SQUARE, np.array([np.sqrt(12.5)]), np.array([2.0]), undefined_is_zero=False)
-    apart = terms(ROOT_MEAN_SQUARE, np.array([3.0, 4.0]), np.array([1.0, 1.0]), undefined_is_zero=False)
+    together = contributions(ROOT_MEAN_SQUARE, np.array([np.sqrt(12.5)]), np.array([2.0]), undefined_is_zero=False)
+    apart = contributions(ROOT_MEAN_SQUARE, np.array([3.0, 4.0]), np.array([1.0, 1.0]), undefined_is_zero=False)
 
     for numerators, denominators in (together, apart):
         assert np.sqrt(numerators.sum() / denominators.sum()) == pytest.approx(np.sqrt(12.5))

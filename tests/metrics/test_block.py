@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.block import JudgedBlock, cut, divide, sum_down
-from tests.blocks import judged_block, plain_block, ranked
+from metrics.block import cut, divide, sum_down
+from tests.blocks import ARRAYS, judged_block, plain_block, ranked
 
 
 def test_relevant_compares_raw_grades():
@@ -139,4 +139,4 @@ def test_the_block_builder_hands_out_read_only_arrays():
     """A metric that wrote to its block would raise in every test of this folder."""
     block = plain_block([ranked(1, None, missed=[1]), ranked()])
 
-    assert not any(getattr(block, name).flags.writeable for name in JudgedBlock.__dataclass_fields__)
+    assert not any(getattr(block, name).flags.writeable for name in ARRAYS)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics.cascade import err, rankscore, rbp
+from metrics.cascade import err, nerr, rankscore, rbp, rbp_resid
 from tests.blocks import plain_block, ranked
 
 
@@ -187,3 +187,56 @@ def test_a_tiny_half_life_leaves_the_first_rank_alone():
     """With half-life 0.01 rank 2 weighs 2**-100: a hit at 1 of two relevant documents scores 1 to 1e-12."""
     assert rankscore(plain_block([ranked(1, missed=[1])]), half_life=0.01) == pytest.approx([1.0], abs=1e-12)
     assert math.isclose(rankscore(plain_block([ranked(0, 1)]), half_life=0.01).item(), 2.0**-100)
+
+
+@pytest.mark.parametrize(("k", "expected"), [(None, 0.375), (1, 0.5), (3, 0.25 + 0.125), (4, 0.375), (100, 0.375)])
+def test_residual_of_rbp(k, expected):
+    """Grades 1 - 0 -1, p = 0.5: ranks 2 and 4 weigh 1/4 and 1/16, all below the list 1/16; at 3, 1/4 and 1/8."""
+    assert rbp_resid(plain_block([ranked(1, None, 0, -1)]), p=0.5, k=k) == pytest.approx([expected], abs=0)
+
+
+def test_residual_of_rbp_of_a_list_without_unjudged_documents():
+    """Two judged documents leave p² below them by definition, and nothing to trec_eval 10."""
+    block = plain_block([ranked(1, 0), ranked(1, None), ranked(missed=[1])])
+
+    assert rbp_resid(block, p=0.5).tolist() == [0.25, 0.5, 1]
+    assert rbp_resid(block, p=0.5, below="if_unjudged").tolist() == [0, 0.5, 0]
+    assert rbp_resid(block, p=0.5, k=1, below="if_unjudged").tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("p", [0, 1, -0.5, 2, float("nan")])
+def test_residual_of_rbp_refuses_a_persistence_that_is_no_chance(p):
+    """A reader who never goes on, or never stops, weighs no rank."""
+    with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
+        rbp_resid(plain_block([ranked(1)]), p=p)
+
+
+def test_rbp_and_its_residual_bound_what_full_judgments_would_give(graded_block):
+    """Both together are at most 1, the weight of all ranks, and the residual is never negative."""
+    upper = rbp(graded_block, p=0.9) + rbp_resid(graded_block, p=0.9)
+
+    assert upper.max() <= 1 + 1e-12
+    assert (rbp_resid(graded_block, p=0.9) >= 0).all()
+
+
+def test_nerr_of_graded_documents():
+    """Grades 1 2 of 2: 1/4 + 1/2 · 3/4 · 3/4 = 0.53125, over 0.78125 for 2 1."""
+    assert nerr(plain_block([ranked(1, 2)]), max_grade=2) == pytest.approx([0.53125 / 0.78125])
+
+
+def test_nerr_cuts_both_lists():
+    """Grade 1 with a 2 missed, cut at 1: 1/4 over 3/4; as probabilities 0.5 over 1."""
+    assert nerr(plain_block([ranked(1, 0, missed=[2])]), max_grade=2, k=1) == pytest.approx([1 / 3])
+    assert nerr(plain_block([ranked(0.5, missed=[1])]), grades="probability", k=1) == pytest.approx([0.5])
+
+
+def test_nerr_with_a_chance_to_go_on():
+    """Grades 0.5 1 as probabilities, continuation 0.9: 0.5 + 0.9/2 · 0.5 = 0.725, over 1 for 1 0.5."""
+    assert nerr(plain_block([ranked(0.5, 1)]), grades="probability", continuation=0.9) == pytest.approx([0.725])
+
+
+def test_nerr_without_relevant_documents_is_undefined():
+    """There is no ideal to divide by where no grade is above 0, and nothing found is 0."""
+    values = nerr(plain_block([ranked(0, -1), ranked(missed=[1])]), max_grade=1)
+
+    np.testing.assert_array_equal(values, [np.nan, 0])

@@ -21,7 +21,7 @@ def test_the_default_profile_is_trec_eval():
         "unjudged_documents": "non_relevant",
     }
 
-    assert expected.items() <= asdict(PROFILES["trec_eval"]).items()
+    assert expected | {"depth": None} == asdict(PROFILES["trec_eval"].conventions)
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -29,8 +29,11 @@ def test_every_profile_is_complete(name):
     """Each convention of each profile is one of the words that its type allows."""
     types = typing.get_type_hints(Conventions)
 
-    for convention, word in asdict(PROFILES[name]).items():
-        assert word in typing.get_args(types[convention])
+    for convention, word in asdict(PROFILES[name].conventions).items():
+        if convention == "depth":
+            assert word is None or word > 0
+        else:
+            assert word in typing.get_args(types[convention])
 
 
 def test_no_convention_has_a_default():
@@ -44,4 +47,4 @@ def test_profiles_cannot_be_changed():
     with pytest.raises(TypeError):
         PROFILES["mine"] = PROFILES["trec_eval"]
     with pytest.raises(FrozenInstanceError):
-        PROFILES["trec_eval"].ties = "given"
+        PROFILES["trec_eval"].conventions.ties = "input_order"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from metrics.correlation import kendall_distance, kendall_tau
+from metrics.correlation import ap_corr, kendall_distance, kendall_tau
 from tests.blocks import plain_block, ranked
 
 
@@ -99,3 +100,76 @@ def test_distance_is_half_the_pairs_tau_leaves():
     n_pairs = np.array([size * (size - 1) / 2 for size in sizes])
 
     np.testing.assert_allclose(kendall_tau(block), 1 - 2 * kendall_distance(block) / n_pairs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("ranking", "value"),
+    [
+        ((3, 2, 1), 1),
+        ((1, 2, 3), -1),
+        ((2, 3, 1), (-1 + 1) / 2),
+        ((3, 1, 2), (1 + 0) / 2),
+        ((2, 1, 1), (1 + 1 / 2) / 2),
+        ((1, None, 2, -1, 0), (-1 + 1) / 2),
+        ((0.5, 1.5), -1),
+    ],
+)
+def test_ap_correlation(ranking, value):
+    """Grades 2 3 1: the second document is out of order with the first, the third in order with both: (-1 + 1) / 2.
+
+    Grades 3 1 2 have one pair out of order too, but below: (1 + 0) / 2. Of 2 1 1 the third is in order with one of two.
+    """
+    assert ap_corr(plain_block([ranked(*ranking)])) == pytest.approx([value], abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("truth", "estimate", "published"),
+    [
+        (
+            (0.67, 0.45, 0.29, 0.12, 0.57, 0.24, 0.94, 0.75, 0.08, 0.54),
+            (0.48, 0.68, 0.32, 0.09, 0.06, 0.61, 0.87, 0.22, 0.44, 0.84),
+            0.3928571,
+        ),
+        (
+            (0.06, 0.2, 0.27, 0.37, 0.57, 0.63, 0.66, 0.9, 0.91, 0.94),
+            (0.37, 0.06, 0.2, 0.27, 0.57, 0.66, 0.63, 0.91, 0.9, 0.94),
+            0.7491182,
+        ),
+    ],
+)
+def test_ap_correlation_as_published(truth, estimate, published):
+    """The examples of the R package ircor, by an author of the treatment of ties: `tauAP` of its manual and README."""
+    ranking = [grade for _, grade in sorted(zip(estimate, truth, strict=True), reverse=True)]
+
+    assert ap_corr(plain_block([ranked(*ranking)])) == pytest.approx([published], abs=5e-8)
+
+
+def test_equal_grades_are_the_mean_over_their_orders():
+    """The mean over all true orders of documents of equal grade, which have no ties, for 60 lists of up to 6."""
+    rng = np.random.default_rng(12)
+    for _ in range(60):
+        grades = [int(grade) for grade in rng.integers(0, 3, size=rng.integers(2, 7))]
+        orders = {
+            order
+            for order in itertools.permutations(range(len(grades)))
+            if [*map(grades.__getitem__, order)] == sorted(grades)
+        }
+        values = ap_corr(plain_block([ranked(*np.argsort(order).astype(float)) for order in orders]))
+        expected = values.mean() if len(set(grades)) > 1 else np.nan
+
+        np.testing.assert_allclose(ap_corr(plain_block([ranked(*grades)])), [expected], atol=1e-12)
+
+
+@pytest.mark.parametrize("query", [ranked(), ranked(1), ranked(None, 2, -1), ranked(missed=[1, 2]), ranked(1, 1, 1)])
+def test_ap_correlation_of_nothing_to_compare_is_undefined(query):
+    """Fewer than two documents, or grades that are all equal, say nothing of the order."""
+    np.testing.assert_array_equal(ap_corr(plain_block([query])), [np.nan])
+
+
+def test_ap_correlation_is_cut():
+    """Grades 3 1 2 0: among the first two ranks one pair, in order; 100 ranks are all."""
+    block = plain_block([ranked(3, 1, 2, 0)])
+
+    assert ap_corr(block, k=2).tolist() == [1]
+    assert ap_corr(block) == pytest.approx([(1 + 0 + 1) / 3])
+    assert ap_corr(block, k=100) == ap_corr(block)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics.gain import cg, dcg, ndcg
+from metrics.gain import cg, dcg, g, ndcg, ndcg_rel, q_measure, rndcg
+from metrics.ranking import ap
 from tests.blocks import judged_block, plain_block, ranked
 
 
@@ -106,3 +107,111 @@ def test_a_grade_too_great_for_2_to_its_power_is_refused(metric):
     """2**2000 is beyond doubles: an infinite gain, or an nDCG of NaN that counts as 0, would pass in silence."""
     with pytest.raises(ValueError, match="2000"):
         metric(plain_block([ranked(2000, 1)]), gain="exponential")
+
+
+AT_2 = (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3))  # nDCG of grades 1 2 at rank 2
+
+
+def test_ndcg_at_r_levels():
+    """Grades 1 2 -: the ideal gain falls after ranks 1 and 2, where nDCG is 1/2 and `AT_2`.
+
+    Three ranks have these two points; with a fourth the whole list counts as a third.
+    """
+    block = plain_block([ranked(1, 2, None), ranked(1, 2, None, None)])
+
+    assert rndcg(block) == pytest.approx([(1 / 2 + AT_2) / 2, (1 / 2 + 2 * AT_2) / 3])
+
+
+def test_ndcg_at_r_levels_beyond_a_short_list():
+    """Grade 2 retrieved, 3 and 1 missed: at 1, 2/3; at 2, 2 / (3 + 2 / log2 3); at 3, 2 / (3 + 2 / log2 3 + 1/2)."""
+    best = 3 + 2 / math.log2(3)
+
+    assert rndcg(plain_block([ranked(2, missed=[3, 1])])) == pytest.approx([(2 / 3 + 2 / best + 2 / (best + 0.5)) / 3])
+
+
+def test_ndcg_at_r_levels_is_undefined_below_the_threshold():
+    """`rel` decides whether there is anything relevant, and nothing else."""
+    block = plain_block([ranked(1, 2), ranked(1)])
+
+    np.testing.assert_array_equal(rndcg(block, rel=2), [rndcg(block)[0], np.nan])
+
+
+def test_ndcg_at_documents_with_gain():
+    """Grades 1 2, grade 1 missed: nDCG 1/2 at rank 1, `AT_2` at rank 2, and for the third that of the whole list."""
+    whole = (1 + 2 / math.log2(3)) / (2 + 1 / math.log2(3) + 1 / 2)
+
+    assert ndcg_rel(plain_block([ranked(1, 2, missed=[1])])) == pytest.approx([(1 / 2 + AT_2 + whole) / 3])
+
+
+def test_ndcg_at_documents_with_gain_of_none_found():
+    """Nothing found of something to find is 0; nothing to find is undefined."""
+    np.testing.assert_array_equal(ndcg_rel(plain_block([ranked(0, missed=[2]), ranked(0, -1)])), [0, np.nan])
+
+
+def test_g():
+    """Grades 1 2, ideal 2 1: short by 2 - 1 at rank 1 and 3 - 3 at rank 2: (1 / log2 3 + 2 / log2 2) / 3."""
+    assert g(plain_block([ranked(1, 2)])) == pytest.approx([(1 / math.log2(3) + 2) / 3])
+
+
+def test_g_costs_at_least_1_a_rank():
+    """Grades 0 - 1, ideal 1 and nothing else: ranks cost 1 each, short by 3 - 1: (1 / log2 4) / 1."""
+    assert g(plain_block([ranked(0, None, 1)])) == pytest.approx([1 / 2])
+
+
+@pytest.mark.parametrize("metric", [rndcg, ndcg_rel, g])
+def test_forms_without_gain_are_undefined_beside_a_defined_neighbour(metric):
+    """Only grades 0 and -1, and no judgment at all: NaN twice; the third query is perfect."""
+    block = plain_block([ranked(0, -1), ranked(None), ranked(2, 1)])
+
+    np.testing.assert_allclose(metric(block), [np.nan, np.nan, 1])
+    np.testing.assert_allclose(metric(block, gain="exponential"), [np.nan, np.nan, 1])
+
+
+def test_q_measure_of_graded_documents():
+    """Grades - 2 1 with a 3 missed: ideal gains add up to 3 5 6; (1 + 2) / (2 + 5) + (2 + 3) / (3 + 6), over 3."""
+    block = plain_block([ranked(None, 2, 1, missed=[3, 0])])
+
+    assert q_measure(block) == pytest.approx([(3 / 7 + 5 / 9) / 3])
+    assert q_measure(block, beta=0) == pytest.approx([(1 / 2 + 2 / 3) / 3])
+    assert q_measure(block, beta=10) == pytest.approx([(21 / 52 + 32 / 63) / 3])
+
+
+def test_q_measure_of_exponential_gains():
+    """Gains 3 and 1 of 7 3 1: (1 + 3) / (2 + 10) + (2 + 4) / (3 + 11), over 3."""
+    assert q_measure(plain_block([ranked(None, 2, 1, missed=[3])]), gain="exponential") == pytest.approx(
+        [(1 / 3 + 3 / 7) / 3]
+    )
+
+
+def test_q_measure_within_a_cutoff():
+    """Within two ranks there is 3/7: over the two documents that could stand there, or over all three."""
+    block = plain_block([ranked(None, 2, 1, missed=[3])])
+
+    assert q_measure(block, k=2) == pytest.approx([3 / 7 / 2])
+    assert q_measure(block, k=2, denominator="relevant") == pytest.approx([3 / 7 / 3])
+    assert q_measure(block, k=50) == q_measure(block)
+
+
+def test_q_measure_below_the_end_of_the_ideal_list():
+    """The only document stands at rank 4, where the ideal list has long had its gain of 2: (1 + 2) / (4 + 2)."""
+    assert q_measure(plain_block([ranked(None, None, None, 2)])) == pytest.approx([0.5])
+
+
+def test_q_measure_counts_any_gain():
+    """A document of grade 0.5 gains and so is one of R: (1 + 0.5) / (1 + 0.5) = 1; grades 0 and -1 are none."""
+    assert q_measure(plain_block([ranked(0.5, 0, -1)])).tolist() == [1]
+    np.testing.assert_array_equal(q_measure(plain_block([ranked(0, -1), ranked(missed=[1])])), [np.nan, 0])
+
+
+def test_q_measure_without_gains_is_average_precision(graded_block):
+    """With beta 0 and R as denominator it is AP of every document that gains, for 309 queries."""
+    np.testing.assert_allclose(
+        q_measure(graded_block, beta=0, denominator="relevant"), ap(graded_block, rel=1e-9), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("beta", [-0.5, float("nan")])
+def test_q_measure_refuses_a_negative_beta(beta):
+    """A gain cannot weigh less than nothing."""
+    with pytest.raises(ValueError, match="beta must be at least 0, found"):
+        q_measure(plain_block([ranked(1)]), beta=beta)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.ranking import ap, ap11, avg_rp, bpref, iprec, rp, rprec, rr
+from metrics.ranking import ap, ap11, avg_rp, bing, iprec, rp, rprec, rprec_mult, rr
 from tests.blocks import plain_block, ranked
 
 
@@ -175,38 +175,7 @@ def test_eleven_point_average_precision_by_trec_eval_9():
     assert ap11(plain_block([ranked(1, 0, 0, 1), ranked(0, 1)])) == pytest.approx([8.5 / 11, 0.5])
 
 
-def test_bpref():
-    """R = 2, N = 2: rank 1 has none above (1), rank 4 has one of two above (1 - 1/2): 1.5 / 2; unjudged are skipped."""
-    assert bpref(plain_block([ranked(1, None, 0, 1, 0)])) == pytest.approx([0.75])
-
-
-def test_bpref_counts_at_most_r_above():
-    """R = 1, N = 3: three above count as min(3, 1) of min(3, 1): 0."""
-    assert bpref(plain_block([ranked(0, 0, 0, 1)])).tolist() == [0]
-
-
-def test_bpref_divides_by_all_judged_non_relevant():
-    """R = 3, N = 2 with one missed: rank 2 has one of min(2, 3) above: (1/2 + 1/2) / 3, the third not retrieved."""
-    assert bpref(plain_block([ranked(0, 1, 1, missed=[1, 0])])) == pytest.approx([1 / 3])
-
-
-def test_bpref_passes_over_negative_grades():
-    """Grade -1 above a relevant document is pooled but unjudged: the preference stays 1."""
-    assert bpref(plain_block([ranked(-1, 1, missed=[-1, 0])])).tolist() == [1]
-
-
-def test_bpref_without_non_relevant_judgments():
-    """Nothing can stand above: each of the two found of three relevant adds 1: 2/3."""
-    assert bpref(plain_block([ranked(None, 1, 1, missed=[1])])) == pytest.approx([2 / 3])
-
-
-def test_bpref_at_a_higher_threshold():
-    """At rel = 2 the grade 1 at rank 1 is judged non-relevant: R = 1, N = 1, one above: 0."""
-    assert bpref(plain_block([ranked(1, 2)]), rel=2).tolist() == [0]
-    assert bpref(plain_block([ranked(1, 2)]), rel=1).tolist() == [1]
-
-
-@pytest.mark.parametrize("metric", [rr, ap, rprec, avg_rp, ap11, bpref])
+@pytest.mark.parametrize("metric", [rr, ap, rprec, avg_rp, ap11, bing])
 def test_queries_without_relevant_documents_are_undefined_beside_others(metric):
     """NaN for the query without relevant documents, 1 for its perfect neighbour."""
     block = plain_block([ranked(0, None), ranked(1, 0)])
@@ -219,3 +188,26 @@ def test_unjudged_documents_are_not_relevant_and_keep_their_rank():
     block = plain_block([ranked(None, None, 1)])
 
     assert (rr(block).item(), ap(block).item(), rprec(block).item()) == (1 / 3, 1 / 3, 0)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(0.5, 1 / 2), (1, 3 / 4), (1.4, 3 / 6), (0.02, 0), (0.2, 1)])
+def test_r_precision_at_multiples(factor, expected):
+    """R = 4: precision at int(2.9) = 2, int(4.9) = 4, int(6.5) = 6 of a list of 4, int(0.98) = 0 and int(1.7) = 1."""
+    assert rprec_mult(plain_block([ranked(1, 0, 2, 1, missed=[1])]), factor=factor) == pytest.approx([expected], abs=0)
+
+
+@pytest.mark.parametrize("factor", [0, -1, float("nan")])
+def test_a_multiple_of_0_is_refused(factor):
+    """There is no precision at rank 0."""
+    with pytest.raises(ValueError, match="factor must be above 0, found"):
+        rprec_mult(plain_block([ranked(1)]), factor=factor)
+
+
+def test_binary_g():
+    """Grades 0 1 - 1: one other document above the first, two above the second: (1 / log2 3 + 1 / log2 4) / 2."""
+    assert bing(plain_block([ranked(0, 1, None, 1)])) == pytest.approx([(1 / np.log2(3) + 1 / 2) / 2])
+
+
+def test_binary_g_at_a_higher_threshold():
+    """At rel = 2 the grade 1 on top is one that is not relevant: 1 / log2 3, over two of which one was missed."""
+    assert bing(plain_block([ranked(1, 2, missed=[3])]), rel=2) == pytest.approx([1 / np.log2(3) / 2])

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.aggregation import terms
-from metrics.rating import mae, mse, rmse
+from metrics.aggregation import contributions
+from metrics.moments import MOMENTS, moments
+from metrics.rating import explained_variance, mae, mse, r2, rmse
 from metrics.registry import METRICS
 from tests.blocks import random_ratings, ratings_block
 
@@ -48,19 +49,65 @@ def test_the_sign_of_an_error_does_not_matter():
 def test_pooled_figures_are_those_over_all_pairs(name, expected):
     """Four pairs in all, absolute errors 1 2 0 0.5 and squares 1 4 0 0.25, whatever user they belong to."""
     metric = METRICS[name]
-    numerators, denominators = terms(metric.pooled, metric.function(BLOCK), BLOCK.n_pairs, undefined_is_zero=False)
+    scale, values = metric.aggregation, metric.function(BLOCK)
+    numerators, denominators = contributions(scale, values, BLOCK.n_pairs, undefined_is_zero=False)
 
-    assert metric.pooled.backward(numerators.sum() / denominators.sum()) == pytest.approx(expected)
+    assert scale.backward(numerators.sum() / denominators.sum()) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("metric", [mae, mse, rmse])
+def test_coefficient_of_determination():
+    """Ratings 3 5 1 deviate from 3 by 0 2 -2, squared 8, errors +1 -2 0 squared 5: 1 - 5/8; one rating is undefined."""
+    np.testing.assert_allclose(r2(BLOCK), [1 - 5 / 8, np.nan, np.nan])
+
+
+def test_explained_variance():
+    """Errors +1 -2 0 deviate from -1/3 by 4/3 -5/3 1/3, squared 42/9: 1 - 42/9 / 8 = 5/12."""
+    np.testing.assert_allclose(explained_variance(BLOCK), [5 / 12, np.nan, np.nan])
+
+
+def test_what_the_mean_rating_explains():
+    """To predict the mean of the ratings explains nothing; to be off by 1 all along explains everything but itself."""
+    block = ratings_block(ratings=[[1, 2, 6], [1, 2, 6]], predictions=[[3, 3, 3], [2, 3, 7]])
+
+    np.testing.assert_allclose(r2(block), [0, 1 - 3 / 14])
+    np.testing.assert_allclose(explained_variance(block), [0, 1])
+
+
+def test_equal_ratings_have_nothing_to_explain():
+    """Not even where their mean is rounded: three times 0.1 add up to more than 0.3."""
+    block = ratings_block(ratings=[[0.1, 0.1, 0.1]], predictions=[[0.1, 0.2, 0.3]])
+
+    for name in ("r2", "explained_variance"):
+        assert np.isnan(METRICS[name].function(block)).all()
+        means = moments(block)
+        assert np.isnan(METRICS[name].aggregation.backward(means)).all()
+
+
+def test_moments():
+    """Means over the pairs of each user: of ratings, their squares, errors and their squares."""
+    assert MOMENTS == ("rating", "squared_rating", "error", "squared_error")
+    expected = [[3, 4, np.nan], [35 / 3, 16, np.nan], [-1 / 3, 0.5, np.nan], [5 / 3, 0.25, np.nan]]
+    np.testing.assert_allclose(moments(BLOCK), expected)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("r2", 1 - 5.25 / 8.75), ("explained_variance", 1 - 5.1875 / 8.75)])
+def test_pooled_figures_are_made_of_all_pairs(name, expected):
+    """Ratings 3 5 1 4 deviate from 13/4 by -1/4 7/4 -9/4 3/4: 8.75; errors 1 -2 0 0.5 from -1/8: 5.25 - 4/64."""
+    metric = METRICS[name]
+    sums = contributions(metric.aggregation, moments(BLOCK), BLOCK.n_pairs, undefined_is_zero=False)
+    means = sums[0].sum(axis=1) / sums[1].sum(axis=1)
+
+    assert metric.aggregation.backward(means) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("metric", [mae, mse, rmse, r2, explained_variance, moments])
 def test_neighbours_change_no_bit(metric):
     """A user alone has the bits of a user among 99 others, with and without padding."""
     users = random_ratings(np.random.default_rng(7), 100)
     together = metric(ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users]))
-    alone = [metric(ratings_block([ratings], [predictions])).item() for ratings, predictions in users]
+    alone = [metric(ratings_block([ratings], [predictions])) for ratings, predictions in users]
 
-    np.testing.assert_array_equal(together, alone)
+    np.testing.assert_array_equal(together, np.concatenate(alone, axis=-1))
 
 
 @pytest.mark.parametrize("metric", [mae, mse, rmse])

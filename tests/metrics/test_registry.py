@@ -10,12 +10,29 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from metrics import cascade, catalogue, correlation, gain, ranking, rating, sets
-from metrics.aggregation import MEAN, ROOT_MEAN_SQUARE
-from metrics.aliases import ALIASES
+from metrics import (
+    cascade,
+    catalogue,
+    correlation,
+    counts,
+    diversity,
+    gain,
+    incomplete,
+    overlap,
+    ranking,
+    rating,
+    recommendation,
+    sets,
+)
+from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
+from metrics.moments import EXPLAINED_VARIANCE, R_SQUARED
 from metrics.registry import METRICS, Metric
+from metrics.terms import Summed
 
-MODULES = (cascade, catalogue, correlation, gain, ranking, rating, sets)
+MODULES = (
+    *(cascade, catalogue, correlation, counts, diversity, gain, incomplete, overlap, ranking, rating, recommendation),
+    sets,
+)
 EVERY_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
 
 
@@ -24,6 +41,9 @@ def test_the_registry_holds_what_was_asked_for():
     asked = """
         p r f1 f success tp fp fn tn rr ap rprec rp avg_rp iprec ap11 cg dcg ndcg rbp err rankscore kendall_distance
         kendall_tau judged bpref mae mse rmse user_coverage item_coverage
+        gmap gm_bpref infap g bing rndcg ndcg_rel relative_p set_map utility rprec_mult num_ret num_rel
+        num_nonrel_judged_ret rbp_resid unjudged
+        q_measure nerr ap_corr compat rbo alpha_ndcg err_ia nrbp strec
     """
     assert set(asked.split()) <= set(METRICS)
 
@@ -42,7 +62,7 @@ def test_every_public_metric_function_is_registered():
         getattr(module, name)
         for module in MODULES
         for name in module.__all__
-        if inspect.isfunction(getattr(module, name))
+        if inspect.isfunction(getattr(module, name)) or isinstance(getattr(module, name), Summed)
     }
 
     assert exported == {metric.function for metric in METRICS.values()}
@@ -50,9 +70,12 @@ def test_every_public_metric_function_is_registered():
 
 @EVERY_METRIC
 def test_names_are_keys_and_function_names(metric):
-    """One name for the entry, the metric and the function, of the characters that a measure may be written with."""
+    """One name for the entry, the metric and the function, of the characters that a measure may be written with.
+
+    A geometric mean of another metric's values has that one's function.
+    """
     assert METRICS[metric.name] is metric
-    assert metric.function.__name__ == metric.name
+    assert metric.function.__name__ == {"gmap": "ap", "gm_bpref": "bpref"}.get(metric.name, metric.name)
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
 
 
@@ -107,8 +130,11 @@ def test_cutoffs_follow_the_function(metric):
     assert metric.cutoff == expected
 
 
+NAMED = {("rbo", "model"), ("diversity", "feature"), ("calibration", "feature")}
+
+
 def test_which_cutoffs_and_parameters_are_required():
-    """Of all metrics `rp` alone needs a cutoff, `f` its beta and `iprec` its recall."""
+    """`rp` alone needs a cutoff; `f` needs its beta, `iprec` its recall, others a model or a column to be named."""
     required = {
         (name, parameter.name)
         for name, metric in METRICS.items()
@@ -117,7 +143,7 @@ def test_which_cutoffs_and_parameters_are_required():
     }
 
     assert {name for name, metric in METRICS.items() if metric.cutoff == "required"} == {"rp"}
-    assert required == {("f", "beta"), ("iprec", "recall")}
+    assert required == {("f", "beta"), ("iprec", "recall"), ("rprec_mult", "factor"), *NAMED}
 
 
 def test_defaults_that_hold_unless_a_measure_says_otherwise():
@@ -150,60 +176,119 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
         ("err", "max_grade"): None,
         ("err", "continuation"): 1.0,
         ("rankscore", "half_life"): 5.0,
+        ("gmap", "denominator"): "relevant",
+        ("utility", "a"): 1,
+        ("utility", "b"): -1,
+        ("utility", "c"): 0,
+        ("utility", "d"): 0,
+        ("rndcg", "gain"): "linear",
+        ("ndcg_rel", "gain"): "linear",
+        ("g", "gain"): "linear",
+        ("rbp_resid", "p"): 0.8,
+        ("rbp_resid", "below"): "counted",
+        ("q_measure", "beta"): 1,
+        ("q_measure", "gain"): "linear",
+        ("q_measure", "denominator"): "cutoff",
+        ("nerr", "grades"): "exponential",
+        ("nerr", "max_grade"): None,
+        ("nerr", "continuation"): 1.0,
+        ("compat", "p"): 0.95,
+        ("rbo", "p"): 0.9,
+        ("alpha_ndcg", "alpha"): 0.5,
+        ("nrbp", "alpha"): 0.5,
+        ("nrbp", "beta"): 0.5,
+        ("novelty", "share"): "queries",
+        ("tail_share", "tail"): 0.2,
+        ("tail_share", "of"): "interactions",
+        ("calibration", "divergence"): "kl",
+        ("calibration", "alpha"): 0.01,
         ("mae", "average"): "pooled",
         ("mse", "average"): "pooled",
         ("rmse", "average"): "pooled",
+        ("r2", "average"): "pooled",
+        ("explained_variance", "average"): "pooled",
     }
 
 
 def test_a_document_is_relevant_from_grade_1_unless_told():
-    """Every metric with a threshold has 1 as its default, and the metrics of gains and of pairs have none."""
+    """Every metric with a threshold has 1 as its default, those of gain for the binary gain; those of pairs have none."""
     with_threshold = {name for name, metric in METRICS.items() if "rel" in metric.parameters}
 
     assert all(METRICS[name].parameters["rel"].default == 1 for name in with_threshold)
     assert with_threshold == {
         *("p", "r", "f1", "f", "success", "tp", "fp", "fn", "tn", "rr", "ap", "rprec", "rp", "avg_rp", "iprec", "ap11"),
         *("bpref", "rbp", "rankscore"),
+        *("gmap", "gm_bpref", "infap", "bing", "rprec_mult", "relative_p", "set_map", "utility", "num_rel", "rndcg"),
+        *("num_nonrel_judged_ret", "alpha_ndcg", "err_ia", "nrbp", "strec", "serendipity", "cg", "dcg", "ndcg"),
     }
 
 
 def test_directions():
-    """Errors and inversions are better lower, the judged share says nothing of quality, all else is better higher."""
+    """Errors, inversions and what is not known are better lower, counts of what is judged say nothing of quality."""
     directions = {name: metric.direction for name, metric in METRICS.items() if metric.direction != "higher"}
 
     assert directions == {
         **dict.fromkeys(["fp", "fn", "kendall_distance", "mae", "mse", "rmse"], "lower"),
-        "judged": "neither",
+        **dict.fromkeys(["rbp_resid", "gini", "calibration"], "lower"),
+        **dict.fromkeys(["judged", "unjudged", "num_ret", "num_rel", "num_nonrel_judged_ret"], "neither"),
+        **dict.fromkeys(["rbo", "popularity"], "neither"),
     }
 
 
 def test_inputs():
-    """Three rating errors take pairs, item coverage takes the catalogue, everything else judged rankings."""
+    """Rating errors take pairs, what describes recommendations lists, overlap two rankings, all others judgments."""
     inputs = {name: metric.input for name, metric in METRICS.items() if metric.input != "judged"}
 
-    assert inputs == {"mae": "ratings", "mse": "ratings", "rmse": "ratings", "item_coverage": "catalogue"}
+    assert inputs == {
+        "mae": "ratings",
+        "mse": "ratings",
+        "rmse": "ratings",
+        "r2": "ratings",
+        "explained_variance": "ratings",
+        **dict.fromkeys(["item_coverage", "gini", "entropy", "personalization", "novelty", "popularity"], "catalogue"),
+        **dict.fromkeys(["tail_share", "serendipity", "diversity", "calibration"], "catalogue"),
+        "rbo": "rankings",
+    }
 
 
 def test_scales_of_aggregation():
-    """Pooled RMSE is the root of a mean of squares; every other figure is a mean as it stands."""
+    """Pooled RMSE is the root of a mean of squares, two means are geometric, two figures are made of several means."""
+    scales = {"rmse": ROOT_MEAN_SQUARE, "gmap": GEOMETRIC_MEAN, "gm_bpref": GEOMETRIC_MEAN}
+    scales |= {"r2": R_SQUARED, "explained_variance": EXPLAINED_VARIANCE}
+
     for name, metric in METRICS.items():
-        assert metric.pooled is (ROOT_MEAN_SQUARE if name == "rmse" else MEAN)
+        assert metric.aggregation is scales.get(name, MEAN)
+        assert (metric.moments is not None) == (name in ("r2", "explained_variance"))
 
 
 def test_what_a_0_would_flatter_is_skipped():
     """Counted as 0, an undefined distance or error would be perfect, a tau neutral, a judged share a poor pool."""
     skipped = {name for name, metric in METRICS.items() if metric.undefined == "skip"}
 
-    assert skipped == {"judged", "kendall_distance", "kendall_tau", "mae", "mse", "rmse"}
+    assert skipped == {
+        *(
+            "judged",
+            "kendall_distance",
+            "kendall_tau",
+            "ap_corr",
+            "rbo",
+            "mae",
+            "mse",
+            "rmse",
+            "r2",
+            "explained_variance",
+        ),
+        *("novelty", "popularity", "tail_share", "diversity", "calibration"),
+    }
 
 
 def test_a_lower_metric_never_turns_undefined_into_0_without_reason():
-    """Where lower is better and undefined counts by the convention, the metric is never undefined: fp and fn."""
+    """Where lower is better and undefined counts by the convention, the metric is never undefined."""
     by_convention = {
         name for name, metric in METRICS.items() if metric.direction == "lower" and metric.undefined == "convention"
     }
 
-    assert by_convention == {"fp", "fn"}
+    assert by_convention == {"fp", "fn", "rbp_resid", "gini"}
 
 
 @EVERY_METRIC
@@ -212,14 +297,6 @@ def test_literal_defaults_are_among_the_words(metric):
     for parameter in metric.parameters.values():
         if typing.get_origin(parameter.type) is typing.Literal:
             assert parameter.default in typing.get_args(parameter.type)
-
-
-@pytest.mark.parametrize("alias", ALIASES)
-def test_aliases_are_other_names_of_metrics(alias):
-    """An alias names a metric, is none itself, and is written as a name that suggestions look up."""
-    assert ALIASES[alias] in METRICS
-    assert alias not in METRICS
-    assert alias == alias.lower().replace("-", "_")
 
 
 def test_a_metric_is_a_plain_value():

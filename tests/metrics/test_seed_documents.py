@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from metrics.aggregation import terms
+from metrics.aggregation import contributions
 from metrics.block import Floats, JudgedBlock
 from metrics.measure import Measure
 from metrics.registry import METRICS
@@ -34,7 +34,8 @@ def score(text: str, query: PlainQuery) -> float:
 
 def mean(values: Floats) -> float:
     """The macro mean: each query counts equally."""
-    numerators, denominators = terms(METRICS["ap"].pooled, values, np.ones(len(values)), undefined_is_zero=True)
+    weights = np.ones(len(values))
+    numerators, denominators = contributions(METRICS["ap"].aggregation, values, weights, undefined_is_zero=True)
     return float(numerators.sum() / denominators.sum())
 
 

@@ -5,44 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.sets import f, f1, fn, fp, judged, p, r, success, tn, tp, user_coverage
+from metrics.counts import fp
+from metrics.sets import f, f1, judged, p, r, relative_p, set_map, success, unjudged
 from tests.blocks import judged_block, plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.
 LIST = ranked(1, None, 0, 2, -1, 1, missed=[1, 0], n_documents=20)
 BLOCK = plain_block([LIST])
-
-
-@pytest.mark.parametrize(
-    ("k", "counts"),
-    [(None, (3, 3, 1, 13)), (1, (1, 0, 3, 16)), (4, (2, 2, 2, 14)), (6, (3, 3, 1, 13)), (100, (3, 3, 1, 13))],
-)
-def test_confusion_counts(k, counts):
-    """At 4: ranks 1 and 4 of 4 relevant (2 tp, 2 fp), two of R = 4 not found (2 fn), 20 - 4 - 2 = 14 left (tn)."""
-    assert tuple(metric(BLOCK, k=k).item() for metric in (tp, fp, fn, tn)) == counts
-
-
-def test_confusion_counts_at_rel_2():
-    """Only rank 4 has grade 2: tp 1, fp 5, fn 0, tn 20 - 6 - 0 = 14."""
-    assert tuple(metric(BLOCK, rel=2).item() for metric in (tp, fp, fn, tn)) == (1, 5, 0, 14)
-
-
-@pytest.mark.parametrize("k", [None, 1, 3, 50])
-def test_confusion_counts_add_up(graded_block, k):
-    """tp + fp is what was retrieved, tp + fn the relevant documents, and all four the catalogue."""
-    positives = tp(graded_block, k=k) + fp(graded_block, k=k)
-    relevant = tp(graded_block, k=k) + fn(graded_block, k=k)
-
-    np.testing.assert_array_equal(positives, np.minimum(graded_block.n_retrieved, k or np.inf))
-    np.testing.assert_array_equal(relevant, graded_block.n_relevant(1))
-    np.testing.assert_array_equal(positives + fn(graded_block, k=k) + tn(graded_block, k=k), graded_block.n_documents)
-
-
-def test_tn_of_an_unknown_catalogue_is_undefined():
-    """A query without a known catalogue is NaN, its neighbour is 5 - 1 - 0 = 4."""
-    block = plain_block([ranked(1), ranked(1, n_documents=5)])
-
-    np.testing.assert_array_equal(tn(block), [np.nan, 4])
 
 
 @pytest.mark.parametrize(
@@ -146,13 +115,40 @@ def test_judged_share_of_an_empty_list_is_undefined():
     np.testing.assert_array_equal(judged(plain_block([ranked(missed=[1])]), k=10), [np.nan])
 
 
-def test_user_coverage():
-    """A user who was given unjudged documents is covered, one who was given nothing is not."""
-    assert user_coverage(plain_block([ranked(None), ranked(missed=[1]), ranked(1)])).tolist() == [1, 0, 1]
-
-
 def test_ranks_beyond_the_judged_documents_count_as_retrieved():
     """One relevant document at rank 2 of a list of 8: P 1/8, P@4 1/4, fp 7."""
     block = judged_block(ranks=[[2]], grades=[[1]], n_retrieved=[8])
 
     assert (p(block).item(), p(block, k=4).item(), fp(block).item()) == (1 / 8, 1 / 4, 7)
+
+
+@pytest.mark.parametrize(("k", "expected"), [(None, 2 / 6), (1, 0), (2, 1 / 2), (5, 2 / 5), (10, 2 / 10)])
+def test_unjudged_share(k, expected):
+    """Rank 2 has no judgment and rank 5 a negative grade: over k, however short the list, or over all six."""
+    assert unjudged(BLOCK, k=k) == pytest.approx([expected], abs=0)
+
+
+def test_unjudged_share_of_an_empty_list_is_0():
+    """Nothing was retrieved that nobody judged."""
+    assert unjudged(plain_block([ranked(missed=[1])])).tolist() == [0]
+    assert unjudged(plain_block([ranked(missed=[1])]), k=10).tolist() == [0]
+
+
+@pytest.mark.parametrize(("k", "expected"), [(None, 3 / 4), (1, 1), (2, 1 / 2), (4, 2 / 4), (5, 2 / 4), (10, 3 / 4)])
+def test_relative_precision(k, expected):
+    """R = 4: up to rank 4 the precision, below it the recall; six were retrieved, more than R."""
+    assert relative_p(BLOCK, k=k) == pytest.approx([expected], abs=0)
+
+
+def test_relative_precision_of_few_or_no_documents():
+    """One relevant document retrieved of three is as good as a list of one can be; of none, 0 are relevant."""
+    block = plain_block([ranked(1, missed=[1, 1]), ranked(missed=[1])])
+
+    assert relative_p(block).tolist() == [1, 0]
+    assert relative_p(block, k=2).tolist() == [1 / 2, 0]
+
+
+def test_average_precision_of_a_set():
+    """P = 3/6 and R = 3/4: 9/24, whatever the order; nothing retrieved is 0."""
+    assert set_map(BLOCK) == pytest.approx([9 / 24], abs=0)
+    assert set_map(plain_block([ranked(0, None, 1, -1, 1, 2, missed=[1]), ranked(missed=[1])])).tolist() == [9 / 24, 0]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["JUDGED_VARIANTS", "VARIANTS"]
+from metrics.registry import METRICS
+
+__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS"]
 
 _CUT = ("", "@1", "@3", "@10", "@1000")  # nothing cut, the top, the middle, deeper than any list
 
@@ -15,7 +17,12 @@ def _at(*texts: str, cutoffs: tuple[str, ...] = _CUT) -> tuple[str, ...]:
 
 _GAINS = (
     *("", "(gain=exponential)", "(discount=jarvelin)", "(discount=jarvelin,base=10)"),
-    *("(gain=linear,discount=log2)", "(gain=exponential,discount=jarvelin,base=1.5)"),
+    *(
+        "(gain=linear,discount=log2)",
+        "(gain=exponential,discount=jarvelin,base=1.5)",
+        "(gain=binary)",
+        "(gain=binary,rel=2)",
+    ),
 )
 _RECALL_POINTS = ("", "recall_points=ceil", "recall_points=round", "rel=2,recall_points=truncate")
 
@@ -42,7 +49,29 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     ),
     "ap11": ("ap11", *(f"ap11({words})" for words in _RECALL_POINTS if words)),
     "bpref": ("bpref", "bpref(rel=2)", "bpref(rel=0.5)"),
-    "cg": _at("cg", "cg(gain=linear)", "cg(gain=exponential)"),
+    "gmap": _at(
+        "gmap", "gmap(rel=2)", "gmap(denominator=relevant)", "gmap(denominator=cutoff)", "gmap(denominator=hits)"
+    ),
+    "gm_bpref": ("gm_bpref", "gm_bpref(rel=2)"),
+    "infap": ("infap", "infap(rel=2)", "infap(rel=0.5)"),
+    "bing": ("bing", "bing(rel=2)"),
+    "rprec_mult": tuple(
+        f"rprec_mult(factor={factor}{rel})" for factor in ("0.05", "0.2", "1", "1.4", "5") for rel in ("", ",rel=2")
+    ),
+    "relative_p": _at("relative_p", "relative_p(rel=2)"),
+    "set_map": ("set_map", "set_map(rel=2)"),
+    "utility": ("utility", "utility(a=2,b=-1,c=-3)", "utility(a=0.5,d=0.25)", "utility(a=1,b=0,c=0,d=1,rel=2)"),
+    "num_ret": ("num_ret",),
+    "num_rel": ("num_rel", "num_rel(rel=2)"),
+    "num_nonrel_judged_ret": ("num_nonrel_judged_ret", "num_nonrel_judged_ret(rel=2)"),
+    "unjudged": _at("unjudged"),
+    "rndcg": ("rndcg", "rndcg(gain=linear,rel=2)", "rndcg(gain=exponential)"),
+    "ndcg_rel": ("ndcg_rel", "ndcg_rel(gain=linear)", "ndcg_rel(gain=exponential)"),
+    "g": ("g", "g(gain=linear)", "g(gain=exponential)"),
+    "rbp_resid": _at(
+        "rbp_resid", "rbp_resid(p=0.5)", "rbp_resid(below=counted)", "rbp_resid(p=0.95,below=if_unjudged)"
+    ),
+    "cg": _at("cg", "cg(gain=linear)", "cg(gain=exponential)", "cg(gain=binary,rel=2)"),
     "dcg": _at(*(f"dcg{words}" for words in _GAINS)),
     "ndcg": _at(*(f"ndcg{words}" for words in _GAINS)),
     "rbp": _at(
@@ -55,12 +84,45 @@ VARIANTS: Mapping[str, tuple[str, ...]] = {
     "rankscore": _at("rankscore", "rankscore(half_life=1,rel=2)", "rankscore(half_life=0.3)"),
     "kendall_distance": _at("kendall_distance"),
     "kendall_tau": _at("kendall_tau"),
+    "q_measure": _at(
+        *("q_measure", "q_measure(beta=0,gain=linear)", "q_measure(beta=10,gain=exponential)"),
+        *("q_measure(denominator=cutoff)", "q_measure(denominator=relevant)"),
+    ),
+    "nerr": _at(
+        *("nerr", "nerr(max_grade=5)", "nerr(grades=exponential,continuation=0.9)"),
+        *("nerr(grades=probability)", "nerr(grades=probability,continuation=0.5)"),
+    ),
+    "ap_corr": _at("ap_corr"),
+    "compat": _at("compat", "compat(p=0.5)"),
+    "alpha_ndcg": _at("alpha_ndcg", "alpha_ndcg(alpha=0)", "alpha_ndcg(alpha=1)", "alpha_ndcg(alpha=0.3,rel=2)"),
+    "err_ia": _at("err_ia", "err_ia(rel=2)"),
+    "nrbp": _at("nrbp", "nrbp(alpha=0,beta=0.8)", "nrbp(alpha=1,rel=2)"),
+    "strec": _at("strec", "strec(rel=2)"),
+    "rbo": _at("rbo(model=bm25)", "rbo(model=bm25,p=0.5)", "rbo(model=bm25,p=0.99)"),
     "user_coverage": ("user_coverage",),
     "item_coverage": _at("item_coverage"),
+    "gini": _at("gini"),
+    "entropy": _at("entropy"),
+    "personalization": _at("personalization"),
+    "novelty": _at("novelty", "novelty(share=queries)", "novelty(share=interactions)"),
+    "popularity": _at("popularity"),
+    "tail_share": _at(
+        *("tail_share", "tail_share(tail=0.5)", "tail_share(of=interactions)", "tail_share(tail=0.1,of=documents)")
+    ),
+    "serendipity": _at("serendipity", "serendipity(rel=2)"),
+    "diversity": _at("diversity(feature=category)", "diversity(feature=vector)"),
+    "calibration": _at(
+        *("calibration(feature=category)", "calibration(feature=category,divergence=kl,alpha=0.2)"),
+        "calibration(feature=category,divergence=js)",
+    ),
     "mae": ("mae", "mae(average=pooled)", "mae(average=query)"),
     "mse": ("mse", "mse(average=pooled)", "mse(average=query)"),
     "rmse": ("rmse", "rmse(average=pooled)", "rmse(average=query)"),
+    "r2": ("r2", "r2(average=pooled)", "r2(average=query)"),
+    "explained_variance": tuple(f"explained_variance{words}" for words in ("", "(average=pooled)", "(average=query)")),
 }
 
-_NOT_JUDGED = {"item_coverage", "mae", "mse", "rmse"}
-JUDGED_VARIANTS = tuple(text for name, texts in VARIANTS.items() if name not in _NOT_JUDGED for text in texts)
+JUDGED_VARIANTS = tuple(text for name, texts in VARIANTS.items() if METRICS[name].input == "judged" for text in texts)
+CATALOGUE_VARIANTS = tuple(
+    text for name, texts in VARIANTS.items() if METRICS[name].input == "catalogue" for text in texts
+)

@@ -1,0 +1,172 @@
+"""Metrics of rankings for queries with several subtopics: a subtopic is worth less, the more often it was met above.
+
+A document is relevant to a subtopic when its grade for it is at least `rel`; a subtopic to which no judged document is
+relevant does not count. Where queries are judged as a whole, each is its one subtopic.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
+from metrics.terms import Summed, Terms
+
+__all__ = ["alpha_ndcg", "err_ia", "nrbp", "strec"]
+
+_VANISHING = 1100  # 0.5**1100 is 0 in doubles
+
+
+@Summed
+def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Terms:
+    """Alpha-nDCG: nDCG in which a subtopic is worth less, the more often it was met above.
+
+    A document gains (1 - alpha)**m of each of its subtopics, m documents of that subtopic being above. The ideal list
+    is put together greedily, as the best one cannot be found in useful time: at each rank stands the document that
+    gains most there, among equals the one with the greatest id.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count in both lists; None counts all.
+        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), 0 or more; 1 is the greedy list's score, which another list seldom exceeds, by gaining less at first and
+        more later; NaN where no document is relevant to any subtopic.
+
+    Raises:
+        ValueError: `alpha` is outside [0, 1].
+
+    Reference:
+        Clarke et al. 2008, doi:10.1145/1390334.1390446; ndeval `alpha-nDCG@k`.
+    """
+    relevant, judged = _relevant(block, rel)
+    gained = np.where(block.ranks <= cut(k), _gains(relevant, alpha), 0.0)
+    discounts = np.log2(block.ranks + 1.0)
+    best = _greedy_gains(judged, alpha, cut(k))
+    best_discounts = np.broadcast_to(np.log2(np.arange(2.0, len(best) + 2))[:, np.newaxis], best.shape)
+    ideal = Terms(best / best_discounts, {"gain": best, "discount": best_discounts})
+    factors = {"subtopics": relevant.sum(axis=0), "gain": gained, "discount": discounts}
+    return Terms(gained / discounts, factors, divisor=ideal.total(), ideal=ideal)
+
+
+@Summed
+def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged, over that of a list without a flaw.
+
+    A relevant document satisfies the reader who wants its subtopic with a chance of one half. The list without a flaw
+    has only documents that are relevant to every subtopic, whether there are such or not.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count in both lists; None counts all, and infinitely many of the list without a flaw.
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+
+    Reference:
+        Chapelle et al. 2011, doi:10.1007/s10791-011-9167-7, for binary relevance; ndeval `ERR-IA@k`, which divides by
+        the list without a flaw from k = 2 on and at k = 1 by nothing.
+    """
+    relevant, judged = _relevant(block, rel)
+    gained = np.where(block.ranks <= cut(k), _gains(relevant, 0.5), 0.0)
+    positions = np.arange(1.0, min(cut(k), _VANISHING) + 1)
+    flawless = float((0.5 ** (positions - 1) / positions).sum())
+    factors = {"subtopics": relevant.sum(axis=0), "gain": gained}
+    return Terms(gained / block.ranks, factors, divisor=_n_subtopics(judged) * flawless)
+
+
+@Summed
+def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
+    """Novelty- and rank-biased precision: (1 - (1 - alpha) beta) Σ gain beta**(rank - 1), averaged over subtopics.
+
+    A document gains (1 - alpha)**m of each of its subtopics, m documents of that subtopic being above.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+        alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
+        beta: patience, the chance of reading on, in (0, 1).
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+
+    Raises:
+        ValueError: `alpha` is outside [0, 1], or `beta` outside (0, 1).
+
+    Reference:
+        Clarke, Kolla & Vechtomova 2009, doi:10.1007/978-3-642-04417-5_17; ndeval `NRBP`.
+    """
+    if not 0 < beta < 1:
+        raise ValueError(f"beta must be between 0 and 1, found {beta:g}")
+    relevant, judged = _relevant(block, rel)
+    gained = np.where(block.ranks <= cut(k), _gains(relevant, alpha), 0.0)
+    reached = beta ** (block.ranks - 1)
+    factors = {"subtopics": relevant.sum(axis=0), "gain": gained, "reached": reached}
+    return Terms(gained * reached, factors, scale=1 - (1 - alpha) * beta, divisor=_n_subtopics(judged))
+
+
+@Summed
+def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
+    """Subtopic recall: the share of the subtopics to which a retrieved document is relevant.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant to a subtopic.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is relevant to any subtopic.
+
+    Reference:
+        Zhai, Cohen & Lafferty 2003, doi:10.1145/860435.860440; ndeval `strec@k`.
+    """
+    relevant, judged = _relevant(block, rel)
+    found = np.where(block.ranks <= cut(k), _gains(relevant, 1.0), 0.0)
+    return Terms(found, {"subtopics": relevant.sum(axis=0)}, divisor=_n_subtopics(judged))
+
+
+def _relevant(block: JudgedBlock, rel: float) -> tuple[Bools, Bools]:
+    """(S, H, Q) and (S, J, Q): to which subtopics the documents retrieved, and all that are judged, are relevant."""
+    relevant = block.relevant(rel)
+    if block.subtopic_grades is None or block.judged_subtopic_grades is None:
+        return relevant[np.newaxis], block.judged_grades[np.newaxis] >= rel
+    return (block.subtopic_grades >= rel) & relevant, block.judged_subtopic_grades >= rel
+
+
+def _n_subtopics(judged: Bools) -> Floats:
+    """(Q,): the subtopics that have a relevant document."""
+    return sum_down(np.any(judged, axis=1))
+
+
+def _gains(relevant: Bools, alpha: float) -> Floats:
+    """(H, Q): what each document gains, given those above."""
+    if not 0 <= alpha <= 1:
+        raise ValueError(f"alpha must be in [0, 1], found {alpha:g}")
+    worth = np.cumprod([1.0, *[1.0 - alpha] * relevant.shape[1]])
+    n_above = relevant.cumsum(axis=1) - relevant
+    return _over_subtopics(np.where(relevant, worth[n_above], 0.0))
+
+
+def _greedy_gains(judged: Bools, alpha: float, depth: float) -> Floats:
+    """(D, Q): what the documents of the greedy list gain, rank by rank; at least one row, 0 where it has ended."""
+    n_queries = judged.shape[2]
+    queries = np.arange(n_queries)
+    left: Bools = np.any(judged, axis=0)
+    worth = np.ones((len(judged), 1, n_queries))
+    gained: list[npt.NDArray[np.float64]] = [np.zeros(n_queries)]
+    for _ in range(int(min(depth, left.sum(axis=0).max(initial=0)))):
+        gains = np.where(left, _over_subtopics(np.where(judged, worth, 0.0)), -1.0)
+        chosen = gains.argmax(axis=0)  # the first of equals, which has the greatest id
+        gained.append(np.maximum(gains[chosen, queries], 0.0))
+        left[chosen, queries] = False
+        worth[:, 0] *= np.where(judged[:, chosen, queries], 1.0 - alpha, 1.0)
+    return np.array(gained[1:] or gained)
+
+
+def _over_subtopics(values: Floats) -> Floats:
+    """(S, H, Q) to (H, Q): sums over the subtopics, in their order."""
+    return sum_down(values.reshape(len(values), -1)).reshape(values.shape[1:])

@@ -1,0 +1,165 @@
+"""Rank-biased overlap: how much two rankings have in common at their heads, depth by depth.
+
+Down to depth d two rankings agree in X of d documents. Each depth weighs p times as much as the one before it, p being
+the chance that a reader looks one document further. So a document that both have adds p**(d - 1) / d at every depth d
+from the deeper one of its two ranks on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Floats, JudgedBlock, cut, sum_down
+from metrics.terms import Summed, Terms
+
+__all__ = ["Ranked", "RankingsBlock", "compat", "rbo"]
+
+_NEGLIGIBLE = 2.0**-70
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The documents that a model retrieved for Q queries, judged or not, N in all.
+
+    Attributes:
+        documents: (N,) uint64, ascending: a number for each query and document, which is the same for all models.
+        queries: (N,) the query's column.
+        ranks: (N,) the document's rank.
+        n_retrieved: (Q,) documents of each query.
+    """
+
+    documents: npt.NDArray[np.uint64]
+    queries: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64]
+    n_retrieved: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RankingsBlock:
+    """A model's rankings, and those of others to compare them with.
+
+    Attributes:
+        ranked: the model's.
+        others: other models', by name; those of a model whose output is missing are not there.
+    """
+
+    ranked: Ranked
+    others: Mapping[str, Ranked]
+
+
+@Summed
+def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Terms:
+    """Compatibility: the rank-biased overlap with that ideal ranking which is most like the ranking, over the greatest.
+
+    The ideal ranking holds the documents graded above 0, the best grade first; those of equal grade stand in it as they
+    do in the ranking, those not retrieved after them. The greatest overlap is its own with itself.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: the depth down to which is compared, however short the rankings; None is the length of the longer one.
+        p: persistence, the chance of looking one document further, in (0, 1).
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is judged with a grade above 0.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+
+    Reference:
+        Clarke, Vtyurina & Smucker 2021, doi:10.1145/3451161; ir_measures `Compat`. The authors' program compares down
+        to depth 1000, as compat@1000 does.
+    """
+    ideal = block.ideal()
+    places = np.where(block.grades > 0, _ideal_places(block), np.inf)
+    from_depth = np.maximum(places, block.ranks)
+    best = np.where(ideal.grades > 0, ideal.ranks, np.inf)
+    depth = np.maximum(block.n_retrieved, np.isfinite(best).sum(axis=0)) if k is None else np.float64(cut(k))
+    weights = _weights(p, float(np.max(depth)))
+    greatest = np.where(best <= depth, _between(weights, best, depth), 0.0)
+    return Terms(
+        np.where(from_depth <= depth, _between(weights, from_depth, depth), 0.0),
+        {"rank in the ideal list": places, "in both from depth": from_depth},
+        divisor=sum_down(greatest),
+        ideal=Terms(greatest, {"in both from depth": best}),
+    )
+
+
+def rbo(block: RankingsBlock, *, model: str, k: int | None = None, p: float = 0.9) -> Floats:
+    """Rank-biased overlap with the ranking of another model, extrapolated beyond the end of both.
+
+    Of the shorter list, which has s documents, it is assumed that it would agree below its end as it does there, and of
+    both that they would below the end of the longer one, which has l. So a document in both lists adds
+    (1 - p) p**(d - 1) / d at every depth d from the deeper one of its two ranks down to e, and p**e / e for all that is
+    deeper; e is s where both lists have it within the first s documents, and l otherwise.
+
+    Args:
+        block: the model's rankings and the others'; all documents count, judged or not.
+        model: the name of the other model.
+        k: ranks to look at in both lists; None looks at all.
+        p: persistence, the chance of looking one document further, in (0, 1).
+
+    Returns:
+        (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing, NaN where neither retrieved
+        anything or the other model's output is missing.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+
+    Reference:
+        Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32.
+    """
+    other = block.others.get(model)
+    lengths = np.minimum(block.ranked.n_retrieved, cut(k))
+    others = np.zeros_like(lengths) if other is None else np.minimum(other.n_retrieved, cut(k))
+    shorter, longer = np.minimum(lengths, others), np.maximum(lengths, others)
+    weights = _weights(p, float(longer.max(initial=0)))
+    queries, deeper = _in_both(block.ranked, other, cut(k))
+    end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
+    adds = (1 - p) * _between(weights, deeper, end) + p**end / end
+    found = np.minimum(np.bincount(queries, weights=adds, minlength=len(lengths)), 1.0)  # rounded, it may be above
+    return np.where((longer > 0) & (other is not None), found, np.nan)
+
+
+def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Of each document in both lists the query and the deeper of its ranks; query by query, the upper ones first."""
+    if other is None or not len(other.documents):
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    places = np.minimum(np.searchsorted(other.documents, one.documents), len(other.documents) - 1)
+    rows = np.flatnonzero(other.documents[places] == one.documents)
+    deeper = np.maximum(one.ranks[rows], other.ranks[places[rows]]).astype(np.float64)
+    rows, deeper = rows[deeper <= deepest], deeper[deeper <= deepest]
+    order = np.lexsort((deeper, one.queries[rows]))
+    return one.queries[rows][order], deeper[order]
+
+
+def _ideal_places(block: JudgedBlock) -> Floats:
+    """(H, Q): the rank of each document in that ideal ranking which is most like the ranking."""
+    places = np.ones(block.ranks.shape)
+    for row, grades in enumerate(block.grades):
+        places[row] += (block.judged_grades > grades).sum(axis=0) + (block.grades[:row] == grades).sum(axis=0)
+    return places
+
+
+def _weights(p: float, deepest: float) -> Floats:
+    """(D + 1,): Σ p**(i - 1) / i over the depths i up to 0, 1 … D; at D the rest is negligible, or D is the deepest.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must be between 0 and 1, found {p:g}")
+    n_depths = min(deepest, math.ceil(math.log(_NEGLIGIBLE * (1 - p)) / math.log(p)))
+    depths = np.arange(1.0, n_depths + 1)
+    return np.concatenate([[0.0], np.cumsum(p ** (depths - 1) / depths)])
+
+
+def _between(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
+    """The weight of the depths from `first` to `last`, both included."""
+    end = len(weights) - 1
+    found: Floats = weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]
+    return found

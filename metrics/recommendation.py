@@ -1,0 +1,319 @@
+"""Recommended lists beyond accuracy: how novel, popular, surprising, diverse and fitting the documents given are.
+
+One value per query, over the documents of its list down to the cutoff. What was consumed before, in training, is known
+by query and document: a document's popularity is the number of queries that consumed it, however often each did.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Floats, divide, sum_down
+from metrics.catalogue import CatalogueBlock, Codes, Sparse
+
+__all__ = ["calibration", "diversity", "novelty", "popularity", "serendipity", "tail_share"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def novelty(
+    block: CatalogueBlock, *, k: int | None = None, share: Literal["queries", "interactions"] = "queries"
+) -> Floats:
+    """Novelty: the mean self-information of the documents in a list, in bits.
+
+    A document that c of U queries consumed before tells log2(U / c) bits. One that nobody consumed counts as if one
+    query had (as in RecTools): its information would be infinite, and with it the mean. Elliot gives it the greatest
+    information of the documents consumed, which is the same wherever some document was consumed once.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+        share: what c is a share of: `queries`, all queries that consumed anything (the chance that one of them knows
+            the document); `interactions`, all interactions (the chance that one of them is with it).
+
+    Returns:
+        (Q,), bits, 0 or more; NaN where nothing was recommended.
+
+    Reference:
+        Zhou et al. 2010, doi:10.1073/pnas.1000488107, surprisal; `interactions` is the free discovery of Vargas &
+        Castells 2011, doi:10.1145/2043932.2043955, without discount and relevance.
+    """
+    codes = block.first(k)
+    total = block.n_consumers if share == "queries" else _popularity(block).sum()
+    return _mean(codes, np.log2(total / np.maximum(_consumers(block, codes), 1)))
+
+
+def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
+    """Popularity: how many queries consumed a document before, on average over the documents of a list.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+
+    Returns:
+        (Q,), queries, 0 or more; NaN where nothing was recommended.
+
+    Reference:
+        Yin et al. 2012, arXiv:1205.6700, average recommendation popularity (ARP).
+    """
+    codes = block.first(k)
+    return _mean(codes, _consumers(block, codes).astype(np.float64))
+
+
+def tail_share(
+    block: CatalogueBlock,
+    *,
+    k: int | None = None,
+    tail: float = 0.2,
+    of: Literal["interactions", "documents"] = "interactions",
+) -> Floats:
+    """Tail share: how much of a list is of the long tail, the documents that few queries consumed before.
+
+    With the documents consumed in descending order of popularity, the head is the fewest that leave at most the share
+    `tail` of all interactions to the others; the others are the tail, and so is what nobody consumed. Of the documents
+    as popular as the head's last, each is of the tail by the share that the head leaves out: no order of ids decides.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+        tail: how much is the tail's, in (0, 1).
+        of: what it is a share of: `interactions`, as above (Elliot); `documents`, so that the tail is that share of the
+            documents consumed, rounded down and at least one (RecBole, in which what nobody consumed is not tail).
+
+    Returns:
+        (Q,), in [0, 1]; NaN where nothing was recommended.
+
+    Raises:
+        ValueError: `tail` is outside (0, 1).
+
+    Reference:
+        Abdollahpouri, Burke & Mobasher 2017, doi:10.1145/3109859.3109912, average percentage of long tail items (APLT).
+    """
+    if not 0 < tail < 1:
+        raise ValueError(f"tail must be above 0 and below 1, found {tail:g}")
+    codes = block.first(k)
+    return _mean(codes, _tail(_levels(block), tail, of)[_consumers(block, codes)])
+
+
+def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
+    """Serendipity: how far above its popularity each relevant document of a list stands, on average over the list.
+
+    A relevant document at rank r, whose popularity is the m-th greatest, adds max(m - r, 0) / n, n being the documents
+    of the catalogue: it is expected at rank m, as everyone else's. Equally popular documents have one m; one that
+    nobody consumed before has m = n + 1, as nobody would be given it. What is not relevant adds 0.
+
+    Args:
+        block: the documents each query was given.
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant.
+
+    Returns:
+        (Q,), in [0, 1]; 0 where nothing was recommended, NaN where the catalogue is empty.
+
+    Raises:
+        ValueError: `rel` is not above 0.
+
+    Reference:
+        Murakami, Mori & Orihara 2008, doi:10.1007/978-3-540-78197-4_5, with the probabilities by rank of RecTools.
+    """
+    if not rel > 0:
+        raise ValueError(f"rel must be above 0, found {rel:g}")
+    if block.grades is None:
+        raise ValueError("it needs the grades of the documents recommended")
+    codes = block.first(k)
+    known = _levels(block) > 0
+    expected = known.sum() - known.cumsum() + 1  # by the number of queries: how many greater ones there are, and 1
+    expected[0] = block.n_documents + 1
+    ranks = np.arange(1.0, len(codes) + 1)[:, np.newaxis]
+    ahead = np.maximum(expected[_consumers(block, codes)] - ranks, 0)
+    length = np.maximum((codes >= 0).sum(axis=0), 1).astype(np.float64)
+    return divide(sum_down(ahead * (block.grades[: len(codes)] >= rel)), length * block.n_documents)
+
+
+def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> Floats:
+    """Diversity: the mean distance between two documents of a list, which is 1 minus the cosine of their features.
+
+    Documents of one category each are at distance 0 or 1; of several, at 1 - |shared| / √(|one's| |the other's|).
+    Documents without the feature are passed over.
+
+    Args:
+        block: the documents each query was given.
+        feature: the column of the documents table that tells documents apart: categories, or a vector of each.
+        k: ranks to count; None counts all.
+
+    Returns:
+        (Q,), in [0, 1], or to 2 where vectors have negative numbers; NaN where fewer than two documents of the list
+        have the feature.
+
+    Reference:
+        Ziegler et al. 2005, doi:10.1145/1060745.1060754, intra-list similarity; Zhang & Hurley 2008,
+        doi:10.1145/1454008.1454030.
+    """
+    values, n_queries = _feature(block, feature), block.codes.shape[1]
+    queries, documents = _listed(block.first(k), values)
+    places, columns, entries = values.of(documents)
+    lengths = np.sqrt(np.bincount(places, weights=entries**2, minlength=len(documents)))
+    n_known = np.bincount(queries[lengths > 0], minlength=n_queries).astype(np.float64)
+    kept = np.flatnonzero(lengths[places] > 0)
+    units = queries[places[kept]], columns[kept], entries[kept] / lengths[places[kept]]
+    owners, _, (sums,) = _by_column(n_queries, units)
+    # The square of a sum of unit vectors is the sum of all cosines, a document's with itself included.
+    squares = np.bincount(owners, weights=sums**2, minlength=n_queries)
+    return np.maximum(divide(n_known**2 - squares, n_known * (n_known - 1)), 0.0)
+
+
+def calibration(
+    block: CatalogueBlock,
+    *,
+    feature: str,
+    k: int | None = None,
+    divergence: Literal["kl", "js"] = "kl",
+    alpha: float = 0.01,
+) -> Floats:
+    """Calibration: how far the categories of a list are from those of what the query consumed before, in nats.
+
+    A distribution over categories is the mean over documents, each of which gives equal shares to its own categories:
+    p of the documents consumed, q of those recommended. Documents without a category are passed over.
+
+    Args:
+        block: the documents each query was given.
+        feature: the column of the documents table that holds their categories.
+        k: ranks to count; None counts all.
+        divergence: `kl`, Σ p ln(p / ((1 - alpha) q + alpha p)), the Kullback-Leibler divergence of the paper; `js`, the
+            Jensen-Shannon divergence, (Σ p ln(p / m) + Σ q ln(q / m)) / 2 with m = (p + q) / 2.
+        alpha: how much of p is mixed into q, in (0, 1), so that a category missing from the list is not infinitely far.
+
+    Returns:
+        (Q,), nats, 0 or more, lower is better: at most ln(1 / alpha) for `kl` and ln 2 for `js`; NaN where no document
+        consumed or none recommended has a category.
+
+    Raises:
+        ValueError: `alpha` is outside (0, 1), or a document has a negative number where its categories are wanted.
+
+    Reference:
+        Steck 2018, doi:10.1145/3240323.3240372, with equal weights of documents; `js` by Lin 1991,
+        doi:10.1109/18.61115.
+    """
+    if not 0 < alpha < 1:
+        raise ValueError(f"alpha must be above 0 and below 1, found {alpha:g}")
+    if block.history is None:
+        raise ValueError("it needs what each query consumed before")
+    values, n_queries = _feature(block, feature), block.codes.shape[1]
+    consumers, consumed, _ = block.history.of(np.arange(n_queries))
+    inside = np.flatnonzero(consumed < len(values.starts) - 1)
+    before = _shares(values, consumers[inside], consumed[inside], n_queries)
+    now = _shares(values, *_listed(block.first(k), values), n_queries)
+    owners, defined, (p, q) = _by_column(n_queries, before, now)
+    if divergence == "kl":
+        terms = _information(p, (1 - alpha) * q + alpha * p)
+    else:
+        terms = (_information(p, (p + q) / 2) + _information(q, (p + q) / 2)) / 2
+    return np.where(defined, np.maximum(np.bincount(owners, weights=terms, minlength=n_queries), 0.0), np.nan)
+
+
+def _popularity(block: CatalogueBlock) -> Floats:
+    if block.popularity is None:
+        raise ValueError("it needs what was consumed before")
+    return block.popularity
+
+
+def _feature(block: CatalogueBlock, name: str) -> Sparse:
+    if name not in block.features:
+        raise ValueError(f"it needs the documents' '{name}'")
+    return block.features[name]
+
+
+def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
+    """(K, Q): how many queries consumed each document before; 0 where there is no document."""
+    consumed = _popularity(block)
+    known = (codes >= 0) & (codes < len(consumed))
+    found = np.zeros(codes.shape, dtype=np.int64)
+    found[known] = consumed[codes[known]]
+    return found
+
+
+def _levels(block: CatalogueBlock) -> Ints:
+    """How many documents were consumed by 0, 1, 2 … queries."""
+    return np.bincount(_popularity(block).astype(np.int64), minlength=1)
+
+
+def _mean(codes: Codes, values: Floats) -> Floats:
+    """(Q,): the mean value of the documents in each list."""
+    return divide(sum_down(np.where(codes >= 0, values, 0.0)), sum_down(codes >= 0))
+
+
+def _tail(n_documents: Ints, tail: float, of: str) -> Floats:
+    """How much of a document is of the tail, by the number of queries that consumed it.
+
+    It is 0 or 1, and between for documents as popular as the head's last.
+
+    Args:
+        n_documents: how many documents were consumed by 0, 1, 2 … queries.
+        tail: the share of the tail.
+        of: what it is a share of.
+    """
+    shares = np.ones(len(n_documents))
+    levels = np.flatnonzero(n_documents[1:])[::-1] + 1
+    size = levels if of == "interactions" else np.ones_like(levels)  # what a document at each level counts
+    held = np.cumsum(size * n_documents[levels])
+    if not held.size:
+        return shares
+    most = round(tail * float(held[-1]), 9)  # 0.29 · 100 is a little less than 29 in doubles
+    head = held[-1] - (most if of == "interactions" else max(int(most), 1))
+    if head > 0:
+        last = int(np.searchsorted(held, head))
+        above = held[last - 1] if last else 0
+        shares[levels[:last]] = 0.0
+        shares[levels[last]] = 1 - np.ceil((head - above) / size[last]) / n_documents[levels[last]]
+    return shares
+
+
+def _listed(codes: Codes, feature: Sparse) -> tuple[Ints, Ints]:
+    """The query and the document of each place in a list, query by query; documents of the catalogue alone."""
+    queries, ranks = np.nonzero(((codes >= 0) & (codes < len(feature.starts) - 1)).T)
+    return queries, codes[ranks, queries].astype(np.int64)
+
+
+def _shares(feature: Sparse, queries: Ints, documents: npt.NDArray[Any], n_queries: int) -> tuple[Ints, Codes, Floats]:
+    """What each category of each document adds to its query's distribution: query, category and share."""
+    places, columns, entries = feature.of(documents)
+    if entries.min(initial=0) < 0:
+        raise ValueError("it needs categories, found vectors with negative numbers")
+    totals = np.bincount(places, weights=entries, minlength=len(documents))
+    n_known = np.bincount(queries[totals > 0], minlength=n_queries)
+    kept = np.flatnonzero(totals[places] > 0)
+    owners = queries[places[kept]]
+    return owners, columns[kept], entries[kept] / (n_known[owners] * totals[places[kept]])
+
+
+def _by_column(
+    n_queries: int, *sources: tuple[Ints, Codes, Floats]
+) -> tuple[Ints, npt.NDArray[np.bool_], list[Floats]]:
+    """Each source's sums by query and column.
+
+    Args:
+        n_queries: Q.
+        sources: queries, columns and values of entries.
+
+    Returns:
+        The queries of the sums, ascending; (Q,) whether the query is in every source; the sums of each source, added in
+        the order of its entries.
+    """
+    n_columns = max(int(columns.max(initial=0)) for _, columns, _ in sources) + 1
+    keys = [queries * n_columns + columns for queries, columns, _ in sources]
+    distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+    parts = np.split(inverse, np.cumsum([len(part) for part in keys])[:-1])
+    sums = [
+        np.bincount(part, weights=values, minlength=len(distinct)).astype(np.float64)
+        for part, (_, _, values) in zip(parts, sources, strict=True)
+    ]
+    present = np.all([np.bincount(queries, minlength=n_queries) > 0 for queries, _, _ in sources], axis=0)
+    return distinct // n_columns, present, sums
+
+
+def _information(p: Floats, q: Floats) -> Floats:
+    """p ln(p / q), 0 where p is 0."""
+    return np.where(p > 0, p * np.log(np.where(p > 0, p, 1.0) / np.where(p > 0, q, 1.0)), 0.0)

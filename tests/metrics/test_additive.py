@@ -1,0 +1,132 @@
+"""Which metrics are additive: each document's term depends on its own rank and grade alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from metrics.block import JudgedBlock
+from metrics.measure import Measure
+from metrics.registry import METRICS
+from metrics.terms import Summed, Terms
+from tests.metrics.variants import JUDGED_VARIANTS
+
+GREATEST = 4.0
+N_MOVES = 8
+
+
+def terms_of(text: str, block: JudgedBlock) -> Terms:
+    """The terms of the measure that `text` writes."""
+    measure = Measure.parse(text)
+    return measure.metric.function.terms(block, **measure.arguments(max_grade=GREATEST))
+
+
+def numbered(block: JudgedBlock) -> JudgedBlock:
+    """The block with a number for each of a query's documents in place of the row of the judgments table."""
+    rows = np.arange(len(block.ranks), dtype=np.int32)[:, np.newaxis]
+    return replace(block, judgment_row=np.where(np.isfinite(block.ranks), rows, np.int32(-1)))
+
+
+def moved(block: JudgedBlock, rng: np.random.Generator) -> tuple[JudgedBlock, np.ndarray]:
+    """The block with one judged document of each query at another rank of its list, and which one that is, or -1.
+
+    It takes the place of an unjudged document, which takes its own.
+    """
+    ranks, chosen = block.ranks.copy(), np.full(len(block.query_ids), -1)
+    for query in range(ranks.shape[1]):
+        taken = ranks[np.isfinite(ranks[:, query]), query]
+        free = np.setdiff1d(np.arange(1.0, block.n_retrieved[query] + 1), taken)
+        if len(taken) and len(free):
+            chosen[query] = rng.integers(len(taken))
+            ranks[chosen[query], query] = rng.choice(free)
+    order = np.argsort(ranks, axis=0, kind="stable")
+    return replace(block, ranks=ranks, tie_first=ranks, tie_last=ranks).reordered(order), chosen
+
+
+def half_hidden(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
+    """The block with padding in the place of any document, each by the toss of a coin."""
+    kept = rng.random(block.ranks.shape) < 0.5
+    return replace(
+        block,
+        ranks=np.where(kept, block.ranks, np.inf),
+        grades=np.where(kept, block.grades, np.nan),
+        tie_first=np.where(kept, block.tie_first, np.inf),
+        tie_last=np.where(kept, block.tie_last, np.inf),
+        judgment_row=np.where(kept, block.judgment_row, np.int32(-1)),
+    )
+
+
+def by_document(block: JudgedBlock, terms: Terms) -> np.ndarray:
+    """(H, Q): the terms in the order of the documents' numbers, NaN where there is no document."""
+    found = np.full(block.ranks.shape, np.nan)
+    rows, queries = np.nonzero(block.judgment_row >= 0)
+    found[block.judgment_row[rows, queries], queries] = terms.terms[rows, queries]
+    return found
+
+
+def only_its_own_term_changes(text: str, block: JudgedBlock, after: JudgedBlock, chosen: np.ndarray) -> bool:
+    """Whether no other document's term, nothing added beside them and no divisor has other bits after a move."""
+    old, new = terms_of(text, block), terms_of(text, after)
+    others = np.arange(len(block.ranks))[:, np.newaxis] != chosen
+    pairs = [
+        (np.where(others, by_document(block, old), 0.0), np.where(others, by_document(after, new), 0.0)),
+        *((getattr(old, name), getattr(new, name)) for name in ("rest", "scale", "divisor", "defined")),
+    ]
+    return all(
+        (one is None and other is None) or np.array_equal(one, other, equal_nan=np.asarray(one).dtype != bool)
+        for one, other in pairs
+    )
+
+
+@pytest.fixture(scope="module")
+def moves(graded_block, probability_block):
+    """Before, after and what was moved, `N_MOVES` times; the key says whether grades are probabilities."""
+    rng = np.random.default_rng(11)
+    return {
+        are_probabilities: [(numbered(block), *moved(numbered(block), rng)) for _ in range(N_MOVES)]
+        for are_probabilities, block in ((False, graded_block), (True, probability_block))
+    }
+
+
+def terms_stay(text: str, block: JudgedBlock, hidden: JudgedBlock) -> bool:
+    """Whether the terms of the documents that are left have the same bits."""
+    shown = hidden.judgment_row >= 0
+    return np.array_equal(terms_of(text, block).terms[shown], terms_of(text, hidden).terms[shown])
+
+
+def holds(text: str, moves: dict[bool, list[tuple[JudgedBlock, JudgedBlock, np.ndarray]]]) -> bool:
+    rng = np.random.default_rng(12)
+    return all(
+        only_its_own_term_changes(text, *move) and terms_stay(text, move[0], half_hidden(move[0], rng))
+        for move in moves["probability" in text]
+    )
+
+
+ADDITIVE = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.additive]
+SUMMED = [name for name, metric in METRICS.items() if isinstance(metric.function, Summed)]
+
+
+@pytest.mark.parametrize("text", ADDITIVE)
+def test_a_document_that_moves_changes_only_its_own_term(text, moves):
+    """309 queries, a judged document of each moved eight times: all else that is added or divided by keeps its bits.
+
+    So does a term when any other documents are not there.
+    """
+    assert holds(text, moves)
+
+
+@pytest.mark.parametrize("name", [name for name in SUMMED if not METRICS[name].additive])
+def test_what_is_not_called_additive_is_not(name, moves):
+    """Every other metric has a variant in which a document that moves, or goes, changes another's term."""
+    texts = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.name == name]
+
+    assert not all(holds(text, moves) for text in texts)
+
+
+def test_moves_move(moves):
+    """Over a hundred queries have a judged document and an unjudged one that change places."""
+    for before, after, chosen in moves[False]:
+        assert (chosen >= 0).sum() > 100
+        assert ((before.ranks != after.ranks).any(axis=0) == (chosen >= 0)).all()

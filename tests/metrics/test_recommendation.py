@@ -1,0 +1,366 @@
+"""Recommended lists beyond accuracy: worked by hand, at the edges, and against plain loops."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from metrics import catalogue
+from metrics.block import Floats
+from metrics.catalogue import CatalogueBlock
+from metrics.measure import Measure
+from metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
+from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
+from tests.metrics.variants import CATALOGUE_VARIANTS
+from tests.oracle import CATALOGUE_ORACLE
+
+LN2 = math.log(2)
+
+# Eight queries consumed something: all of them document 0, four document 1, one document 2, none document 3.
+KNOWN = {"popularity": np.array([8.0, 4.0, 1.0, 0.0]), "n_consumers": 8}
+
+
+def recommended(*lists: list[int], n_documents: int = 4, **known) -> CatalogueBlock:
+    """The block of these lists, with the popularity above."""
+    return catalogue_block(lists, n_documents, **(KNOWN | known))
+
+
+# Novelty and popularity
+
+
+def test_novelty():
+    """Of 8 queries 8 4 1 know documents 0 1 2: 0, 1 and 3 bits; lists 0 1 2, 1 2 and 2 have 4/3, 2 and 3."""
+    np.testing.assert_allclose(novelty(recommended([0, 1, 2], [1, 2], [2])), [4 / 3, 2, 3])
+
+
+def test_novelty_of_interactions():
+    """Of 13 interactions 8 are with document 0, and 1 with document 2."""
+    block = recommended([0], [2])
+
+    np.testing.assert_allclose(novelty(block, share="interactions"), [math.log2(13 / 8), math.log2(13)])
+
+
+@pytest.mark.parametrize("document", [3, 99])
+def test_what_nobody_consumed_is_as_novel_as_what_one_query_did(document):
+    """Document 3 of the catalogue and document 99 outside it: 3 bits, as document 2."""
+    assert novelty(recommended([document])).tolist() == [3]
+
+
+def test_popularity():
+    """Documents 0 1 2 3 were consumed 8 4 1 0 times: lists 0 1, 2 3 and 9 have 6, 1/2 and 0; at 1 8, 1 and 0."""
+    block = recommended([0, 1], [2, 3], [9])
+
+    assert popularity(block).tolist() == [6, 0.5, 0]
+    assert popularity(block, k=1).tolist() == [8, 1, 0]
+
+
+# Long tail
+
+
+@pytest.mark.parametrize(
+    ("tail", "expected"),
+    [(0.05, [0, 0, 0, 1]), (1 / 13, [0, 0, 1, 1]), (0.2, [0, 0, 1, 1]), (5 / 13, [0, 1, 1, 1]), (0.9, [0, 1, 1, 1])],
+)
+def test_the_tail_of_interactions(tail, expected):
+    """Of 13 interactions the head 0 leaves 5, the head 0 1 leaves 1, the head 0 1 2 none; document 3 is always tail."""
+    assert tail_share(recommended([0], [1], [2], [3]), tail=tail).tolist() == expected
+
+
+@pytest.mark.parametrize(("tail", "expected"), [(0.3, [0, 0, 1, 1]), (0.7, [0, 1, 1, 1]), (0.99, [0, 1, 1, 1])])
+def test_the_tail_of_documents(tail, expected):
+    """Of three documents consumed the tail is 0.9, 2.1 and 2.97 rounded down, but at least one: 2; 1 2; 1 2."""
+    assert tail_share(recommended([0], [1], [2], [3]), tail=tail, of="documents").tolist() == expected
+
+
+def test_a_share_of_documents_is_not_short_of_a_whole_number():
+    """0.29 · 100 is 28.999999999999996 in doubles, and 29 documents."""
+    consumed = np.arange(100.0, 0.0, -1.0)
+    lists = [[document] for document in range(100)]
+    block = catalogue_block(lists, 100, popularity=consumed, n_consumers=100)
+
+    assert tail_share(block, tail=0.29, of="documents").sum() == 29
+
+
+def test_equally_popular_documents_share_the_tail():
+    """Of four documents consumed once the head needs three to leave a quarter: each is tail to a quarter."""
+    block = recommended([0], [1, 2], [3], popularity=np.ones(4))
+
+    assert tail_share(block, tail=0.25).tolist() == [0.25, 0.25, 0.25]
+    assert tail_share(block, tail=0.25, of="documents").tolist() == [0.25, 0.25, 0.25]
+
+
+@pytest.mark.parametrize("of", ["interactions", "documents"])
+def test_the_tail_is_the_mean_over_all_orders_of_equally_popular_documents(of):
+    """Documents of popularity 3 2 2 2 1 in each of the six orders of the middle ones, the tail cut off by hand."""
+    block = recommended([1], [2], [3], n_documents=5, popularity=np.array([3.0, 2.0, 2.0, 2.0, 1.0]))
+    in_tail = []
+    for middle in itertools.permutations([1, 2, 3]):
+        head = [0, *middle, 4][: {"interactions": 3, "documents": 3}[of]]  # 3 of 10 are left; 5 · 0.4 = 2 are
+        in_tail.append([float(document not in head) for document in (1, 2, 3)])
+
+    tail = 0.3 if of == "interactions" else 0.4
+    np.testing.assert_allclose(tail_share(block, tail=tail, of=of), np.mean(in_tail, axis=0))
+
+
+def test_all_is_tail_where_nothing_was_consumed():
+    """There is no head."""
+    for of in ("interactions", "documents"):
+        assert tail_share(recommended([0, 1], popularity=np.zeros(4)), of=of).tolist() == [1]
+
+
+@pytest.mark.parametrize("tail", [0, 1, -0.1, 1.5])
+def test_the_tail_is_a_part(tail):
+    """Neither nothing nor everything."""
+    with pytest.raises(ValueError, match=f"tail must be above 0 and below 1, found {tail:g}"):
+        tail_share(recommended([0]), tail=tail)
+
+
+# Serendipity
+
+
+def test_serendipity():
+    """Popularity ranks 1 2 3 of documents 0 1 2, and 5 of document 3, which nobody consumed, of four documents.
+
+    List 2 1 0, all relevant: (3 - 1) / 4, then 2 - 2 and 1 - 3, which is 0: the mean is 1/6. List 3 2: at rank 1
+    (5 - 1) / 4 = 1; document 2 would add (3 - 2) / 4 but is not relevant: 1/2.
+    """
+    block = recommended([2, 1, 0], [3, 2], grades=np.array([[1.0, 2.0], [1.0, 0.0], [3.0, np.nan]]))
+
+    np.testing.assert_allclose(serendipity(block), [1 / 6, 1 / 2])
+    np.testing.assert_allclose(serendipity(block, k=1), [1 / 2, 1])
+    np.testing.assert_allclose(serendipity(block, k=1, rel=2), [0, 1])
+
+
+def test_equally_popular_documents_have_one_rank():
+    """Popularity 5 5 1: documents 0 and 1 are first, document 2 second: at rank 1 it is (2 - 1) / 3 ahead."""
+    block = recommended([1], [2], n_documents=3, popularity=np.array([5.0, 5.0, 1.0]), grades=np.ones((1, 2)))
+
+    np.testing.assert_allclose(serendipity(block), [0, 1 / 3])
+
+
+def test_nothing_recommended_is_not_serendipitous():
+    """As precision, it is 0 where nothing was recommended; without a catalogue there is no scale."""
+    assert serendipity(recommended([], grades=np.full((1, 1), np.nan))).tolist() == [0]
+    assert np.isnan(serendipity(recommended([0], n_documents=0, grades=np.ones((1, 1))))).all()
+
+
+# Diversity
+
+
+def of_categories(*categories: list[int]) -> dict[str, catalogue.Sparse]:
+    """The feature `genre` of documents 0, 1 …"""
+    return {"genre": sparse([dict.fromkeys(found, 1.0) for found in categories])}
+
+
+def test_diversity():
+    """Documents of categories a, a b, b: cosines 1/√2, 0 and 1/√2 of the pairs 0 1, 0 2, 1 2."""
+    block = recommended([0, 1, 2], [0, 2], [1, 0], features=of_categories([0], [0, 1], [1], []))
+
+    np.testing.assert_allclose(diversity(block, feature="genre"), [1 - math.sqrt(2) / 3, 1, 1 - 1 / math.sqrt(2)])
+    np.testing.assert_allclose(diversity(block, feature="genre", k=2)[:1], [1 - 1 / math.sqrt(2)])
+
+
+def test_diversity_of_vectors():
+    """Vectors (1, 0), (0, 2), (-3, 0) are at 1, 2 and 1 of each other, however long they are."""
+    vectors = {"embedding": sparse([{0: 1.0, 1: 0.0}, {0: 0.0, 1: 2.0}, {0: -3.0, 1: 0.0}])}
+    block = recommended([0, 1], [0, 2], [0, 1, 2], n_documents=3, features=vectors)
+
+    np.testing.assert_allclose(diversity(block, feature="embedding"), [1, 2, 4 / 3])
+
+
+def test_documents_without_the_feature_are_passed_over():
+    """Document 3 has no category, document 9 is in no catalogue: what is left are pairs 0 2, nothing and one."""
+    block = recommended([0, 3, 9, 2], [3, 9], [0, 3], features=of_categories([0], [0, 1], [1], []))
+
+    np.testing.assert_allclose(diversity(block, feature="genre"), [1, np.nan, np.nan])
+
+
+def test_documents_of_one_category_do_not_differ():
+    """However many there are: 0 to the last bit."""
+    block = recommended([0, 1, 2], n_documents=3, features=of_categories([0, 1, 2], [0, 1, 2], [0, 1, 2]))
+
+    assert diversity(block, feature="genre").tolist() == [0]
+
+
+# Calibration
+
+
+def consumed(*documents: list[int]) -> catalogue.Sparse:
+    return sparse([dict.fromkeys(found, 1.0) for found in documents])
+
+
+def test_calibration():
+    """Consumed a a b, recommended b: p = (2/3, 1/3), q = (0, 1), mixed 0.01 p into it.
+
+    2/3 ln(2/3 / (0.01 · 2/3)) + 1/3 ln(1/3 / (0.99 + 0.01 / 3)) = 2/3 ln 100 + 1/3 ln(0.335570).
+    """
+    block = recommended([2], history=consumed([0, 1, 2]), features=of_categories([0], [0], [1], []))
+
+    found = calibration(block, feature="genre")
+    np.testing.assert_allclose(found, [2 / 3 * math.log(100) + math.log((1 / 3) / (0.99 + 0.01 / 3)) / 3])
+    np.testing.assert_allclose(found, [2.706139], atol=1e-6)
+
+
+def test_calibration_by_jensen_and_shannon():
+    """Categories that are apart are at ln 2, equal ones at 0; a | a b is (ln(4/3) + ln(2/3) / 2 + ln(2) / 2) / 2."""
+    features = of_categories([0], [0], [1], [])
+    block = recommended([2], [1], [1, 2], history=consumed([0], [0], [0]), features=features)
+    half = (math.log(1 / 0.75) + math.log(0.5 / 0.75) / 2 + math.log(0.5 / 0.25) / 2) / 2
+
+    np.testing.assert_allclose(calibration(block, feature="genre", divergence="js"), [LN2, 0, half], atol=1e-15)
+
+
+def test_a_document_of_several_categories_has_a_share_of_each():
+    """Consumed a b, recommended a and b: (1/2, 1/2) both times."""
+    block = recommended([0, 2], history=consumed([1]), features=of_categories([0], [0, 1], [1], []))
+
+    np.testing.assert_allclose(calibration(block, feature="genre"), [0], atol=1e-15)
+
+
+def test_calibration_is_undefined_without_categories_on_both_sides():
+    """Nothing consumed; consumed without a category or outside the catalogue; nothing with a category recommended."""
+    history = consumed([], [3, 7], [0])
+    block = recommended([0], [0], [3, 7], history=history, features=of_categories([0], [0], [1], []))
+
+    for divergence in ("kl", "js"):
+        assert np.isnan(calibration(block, feature="genre", divergence=divergence)).all()
+
+
+def test_calibration_wants_categories():
+    """A vector with a negative number is no share of categories."""
+    features = {"embedding": sparse([{0: -1.0}])}
+    block = recommended([0], n_documents=1, history=consumed([0]), features=features)
+
+    with pytest.raises(ValueError, match="it needs categories, found vectors with negative numbers"):
+        calibration(block, feature="embedding")
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.5])
+def test_alpha_is_a_part(alpha):
+    """0 would let a missing category be infinitely far, 1 would compare p with itself."""
+    with pytest.raises(ValueError, match=f"alpha must be above 0 and below 1, found {alpha:g}"):
+        calibration(recommended([0], history=consumed([0])), feature="genre", alpha=alpha)
+
+
+# All of them
+
+OF_EACH_LIST = [text for text in CATALOGUE_VARIANTS if Measure.parse(text).metric.per == "query"]
+EVERY_VARIANT = pytest.mark.parametrize("text", OF_EACH_LIST)
+
+
+def scores(text: str, block: CatalogueBlock) -> Floats:
+    """One value per query of the measure that `text` writes."""
+    measure = Measure.parse(text)
+    return measure.metric.function(block, **measure.arguments(max_grade=1))
+
+
+@pytest.fixture(scope="module")
+def found() -> list[PlainCatalogue]:
+    """Thirty collections of twelve lists."""
+    rng = np.random.default_rng(10)
+    return [random_catalogue(rng) for _ in range(30)]
+
+
+@EVERY_VARIANT
+def test_scores_agree_with_the_oracle(text, found):
+    """The kernel gives each of 360 lists what the plain loops give, to 1e-12, NaN where they do, within the range."""
+    measure = Measure.parse(text)
+    low, high = measure.metric.range
+    for plain in found:
+        values = scores(text, recommended_block(plain))
+        expected = [
+            CATALOGUE_ORACLE[measure.metric.name](plain, query, **measure.arguments(max_grade=1))
+            for query in range(len(plain.lists))
+        ]
+
+        assert values.dtype == np.float64
+        np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+        assert np.all(np.isnan(values) | ((values >= low) & (values <= high)))
+
+
+@EVERY_VARIANT
+@pytest.mark.parametrize("cells", [1, 30])
+def test_parts_change_no_bit(text, cells, found, monkeypatch):
+    """A query alone, or beside a few, scores the bits that it scores among all."""
+    monkeypatch.setattr(catalogue, "_CELLS", cells)
+    for plain in found[:10]:
+        block = recommended_block(plain)
+        parts = list(block.parts())
+
+        assert len(parts) > 1
+        np.testing.assert_array_equal(np.concatenate([scores(text, part) for part in parts]), scores(text, block))
+
+
+@EVERY_VARIANT
+def test_deeper_lists_elsewhere_change_no_bit(text, found):
+    """Rows of padding below the longest list leave every bit alone."""
+    block = recommended_block(found[0])
+    deeper = dataclasses.replace(
+        block,
+        codes=np.concatenate([block.codes, np.full((20, block.codes.shape[1]), -1, dtype=np.int32)]),
+        grades=np.concatenate([block.grades, np.full((20, block.codes.shape[1]), np.nan)]),
+    )
+
+    np.testing.assert_array_equal(scores(text, deeper), scores(text, block))
+
+
+@EVERY_VARIANT
+def test_an_empty_list_is_undefined_or_useless(text, found):
+    """All but serendipity are undefined where nothing was recommended."""
+    block = dataclasses.replace(recommended_block(found[0]), codes=np.full((3, 12), -1, dtype=np.int32))
+    block = dataclasses.replace(block, grades=np.full((3, 12), np.nan))
+
+    np.testing.assert_array_equal(scores(text, block), np.full(12, 0.0 if "serendipity" in text else np.nan))
+
+
+@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if Measure.parse(text).k is None])
+def test_a_cutoff_is_a_shorter_list(text, found):
+    """A list cut at 4 scores what the first four documents score that are nothing but a list."""
+    measure = Measure.parse(text)
+    for plain in found[:10]:
+        cut = dataclasses.replace(plain, lists=tuple(column[:4] for column in plain.lists))
+        values = measure.metric.function(recommended_block(plain), **measure.arguments(1) | {"k": 4})
+
+        np.testing.assert_array_equal(values, scores(text, recommended_block(cut)))
+
+
+@EVERY_VARIANT
+def test_what_is_not_known_is_said(text):
+    """A block without what a metric needs is refused, not scored."""
+    with pytest.raises(ValueError, match="it needs"):
+        scores(text, catalogue_block([[0]], 1))
+
+
+@pytest.mark.parametrize("k", [0, -1])
+@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if Measure.parse(text).k == 3])
+def test_a_cutoff_below_1_is_refused(text, k, found):
+    """Ranks count from 1."""
+    measure = Measure.parse(text)
+    with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
+        measure.metric.function(recommended_block(found[0]), **measure.arguments(1) | {"k": k})
+
+
+def test_a_less_popular_document_is_never_less_novel(found):
+    """One that fewer queries consumed, in the place of another, raises novelty and tail share, lowers popularity."""
+    for plain in found:
+        block = recommended_block(plain)
+        order = np.argsort(block.popularity, kind="stable").astype(np.int32)
+        each = dataclasses.replace(block, codes=order[np.newaxis], grades=None, history=None)
+
+        assert (np.diff(novelty(each)) <= 0).all()
+        assert (np.diff(tail_share(each)) <= 0).all()
+        assert (np.diff(popularity(each)) >= 0).all()
+
+
+def test_a_list_like_the_history_is_calibrated(found):
+    """Recommended what was consumed: no divergence."""
+    for plain in found[:10]:
+        lists = tuple(tuple(dict.fromkeys(history)) for history in plain.consumed[: len(plain.lists)])
+        block = recommended_block(dataclasses.replace(plain, lists=lists))
+        for divergence in ("kl", "js"):
+            values = calibration(block, feature="category", divergence=divergence)
+            assert (np.isnan(values) | (values < 1e-12)).all()

@@ -1,0 +1,260 @@
+"""Tied documents: every order of them enumerated, and what bounds, means and the tie conventions make of them."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from metrics import scoring, ties
+from metrics.block import JudgedBlock
+from metrics.conventions import PROFILES
+from metrics.expected import has_expectation
+from metrics.measure import Measure
+from metrics.sensitivity import sampled, tie_bounds
+from tests.blocks import PlainQuery, plain_block
+from tests.metrics.variants import JUDGED_VARIANTS
+from tests.oracle import ORACLE
+
+TREC_EVAL = PROFILES["trec_eval"]
+GREATEST = 2.0
+Groups = tuple[tuple[float | None, ...], ...]  # the grades of each group of equal scores, the best group first
+
+HAND: Groups = ((1.0, None),)
+"""One relevant and one unjudged document share a score: the relevant one stands at rank 1 or 2."""
+
+
+def random_groups(rng: np.random.Generator) -> tuple[Groups, tuple[float, ...]]:
+    """Up to four groups of equal scores, at most 5 documents in all, and up to two judged documents missed."""
+    sizes = rng.choice([1, 2, 3], size=rng.integers(1, 4))
+    sizes = sizes[np.cumsum(sizes) <= 5]
+    grades: list[float | None] = [None, None, -1.0, 0.0, 1.0, 1.0, 2.0]
+    groups = tuple(tuple(grades[i] for i in rng.integers(0, len(grades), size)) for size in sizes)
+    return groups, tuple(float(grade) for grade in rng.integers(0, 3, rng.integers(0, 3)))
+
+
+def orders(groups: Groups, missed: tuple[float, ...]) -> list[PlainQuery]:
+    """The query in every order of its tied documents."""
+    return [
+        PlainQuery(tuple(itertools.chain(*order)), missed, n_documents=20)
+        for order in itertools.product(*(itertools.permutations(group) for group in groups))
+    ]
+
+
+def tied_block(queries: list[tuple[Groups, tuple[float, ...]]]) -> JudgedBlock:
+    """The block of these queries, tied documents in the order in which they are written."""
+    block = plain_block([orders(*query)[0] for query in queries])
+    first, last = np.full(block.ranks.shape, np.inf), np.full(block.ranks.shape, np.inf)
+    for column, (groups, _) in enumerate(queries):
+        ends = list(itertools.accumulate(map(len, groups)))
+        for row, rank in enumerate(block.ranks[:, column]):
+            if np.isfinite(rank):
+                group = next(index for index, end in enumerate(ends) if rank <= end)
+                first[row, column], last[row, column] = ends[group] - len(groups[group]) + 1, ends[group]
+    return replace(block, tie_first=first, tie_last=last)
+
+
+def enumerated(text: str, query: tuple[Groups, tuple[float, ...]]) -> np.ndarray:
+    """The oracle's score of the query in every order of its tied documents."""
+    measure = Measure.parse(text)
+    oracle = ORACLE[measure.metric.name]
+    return np.array([oracle(order, **measure.arguments(GREATEST)) for order in orders(*query)], dtype=np.float64)
+
+
+def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -> np.ndarray:
+    measure = Measure.parse(text, profile)
+    conventions = profile.conventions_of(measure.metric.name)
+    values = scoring.score(measure, scoring.ruled(block, conventions), conventions, max_grade=GREATEST)
+    rng = np.random.default_rng(seed)
+    return tie_bounds([measure], values[np.newaxis], block, profile, max_grade=GREATEST, rng=rng)[:, 0]
+
+
+@pytest.fixture(scope="module")
+def queries() -> list[tuple[Groups, tuple[float, ...]]]:
+    """Random small queries, most of them with ties."""
+    rng = np.random.default_rng(20261120)
+    return [random_groups(rng) for _ in range(60)]
+
+
+@pytest.fixture(scope="module")
+def block(queries) -> JudgedBlock:
+    return tied_block(queries)
+
+
+PLAIN_VARIANTS = [
+    text for text in JUDGED_VARIANTS if not Measure.parse(text).metric.of_subtopics and "probability" not in text
+]
+
+
+@pytest.mark.parametrize("text", PLAIN_VARIANTS)
+def test_bounds_are_those_of_all_orders(text, queries, block):
+    """Least and greatest are those among all orders of tied documents and the mean is theirs, wherever said exact."""
+    names = sampled(Measure.parse(text), TREC_EVAL.conventions)
+    found = bounds_of(text, block)
+    every = [enumerated(text, query) for query in queries]
+
+    if "least" not in names:
+        np.testing.assert_allclose(found[0], [scores.min() for scores in every], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(found[2], [scores.max() for scores in every], rtol=0, atol=1e-9)
+    if "expected" not in names:
+        np.testing.assert_allclose(found[1], [scores.mean() for scores in every], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "text", [text for text in PLAIN_VARIANTS if sampled(Measure.parse(text), TREC_EVAL.conventions)]
+)
+def test_drawn_bounds_lie_among_all_orders(text, queries, block):
+    """What is drawn is never beyond the true bounds, and the mean of 200 orders is within 6 standard errors of theirs.
+
+    With at most 5 documents the drawn extremes are the true ones nearly everywhere; those of single queries may differ.
+    """
+    least, mean, greatest = bounds_of(text, block)
+    every = [enumerated(text, query) for query in queries]
+
+    for column, scores in enumerate(every):
+        if np.isnan(scores).any():
+            continue
+        assert scores.min() - 1e-9 <= least[column] <= mean[column] + 1e-9
+        assert mean[column] - 1e-9 <= greatest[column] <= scores.max() + 1e-9
+        assert abs(mean[column] - scores.mean()) <= 6 * scores.std() / np.sqrt(200) + 1e-9
+
+
+def test_what_is_drawn_is_said():
+    """Reciprocal rank, average precision, success and nDCG are exact; ERR has a drawn mean, Kendall's tau all three."""
+    for text in ("rr@10", "ap", "ap@5", "success@3", "ndcg@10", "p@5", "r@5", "rbp"):
+        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ()
+    for text in ("err", "bpref", "iprec(recall=0.5)", "ap(denominator=hits)"):
+        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ("expected",)
+    for text in ("kendall_tau", "ap(denominator=hits)@5"):
+        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ("least", "expected", "greatest")
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+@pytest.mark.parametrize("text", ["ndcg", "p", "ap", "rr", "success", "judged", "dcg@2", "ap(denominator=cutoff)@4"])
+def test_bounds_under_a_depth_are_those_of_all_orders_cut_there(text, depth, queries, block):
+    """The order of tied documents decides which of them a depth cuts off, in the bounds and in their mean."""
+    profile = TREC_EVAL.with_conventions(depth=depth)
+    cut = [(groups, missed) for groups, missed in queries]
+    measure = Measure.parse(text)
+    oracle = ORACLE[measure.metric.name]
+    every = [
+        [
+            oracle(PlainQuery(order.ranking[:depth], _missed(order, depth), 20), **measure.arguments(GREATEST))
+            for order in orders(*query)
+        ]
+        for query in cut
+    ]
+
+    found = bounds_of(text, block, profile)
+
+    np.testing.assert_allclose(found[0], [np.min(scores) for scores in every], atol=1e-9)
+    np.testing.assert_allclose(found[1], [np.mean(scores) for scores in every], atol=1e-9)
+    np.testing.assert_allclose(found[2], [np.max(scores) for scores in every], atol=1e-9)
+
+
+def _missed(order: PlainQuery, depth: int) -> tuple[float, ...]:
+    """What a ranking cut at that depth misses."""
+    return (*order.missed, *(grade for grade in order.ranking[depth:] if grade is not None))
+
+
+@pytest.mark.parametrize("text", ["ndcg", "p@2", "ap", "rr", "success@1", "bpref", "err", "rbp"])
+def test_condensed_bounds_are_those_of_the_judged_documents(text, queries, block):
+    """Without its unjudged documents, a query has the bounds of the ranking that never held them."""
+    profile = TREC_EVAL.with_conventions(unjudged_documents="condensed")
+    condensed = [
+        (tuple(filter(None, (tuple(g for g in group if g is not None and g >= 0) for group in groups))), kept)
+        for groups, missed in queries
+        for kept in [(*missed, *(g for group in groups for g in group if g is not None and g < 0))]
+    ]
+    names = sampled(Measure.parse(text), profile.conventions)
+
+    found = bounds_of(text, block, profile)
+    every = [enumerated(text, query) for query in condensed]
+
+    np.testing.assert_allclose(found[0], [scores.min() for scores in every], atol=1e-9)
+    np.testing.assert_allclose(found[2], [scores.max() for scores in every], atol=1e-9)
+    if not names:
+        np.testing.assert_allclose(found[1], [scores.mean() for scores in every], atol=1e-9)
+
+
+def test_bounds_of_a_hand_worked_query():
+    """Relevant at rank 1 or 2: rr 1/2, 3/4, 1; ndcg log2(2)/log2(3) = 0.6309, 0.8155, 1; p@1 0, 1/2, 1."""
+    block = tied_block([(HAND, ())])
+
+    np.testing.assert_allclose(bounds_of("rr", block).ravel(), [0.5, 0.75, 1])
+    np.testing.assert_allclose(bounds_of("ndcg", block).ravel(), [0.6309, 0.8155, 1], atol=5e-5)
+    np.testing.assert_allclose(bounds_of("p@1", block).ravel(), [0, 0.5, 1])
+
+
+def test_queries_without_ties_keep_their_scores(block):
+    """Where no two scores are equal there is one order, and all three bounds are its score."""
+    untied = replace(block, tie_first=block.ranks, tie_last=block.ranks)
+
+    for text in ("ap", "err", "kendall_tau"):
+        least, mean, greatest = bounds_of(text, untied)
+        np.testing.assert_array_equal(least, mean)
+        np.testing.assert_array_equal(mean, greatest)
+
+
+def test_the_same_seed_draws_the_same_orders_whatever_the_measures(block):
+    """A drawn mean is the same alone and beside other measures, and another seed draws others."""
+    alone = bounds_of("err", block, seed=3)
+    measures = [Measure.parse("kendall_tau"), Measure.parse("err")]
+    values = np.array([scoring.score(m, block, TREC_EVAL.conventions, max_grade=GREATEST) for m in measures])
+    beside = tie_bounds(measures, values, block, TREC_EVAL, max_grade=GREATEST, rng=np.random.default_rng(3))
+
+    np.testing.assert_array_equal(alone, beside[:, 1])
+    assert (alone[1] != bounds_of("err", block, seed=4)[1]).any()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_shuffled_documents_keep_their_groups(seed, block):
+    """A random order moves documents within their groups alone, each to a rank of its own, grades and rows with it."""
+    shuffled = ties.shuffled(block, np.random.default_rng(seed))
+    real = np.isfinite(shuffled.ranks)
+
+    assert ((shuffled.ranks >= shuffled.tie_first) & (shuffled.ranks <= shuffled.tie_last))[real].all()
+    assert (np.diff(np.where(real, shuffled.ranks, np.inf), axis=0)[real[1:]] > 0).all()
+    for column in range(block.ranks.shape[1]):
+        before = sorted(zip(block.tie_first[:, column], block.grades[:, column], strict=True), key=str)
+        after = sorted(zip(shuffled.tie_first[:, column], shuffled.grades[:, column], strict=True), key=str)
+        np.testing.assert_array_equal(before, after)
+
+
+def test_all_orders_are_drawn_alike():
+    """Two tied documents take either order about equally often: 500 of 1,000 within 5 standard deviations (79)."""
+    block = tied_block([(((1.0, 0.0),), ())])
+    rng = np.random.default_rng(0)
+    first = sum(ties.shuffled(block, rng).grades[0, 0] == 1.0 for _ in range(1000))
+
+    assert abs(first - 500) < 79
+
+
+@pytest.mark.parametrize("text", ["ndcg@2", "p@2", "ap", "rr", "success@1"])
+def test_the_expected_convention_scores_the_mean_of_all_orders(text, queries, block):
+    """Under `ties: expected` a query's score is the mean over all orders of its tied documents."""
+    profile = TREC_EVAL.with_conventions(ties="expected")
+    measure = Measure.parse(text, profile)
+    found = scoring.score(measure, scoring.ruled(block, profile.conventions), profile.conventions, max_grade=GREATEST)
+
+    np.testing.assert_allclose(found, [enumerated(text, query).mean() for query in queries], atol=1e-9)
+
+
+@pytest.mark.parametrize("text", ["err", "bpref", "kendall_tau", "ap(denominator=hits)@5"])
+def test_a_measure_without_an_exact_mean_is_refused_under_expected(text):
+    """No figure is drawn in silence: the convention refuses what it cannot compute."""
+    with pytest.raises(ValueError, match="no exact mean over the orders of ties"):
+        Measure.parse(text, TREC_EVAL.with_conventions(ties="expected"))
+    assert not has_expectation(Measure.parse(text).metric, Measure.parse(text).parameters) or "@" in text
+
+
+@pytest.mark.parametrize(("ties", "place"), [("optimistic", "max"), ("pessimistic", "min")])
+@pytest.mark.parametrize("text", ["ndcg@2", "p@2", "ap", "rr", "err"])
+def test_the_extreme_conventions_score_the_extreme_orders(text, ties, place, queries, block):
+    """Under `optimistic` a query has the best of its orders, under `pessimistic` the worst."""
+    conventions = replace(TREC_EVAL.conventions, ties=ties)
+    found = scoring.score(Measure.parse(text), scoring.ruled(block, conventions), conventions, max_grade=GREATEST)
+
+    np.testing.assert_allclose(found, [getattr(enumerated(text, query), place)() for query in queries], atol=1e-9)
