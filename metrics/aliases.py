@@ -1,39 +1,752 @@
-"""Other names of our metrics, for suggestions: what people write who come from another tool."""
+"""Other tools' names of measures, and what they are here.
+
+One line a name, tool by tool. In a name, `#` stands for a number: `rbp.#` is ranx's `rbp.95`. A name without `#` may
+have parameters and a cutoff after it, in any tool's way: `AP(rel=2)@10`, `P_10`, `ndcg_cut.5,10`, `map@100-l2`. The
+spelling is exact: `hits` counts, `hit` does not. Where tools mean different things by one name, it has the meaning of
+trec_eval and ir_measures, and what the other tool does is said beside it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 
-__all__ = ["ALIASES"]
+from metrics.registry import METRICS
 
-ALIASES: Mapping[str, str] = MappingProxyType(
-    {
-        "11pt_avg": "ap11",
-        "average_precision": "ap",
-        "catalog_coverage": "item_coverage",
-        "catalogue_coverage": "item_coverage",
-        "coverage": "item_coverage",
-        "f_beta": "f",
-        "f1_score": "f1",
-        "hit_rate": "success",
-        "hitrate": "success",
-        "hr": "success",
-        "iprec_at_recall": "iprec",
-        "kendall": "kendall_tau",
-        "map": "ap",
-        "map_cut": "ap",
-        "mean_absolute_error": "mae",
-        "mean_squared_error": "mse",
-        "mrr": "rr",
-        "ndcg_cut": "ndcg",
-        "prec": "p",
-        "precision": "p",
-        "r_precision": "rprec",
-        "recall": "r",
-        "recip_rank": "rr",
-        "reciprocal_rank": "rr",
-        "root_mean_squared_error": "rmse",
-        "tau": "kendall_tau",
-    }
+__all__ = ["ALIASES", "TOOLS", "Alias", "Tool", "translate"]
+
+
+@dataclass(frozen=True)
+class Alias:
+    """What a name is here.
+
+    Attributes:
+        ours: our measures, none where the name is refused. `#` is the number in the name, `√#` its square root.
+        said: why the name is refused, or where the tool's own definition differs; `@#` is the cutoff that was written.
+    """
+
+    ours: tuple[str, ...]
+    said: str = ""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The names of one tool, or of tools that share theirs.
+
+    Attributes:
+        title: what it is called.
+        versions: those whose names these are.
+        names: each name, as it is written there.
+    """
+
+    title: str
+    versions: str
+    names: Mapping[str, Alias]
+
+
+def _is(*ours: str, said: str = "") -> Alias:
+    return Alias(ours, said)
+
+
+def _no(reason: str) -> Alias:
+    return Alias((), reason)
+
+
+_RANKS = "5,10,15,20,30,100,200,500,1000"
+_IPREC = tuple(f"iprec(recall={recall})" for recall in ("0", *(f"0.{tenth}" for tenth in range(1, 10)), "1"))
+_RPREC_MULT = tuple(f"rprec_mult(factor={n / 5:g})" for n in range(1, 11))
+_OFFICIAL = ("num_ret", "num_rel", "tp", "ap", "gmap", "rprec", "bpref", "rr", *_IPREC, f"p@{_RANKS}")
+_SET = ("utility", "p", "r", "relative_p", "set_map", "f1")
+_ALL_TREC = (
+    *_OFFICIAL,
+    *(f"r@{_RANKS}", "infap", "gm_bpref", *_RPREC_MULT, "utility", "ap11", "bing", "g", "ndcg", "ndcg_rel", "rndcg"),
+    *(f"ndcg@{_RANKS}", f"ap@{_RANKS}", f"relative_p@{_RANKS}", "success@1,5,10"),
+    *("p", "relative_p", "r", "set_map", "f1", "num_nonrel_judged_ret"),
 )
+
+_AUC = "it needs a score for every document of the catalogue; bpref compares the judged ones that were retrieved"
+_CLUSTERS = "it needs groups of queries or documents, which no file here names; leave it out"
+_GAINS = "grades are gains here; write the gains into the judgments as grades, and the measure without them"
+_LEVEL_GAINS = "there the level takes gains away, which rel does not do here; set those grades to 0 in the judgments"
+_GROUPS = "it needs several judgments of one document, and judgments here have one; leave it out"
+_PREFERENCES = "it needs preferences between documents, and judgments here are grades; leave it out"
+_PROBABILITIES = "it needs probabilities of clicks, which no file here holds; leave it out"
+_SUBTOPICS = "of the measures of subtopics there are alpha_ndcg@#, err_ia@#, nrbp@# and strec@#; write one of them"
+_FEATURES = "it takes features of documents for subtopics; strec@# takes judgments by subtopic"
+_USERS = "of the measures with a model of the reader there are rbp, err@#, rankscore@#; write one of them"
+_PER_TREC = "the mean over queries, where trec_eval's last line has the sum"
+_BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
+_INTERACTIONS = "there a query counts as often as it consumed the document"
+_COUNT = "a count there, the share of it here"
+
+_TREC_EVAL = {
+    "official": _is(*_OFFICIAL, said="without `runid` and `num_q`, which are no measures"),
+    "all_trec": _is(*_ALL_TREC, said="those of version 9; without `runid`, `num_q` and `relstring`, no measures"),
+    "set": _is("num_ret", "num_rel", "tp", *_SET, said="without `runid` and `num_q`, which are no measures"),
+    "prefs": _no(_PREFERENCES),
+    "all_prefs": _no(_PREFERENCES),
+    "qrels_jg": _no(_GROUPS),
+    "runid": _no("it is the name of the output and no measure; leave it out"),
+    "num_q": _no("it is no measure: n_queries stands beside every figure of the summary; leave it out"),
+    "num_ret": _is("num_ret"),
+    "num_rel": _is("num_rel"),
+    "num_rel_ret": _is("tp", said=_PER_TREC),
+    "map": _is("ap"),
+    "gm_map": _is("gmap"),
+    "Rprec": _is("rprec"),
+    "bpref": _is("bpref"),
+    "recip_rank": _is("rr"),
+    "iprec_at_recall": _is(*_IPREC),
+    "iprec_at_recall_#": _is("iprec(recall=#)"),
+    "P": _is(f"p@{_RANKS}"),
+    "relstring": _no("it is a text and no measure; `rankledger explain` shows the grades by rank"),
+    "recall": _is(f"r@{_RANKS}"),
+    "infAP": _is("infap"),
+    "gm_bpref": _is("gm_bpref"),
+    "Rprec_mult": _is(*_RPREC_MULT),
+    "Rprec_mult_#": _is("rprec_mult(factor=#)"),
+    "utility": _is("utility"),
+    "utility_#,#,#,#": _is("utility(a=#,b=#,c=#,d=#)"),
+    "utility_#": _no("it takes four numbers, such as utility.1,-1,0,0; write them all"),
+    "11pt_avg": _is("ap11"),
+    "11pt_avg_#": _no("ap11 has the eleven points 0, 0.1 … 1; write iprec(recall=…) for points of your own"),
+    "binG": _is("bing"),
+    "G": _is("g"),
+    "G.#=#": _no(_GAINS),
+    "dcg": _is("dcg"),
+    "ideal_dcg": _no("it is what ndcg divides by, a figure of the judgments alone; `rankledger explain` shows it"),
+    "ndcg": _is("ndcg"),
+    "ndcg.#=#": _no(_GAINS),
+    "ndcg_rel": _is("ndcg_rel"),
+    "ndcg_rel.#=#": _no(_GAINS),
+    "Rndcg": _is("rndcg"),
+    "Rndcg.#=#": _no(_GAINS),
+    "ndcg_cut": _is(f"ndcg@{_RANKS}"),
+    "map_cut": _is(f"ap@{_RANKS}"),
+    "relative_P": _is(f"relative_p@{_RANKS}"),
+    "success": _is("success", said="alone it counts all ranks here; trec_eval's three are `success@1,5,10`"),
+    "set_P": _is("p"),
+    "set_relative_P": _is("relative_p"),
+    "set_recall": _is("r"),
+    "set_map": _is("set_map"),
+    "set_F": _is("f1"),
+    "set_F_#": _is("f(beta=√#)", said="the number there is beta squared"),
+    "num_nonrel_judged_ret": _is("num_nonrel_judged_ret"),
+    "rbp": _is("rbp", said="trec_eval 10's p is 0.9 unless given"),
+    "rbp.p=#": _is("rbp(p=#)"),
+    "rbp_resid": _is("rbp_resid"),
+    "rbp_resid.p=#": _is("rbp_resid(p=#)"),
+    "unj": _is("unjudged@5,10,20"),
+    "yaap": _no("there is no smoothed average precision here; ap and gmap are nearest"),
+    "map_avgjg": _no(_GROUPS),
+    "P_avgjg": _no(_GROUPS),
+    "Rprec_mult_avgjg": _no(_GROUPS),
+    "prefs_*": _no(_PREFERENCES),
+    "mrt": _no("it is the time of a query, which no file here holds; log it as a metric of the MLflow run"),
+}
+
+_IR_MEASURES = {
+    "AP": _is("ap"),
+    "MAP": _is("ap"),
+    "nDCG": _is("ndcg"),
+    "NDCG": _is("ndcg"),
+    "nDCG(dcg=log2)": _is("ndcg(gain=linear)"),
+    "NDCG(dcg=log2)": _is("ndcg(gain=linear)"),
+    "nDCG(dcg=exp-log2)": _is("ndcg(gain=exponential)"),
+    "NDCG(dcg=exp-log2)": _is("ndcg(gain=exponential)"),
+    "nDCG(gains=#)": _no(_GAINS),
+    "NDCG(gains=#)": _no(_GAINS),
+    "P": _is(f"p@{_RANKS}"),
+    "Precision": _is("p"),
+    "R": _is("r"),
+    "Recall": _is("r"),
+    "RR": _is("rr"),
+    "MRR": _is("rr"),
+    "Rprec": _is("rprec"),
+    "RPrec": _is("rprec"),
+    "Bpref": _is("bpref"),
+    "BPref": _is("bpref"),
+    "Success": _is("success"),
+    "Judged": _is("judged"),
+    "IPrec": _is("iprec"),
+    "IPrec@#": _is("iprec(recall=#)"),
+    "infAP": _is("infap"),
+    "SetP": _is("p"),
+    "SetP(relative=False)": _is("p"),
+    "SetP(relative=True)": _is("relative_p"),
+    "SetRelP": _is("relative_p"),
+    "SetR": _is("r"),
+    "SetF": _is("f1"),
+    "SetF(beta=#)": _is("f(beta=√#)", said="the number there is beta squared"),
+    "SetAP": _is("set_map"),
+    "NumRet": _is("num_ret", said="the mean over queries, where ir_measures has the sum"),
+    "NumRet(rel=#)": _is("tp(rel=#)", said="the mean over queries, where ir_measures has the sum"),
+    "NumRelRet": _is("tp", said="the mean over queries, where ir_measures has the sum"),
+    "NumRel": _is("num_rel", said="the mean over queries, where ir_measures has the sum"),
+    "NumQ": _no("it is no measure: n_queries stands beside every figure of the summary; leave it out"),
+    "RBP": _is("rbp", said="without `rel` its gains are the raw grades; `rbp(gain=graded)` divides by the greatest"),
+    "ERR": _is("err(max_grade=4)", said="it is gdeval's, whose greatest grade is 4"),
+    "Compat": _is("compat"),
+    "Compat(normalize=True)": _is("compat"),
+    "Compat(normalize=False)": _no("compat is over its greatest value, and there is no other; leave normalize out"),
+    "alpha_nDCG": _is("alpha_ndcg"),
+    "α_nDCG": _is("alpha_ndcg"),
+    "ERR_IA": _is("err_ia"),
+    "alpha_DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
+    "α_DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
+    "nERR_IA": _no(_SUBTOPICS),
+    "NRBP": _is("nrbp"),
+    "StRecall": _is("strec"),
+    "nNRBP": _no(_SUBTOPICS),
+    "AP_IA": _no(_SUBTOPICS),
+    "MAP_IA": _no(_SUBTOPICS),
+    "P_IA": _no(_SUBTOPICS),
+    "INST": _no(_USERS),
+    "INSQ": _no(_USERS),
+    "BPM": _no(_USERS),
+    "SDCG": _no("its ideal list has k documents of the greatest grade, judged or not; ndcg@# has the judged ones"),
+    "NERR8": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
+    "NERR9": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
+    "NERR10": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
+    "NERR11": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
+    "Accuracy": _no(
+        "tools mean three things: in BEIR it is success@#, in ir_measures the share of pairs in order, "
+        "in RecTools (tp + tn) / documents; write the measures meant"
+    ),
+}
+
+_NDEVAL = {
+    "alpha-nDCG": _is("alpha_ndcg"),
+    "ERR-IA": _is("err_ia"),
+    "alpha-DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
+    "nERR-IA": _no(_SUBTOPICS),
+    "NRBP": _is("nrbp"),
+    "strec": _is("strec"),
+    "nNRBP": _no(_SUBTOPICS),
+    "MAP-IA": _no(_SUBTOPICS),
+    "P-IA": _no(_SUBTOPICS),
+}
+
+_RANX = {
+    "hits": _is("tp", said="a count"),
+    "hit_rate": _is("success"),
+    "precision": _is("p"),
+    "recall": _is(f"r@{_RANKS}", said="alone it is trec_eval's here; ranx's, over all ranks, is `r`"),
+    "f1": _is("f1"),
+    "r-precision": _is("rprec"),
+    "r_precision": _is("rprec"),
+    "bpref": _is("bpref"),
+    "rbp.#": _is("rbp(p=0.#)", said="the gain is 1 for a relevant document; ranx multiplies by its grade"),
+    "mrr": _is("rr"),
+    "map": _is("ap"),
+    "dcg": _is("dcg"),
+    "dcg-l#": _no(_LEVEL_GAINS),
+    "dcg_burges": _is("dcg(gain=exponential)"),
+    "dcg_burges-l#": _no(_LEVEL_GAINS),
+    "ndcg": _is("ndcg"),
+    "ndcg-l#": _no(_LEVEL_GAINS),
+    "ndcg_burges": _is("ndcg(gain=exponential)"),
+    "ndcg_burges-l#": _no(_LEVEL_GAINS),
+    "Hits": _no("ranx's hits@# counts, and is tp@# here; in link prediction it is success@#; write the one meant"),
+}
+
+_HOLE = "it counts documents that no query's judgments name; unjudged@# counts those that the query's own do not name"
+_BEIR = {
+    "NDCG": _is("ndcg"),
+    "MAP": _is("ap"),
+    "Recall": _is("r"),
+    "P": _is(f"p@{_RANKS}"),
+    "MRR": _is("rr"),
+    "mrr_cut": _is("rr"),
+    "R_cap": _is("r(denominator=cutoff)"),
+    "r_cap": _is("r(denominator=cutoff)"),
+    "recall_cap": _is("r(denominator=cutoff)"),
+    "Hole": _no(_HOLE),
+    "hole": _no(_HOLE),
+    "top_k_accuracy": _is("success"),
+    "top_k_acc": _is("success"),
+    "acc": _is("success"),
+    "Accuracy": _no("tools mean three things: see ir_measures"),
+}
+
+_MTEB = {
+    "ndcg_at_#": _is("ndcg@#"),
+    "map_at_#": _is("ap@#"),
+    "recall_at_#": _is("r@#"),
+    "precision_at_#": _is("p@#"),
+    "mrr_at_#": _is("rr@#"),
+    "hit_rate_at_#": _is("success@#"),
+    "R_cap_at_#": _is("r(denominator=cutoff)@#"),
+    "Hole_at_#": _no(_HOLE),
+    "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
+    "nauc_*": _no("it needs a confidence for every query, which no file here holds; leave it out"),
+    "nAUC_*": _no("it needs a confidence for every query, which no file here holds; leave it out"),
+    "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
+    "p-MRR": _no("it compares two outputs, before and after a change of the instruction; evaluate both"),
+    "robustness_at_#": _no("it is the least ndcg@# over the wordings of a query; leave it out"),
+    "paired_accuracy": _no("it joins two queries into one; leave it out"),
+}
+
+_SENTENCES = {
+    f"{score}_{name}": alias
+    for score in ("cosine", "dot", "euclidean", "manhattan")
+    for name, alias in {
+        "accuracy": _is("success"),
+        "precision": _is("p"),
+        "recall": _is("r"),
+        "ndcg": _is("ndcg(gain=binary)"),
+        "mrr": _is("rr"),
+        "map": _is("ap(denominator=cutoff)"),
+    }.items()
+}
+
+_MLFLOW = {
+    "ndcg_at_#": _is("ndcg@#", said="MLflow's own ideal list holds only as many documents as were retrieved"),
+    "precision_at_#": _is("p@#", said="over min(k, retrieved) there: `p(denominator=retrieved)@10`"),
+    "recall_at_#": _is("r@#"),
+    "mae": _is("mae"),
+    "mse": _is("mse"),
+    "rmse": _is("rmse"),
+    "mean_absolute_error": _is("mae"),
+    "mean_squared_error": _is("mse"),
+    "root_mean_squared_error": _is("rmse"),
+    "r2_score": _is("r2"),
+    "max_error": _no("there is no measure of the greatest error here; rmse is nearest"),
+    "mape": _no("there is no error relative to the rating here; mae is nearest"),
+    "mean_absolute_percentage_error": _no("there is no error relative to the rating here; mae is nearest"),
+}
+
+_SKLEARN = {
+    "dcg_score": _is("dcg"),
+    "ndcg_score": _is("ndcg"),
+    "average_precision_score": _is("ap", said="documents with equal scores are one step there"),
+    "label_ranking_average_precision_score": _is("ap", said="the worst order of equal scores there"),
+    "top_k_accuracy_score": _is("success"),
+    "mean_absolute_error": _is("mae"),
+    "mean_squared_error": _is("mse"),
+    "root_mean_squared_error": _is("rmse"),
+    "r2_score": _is("r2"),
+    "explained_variance_score": _is("explained_variance"),
+    "roc_auc_score": _no(_AUC),
+    "coverage_error": _no("it is the depth at which all relevant documents were seen; leave it out"),
+    "label_ranking_loss": _no("it is a share of pairs in the wrong order; kendall_distance@# counts them"),
+    "max_error": _no("there is no measure of the greatest error here; rmse is nearest"),
+}
+
+_TORCHMETRICS = {
+    "RetrievalMAP": _is("ap(denominator=hits)"),
+    "RetrievalMRR": _is("rr"),
+    "RetrievalNormalizedDCG": _is("ndcg"),
+    "RetrievalPrecision": _is("p"),
+    "RetrievalPrecision(adaptive_k=False)": _is("p"),
+    "RetrievalPrecision(adaptive_k=True)": _is("p(denominator=retrieved)"),
+    "RetrievalRecall": _is("r"),
+    "RetrievalHitRate": _is("success"),
+    "RetrievalRPrecision": _is("rprec"),
+    "RetrievalFallOut": _no("it divides by the non-relevant documents of the catalogue; fp@# and tn@# are its parts"),
+    "RetrievalAUROC": _no(_AUC),
+    "RetrievalPrecisionRecallCurve": _no("it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"),
+    "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
+}
+
+_KAGGLE = {
+    "apk": _is("ap(denominator=cutoff)"),
+    "mapk": _is("ap(denominator=cutoff)"),
+    "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
+}
+
+_RECBOLE = {
+    "Hit": _is("success"),
+    "hit": _is("success"),
+    "MRR": _is("rr"),
+    "mrr": _is("rr"),
+    "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
+    "map": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
+    "Recall": _is("r"),
+    "recall": _is(f"r@{_RANKS}"),
+    "NDCG": _is("ndcg", said=_BINARY),
+    "ndcg": _is("ndcg", said=_BINARY),
+    "Precision": _is("p"),
+    "precision": _is("p"),
+    "MAE": _is("mae"),
+    "RMSE": _is("rmse"),
+    "mae": _is("mae"),
+    "rmse": _is("rmse"),
+    "ItemCoverage": _is("item_coverage"),
+    "itemcoverage": _is("item_coverage"),
+    "AveragePopularity": _is("popularity", said=_INTERACTIONS),
+    "averagepopularity": _is("popularity", said=_INTERACTIONS),
+    "GiniIndex": _is("gini"),
+    "giniindex": _is("gini"),
+    "ShannonEntropy": _no("RecBole divides it by the documents recommended, WarpRec does not; entropy@# is in bits"),
+    "shannonentropy": _no("RecBole divides it by the documents recommended; entropy@# is itself, in bits"),
+    "TailPercentage": _is("tail_share(tail=0.1,of=documents)"),
+    "tailpercentage": _is("tail_share(tail=0.1,of=documents)"),
+    "AUC": _no(_AUC),
+    "auc": _no(_AUC),
+    "GAUC": _no(_AUC),
+    "gauc": _no(_AUC),
+    "LogLoss": _no(_PROBABILITIES),
+    "logloss": _no(_PROBABILITIES),
+}
+
+_CORNAC = {
+    "NDCG": _is("ndcg", said=_BINARY),
+    "MRR": _is("rr"),
+    "MAP": _is("ap"),
+    "HitRatio": _is("success"),
+    "Precision": _is("p"),
+    "Recall": _is("r"),
+    "F1": _is("f1"),
+    "FMeasure": _is("f1"),
+    "MAE": _is("mae"),
+    "MSE": _is("mse"),
+    "RMSE": _is("rmse"),
+    "AUC": _no(_AUC),
+    "NCRR": _no("it sums 1 / rank over all relevant documents; rr@# takes the first, ndcg@# discounts less"),
+}
+
+_LENSKIT = {
+    "NDCG": _is("ndcg", said=_BINARY),
+    "DCG": _is("dcg", said="there every relevant document gains 1, as in `dcg(gain=binary)@10`"),
+    "Hit": _is("success"),
+    "Precision": _is("p", said="over min(k, retrieved) there: `p(denominator=retrieved)@10`"),
+    "Recall": _is("r", said="over min(R, k) there: `r(denominator=cutoff)@10`"),
+    "RecipRank": _is("rr"),
+    "AveragePrecision": _no("there over min(R, k, retrieved); ap(denominator=cutoff)@# is the same for full lists"),
+    "RBP": _is("rbp", said="p is 0.85 there unless given: `rbp(p=0.85)@10`"),
+    "RBP(patience=#)": _is("rbp(p=#)"),
+    "MAE": _is("mae", said="each user's own is reported beside it: `mae(average=query)`"),
+    "RMSE": _is("rmse", said="each user's own is reported beside it: `rmse(average=query)`"),
+    "ListLength": _is("num_ret"),
+    "N": _is("num_ret"),
+    "TestItemCount": _is("num_rel"),
+    "ListGini": _is("gini"),
+    "ExposureGini": _no("it weighs documents by their ranks; gini@# counts each alike"),
+    "UniqueItemCount": _no("it counts the documents recommended; item_coverage@# is their share of the catalogue"),
+    "MeanPopRank": _no("it is a mean of popularity quantiles; popularity@# is the mean popularity itself"),
+    "Entropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
+    "RankBiasedEntropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
+    "RBEntropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
+    "ILS": _no("it is 1 minus our diversity; name the column of the categories in diversity(feature=genre)@#"),
+    "rank_biased_overlap": _no("what is below its depth counts nothing there; rbo(model=bm25)@# extrapolates"),
+    "least_item_promoted": _no("it compares two outputs by one document; rbo compares them whole"),
+}
+
+_RECTOOLS = {
+    "Precision": _is("p"),
+    "Precision(r_precision=False)": _is("p"),
+    "Precision(r_precision=True)": _is("r(denominator=cutoff)"),
+    "Recall": _is("r"),
+    "F1Beta": _is("f1"),
+    "F1Beta(beta=#)": _is("f(beta=#)"),
+    "HitRate": _is("success"),
+    "MRR": _is("rr"),
+    "MAP": _is("ap"),
+    "MAP(divide_by_k=False)": _is("ap(denominator=relevant)"),
+    "MAP(divide_by_k=True)": _no("a query with fewer than k relevant documents cannot reach 1; ap@# is over all of R"),
+    "NDCG": _is("ndcg", said="binary gain there, and an ideal list of k relevant documents: see below"),
+    "NDCG(divide_by_achievable=True)": _is("ndcg(gain=binary)"),
+    "NDCG(divide_by_achievable=False)": _no("its ideal list has k relevant documents; ndcg@# has the judged ones"),
+    "NDCG(log_base=#)": _is("ndcg", said="the base cancels out"),
+    "CoveredUsers": _is("user_coverage"),
+    "CoveredUsers@#": _is("user_coverage"),
+    "CoveredUsers(k=#)": _is("user_coverage"),
+    "CatalogCoverage": _no("it is a count unless normalize=True; item_coverage@# is the share of the catalogue"),
+    "CatalogCoverage(normalize=True)": _is("item_coverage"),
+    "MeanInvUserFreq": _is("novelty(share=queries)"),
+    "AvgRecPopularity": _is("popularity", said=_INTERACTIONS),
+    "AvgRecPopularity(normalize=False)": _is("popularity"),
+    "AvgRecPopularity(normalize=True)": _no("popularity@# is a number of queries, and no share; leave normalize out"),
+    "IntraListDiversity": _no(
+        "its distance is a program; diversity(feature=genre)@# is 1 minus the cosine of a column"
+    ),
+    "Serendipity": _is("serendipity"),
+    "Accuracy": _no("tools mean three things: see ir_measures"),
+    "MCC": _no("there is no correlation of decisions here; tp@#, fp@#, fn@# and tn@# are its parts"),
+    "PartialAUC": _no(_AUC),
+    "PAP": _no(_AUC),
+    "Intersection": _no("it compares two outputs; rbo does so with weights that fall with the rank"),
+    "SufficientReco": _no("it is the share of full lists; num_ret is the length of each"),
+    "UnrepeatedReco": _no("a document twice in a list is refused when it is read; leave it out"),
+}
+
+_ELLIOT = {
+    "nDCG": _is("ndcg", said="exponential gain there, of the grade less the threshold plus 1"),
+    "nDCGRendle2020": _is("ndcg(gain=binary)"),
+    "Precision": _is("p"),
+    "Recall": _is("r"),
+    "HR": _is("success"),
+    "MRR": _is("rr"),
+    "MAP": _is("ap", said="there it is the mean of `p@1` … `p@k`, which is not here"),
+    "MAR": _no("it is the mean of r@1 … r@k; write the cutoffs that matter, such as r@1,5,10"),
+    "F1": _is("f1"),
+    "DSC": _is("f1"),
+    "DSC(beta=#)": _is("f(beta=#)"),
+    "ExtendedF1": _no("it is the harmonic mean of two measures; f1@# is that of p@# and r@#"),
+    "AUC": _no(_AUC),
+    "GAUC": _no(_AUC),
+    "LAUC": _no(_AUC),
+    "MAE": _is("mae", said="there over relevant pairs alone"),
+    "MSE": _is("mse", said="there over relevant pairs alone"),
+    "RMSE": _is("rmse", said="there over relevant pairs alone"),
+    "ItemCoverage": _is("item_coverage", said=_COUNT),
+    "UserCoverage": _is("user_coverage", said=_COUNT),
+    "UserCoverageAtN": _no("it counts the queries with full lists; num_ret is the length of each"),
+    "NumRetrieved": _is("num_ret", said="of the whole list, and without a cutoff"),
+    "Gini": _no("of n documents WarpRec has n / (n - 1) times gini@#, Elliot 1 minus that; write gini@#"),
+    "SEntropy": _no("there each list counts alike, however short; entropy@# is the same where all are as long"),
+    "SRecall": _no(_FEATURES),
+    "EFD": _no("it discounts novelty by rank and relevance; novelty@# does not"),
+    "EPC": _no("it discounts novelty by rank and relevance; novelty@# does not"),
+    "ExtendedEFD": _no("it discounts novelty by rank and relevance; novelty@# does not"),
+    "ExtendedEPC": _no("it discounts novelty by rank and relevance; novelty@# does not"),
+    "ARP": _is("popularity"),
+    "APLT": _is("tail_share(tail=0.2,of=interactions)"),
+    "ACLT": _no("it counts documents of the long tail; tail_share@# is their share of the list"),
+    "PopRSP": _no(_CLUSTERS),
+    "PopREO": _no(_CLUSTERS),
+    "ExtendedPopRSP": _no(_CLUSTERS),
+    "ExtendedPopREO": _no(_CLUSTERS),
+    "RSP": _no(_CLUSTERS),
+    "REO": _no(_CLUSTERS),
+    "UserMADrating": _no(_CLUSTERS),
+    "ItemMADrating": _no(_CLUSTERS),
+    "UserMADranking": _no(_CLUSTERS),
+    "ItemMADranking": _no(_CLUSTERS),
+    "BiasDisparityBR": _no(_CLUSTERS),
+    "BiasDisparityBS": _no(_CLUSTERS),
+    "BiasDisparityBD": _no(_CLUSTERS),
+}
+
+_WARPREC = {
+    "nDCG": _is("ndcg", said="exponential gain there, of the grade plus 1"),
+    "nDCGRendle2020": _is("ndcg(gain=binary)"),
+    "Precision": _is("p"),
+    "Recall": _is("r"),
+    "HitRate": _is("success"),
+    "MRR": _is("rr"),
+    "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
+    "MAR": _no("it is the mean of r@1 … r@k; write the cutoffs that matter, such as r@1,5,10"),
+    "F1": _is("f1"),
+    "F1[*": _no("it is the harmonic mean of two measures; f1@# is that of p@# and r@#"),
+    "AUC": _no(_AUC),
+    "GAUC": _no(_AUC),
+    "LAUC": _no(_AUC),
+    "MAE": _is("mae", said="each user's own there: `mae(average=query)`"),
+    "MSE": _is("mse", said="each user's own there: `mse(average=query)`"),
+    "RMSE": _is("rmse", said="each user's own there: `rmse(average=query)`"),
+    "ItemCoverage": _is("item_coverage", said=_COUNT),
+    "UserCoverage": _is("user_coverage", said=_COUNT),
+    "UserCoverageAtN": _ELLIOT["UserCoverageAtN"],
+    "NumRetrieved": _is("num_ret", said="of the whole list, and without a cutoff"),
+    "Gini": _ELLIOT["Gini"],
+    "ShannonEntropy": _RECBOLE["ShannonEntropy"],
+    "SRecall": _no(_FEATURES),
+    "EFD": _ELLIOT["EFD"],
+    "EPC": _ELLIOT["EPC"],
+    "EFD[*": _ELLIOT["EFD"],
+    "EPC[*": _ELLIOT["EPC"],
+    "ARP": _is("popularity"),
+    "APLT": _is("tail_share(tail=0.2,of=interactions)"),
+    "APLT[*": _no("it is tail_share with the share of interactions of the tail, such as tail_share(tail=0.1)@10"),
+    "ACLT": _ELLIOT["ACLT"],
+    "ACLT[*": _ELLIOT["ACLT"],
+    "PopRSP": _no(_CLUSTERS),
+    "PopRSP[*": _no(_CLUSTERS),
+    "PopREO": _no(_CLUSTERS),
+    "PopREO[*": _no(_CLUSTERS),
+    "RSP": _no(_CLUSTERS),
+    "REO": _no(_CLUSTERS),
+    "UserMADRating": _no(_CLUSTERS),
+    "ItemMADRating": _no(_CLUSTERS),
+    "UserMADRanking": _no(_CLUSTERS),
+    "ItemMADRanking": _no(_CLUSTERS),
+    "BiasDisparityBR": _no(_CLUSTERS),
+    "BiasDisparityBS": _no(_CLUSTERS),
+    "BiasDisparityBD": _no(_CLUSTERS),
+    "EucDistance": _no("it joins several measures into one; compare them one by one"),
+    "Hypervolume": _no("it joins several measures into one; compare them one by one"),
+}
+
+_PROSE = {
+    "average_precision": _is("ap"),
+    "mean_average_precision": _is("ap"),
+    "reciprocal_rank": _is("rr"),
+    "mean_reciprocal_rank": _is("rr"),
+    "prec": _is("p"),
+    "PREC": _is("p"),
+    "hr": _is("success"),
+    "hitrate": _is("success"),
+    "hit_ratio": _is("success"),
+    "f1_score": _is("f1"),
+    "f_beta": _no("say how many times as important recall is: f(beta=2)@#"),
+    "f_beta(beta=#)": _is("f(beta=#)"),
+    "nERR": _is("nerr"),
+    "Q_measure": _is("q_measure"),
+    "RBO": _is("rbo"),
+    "ERR-IA": _is("err_ia"),
+    "tau_ap": _is("ap_corr"),
+    "kendall": _is("kendall_tau"),
+    "tau": _is("kendall_tau"),
+    "coverage": _no("of the catalogue it is item_coverage@#, of queries user_coverage; write the one meant"),
+    "catalog_coverage": _is("item_coverage"),
+    "catalogue_coverage": _is("item_coverage"),
+}
+
+TOOLS = (
+    Tool("trec_eval, pytrec_eval, PyTerrier", "trec_eval 9.0.4 and 10.0-rc3", _TREC_EVAL),
+    Tool("ir_measures, PyTerrier", "ir_measures 0.4.3", _IR_MEASURES),
+    Tool("ndeval", "pyndeval 0.0.8", _NDEVAL),
+    Tool("ranx", "ranx 0.3.21", _RANX),
+    Tool("BEIR", "beir 2.2", _BEIR),
+    Tool("MTEB", "mteb 2.20", _MTEB),
+    Tool("sentence-transformers", "sentence-transformers 5.2", _SENTENCES),
+    Tool("MLflow", "mlflow 3.17", _MLFLOW),
+    Tool("scikit-learn", "scikit-learn 1.9", _SKLEARN),
+    Tool("torchmetrics", "torchmetrics 1.9", _TORCHMETRICS),
+    Tool("Kaggle", "ml_metrics 0.1.4", _KAGGLE),
+    Tool("RecBole", "recbole 1.2.1", _RECBOLE),
+    Tool("Cornac", "cornac 2.6", _CORNAC),
+    Tool("LensKit", "lenskit 2026", _LENSKIT),
+    Tool("RecTools", "rectools 0.17", _RECTOOLS),
+    Tool("Elliot", "elliot 0.3.1", _ELLIOT),
+    Tool("WarpRec", "warprec 1.4", _WARPREC),
+    Tool("In words", "no tool in particular", _PROSE),
+)
+
+ALIASES: Mapping[str, Alias] = MappingProxyType(
+    {name: alias for tool in reversed(TOOLS) for name, alias in tool.names.items()}
+)
+"""Every name once; where several tools have it, they are of one mind about `ours`, and the first one's words stand."""
+
+_TEXT = re.compile(
+    r"(?P<name>[^\s(@]+?)\s*(\((?P<parameters>.*)\))?\s*(@\s*(?P<cutoff>[^()@]*?))?(-l(?P<level>\d+))?(?P<mean>/mean)?",
+    re.ASCII,
+)
+_NUMBERED = re.compile(r"(.+?)([._])(-?\.?\d[\d.,-]*)", re.ASCII)  # P_10, set_F.1.0, utility.1,-1,0,0
+_PAIRED = re.compile(r"(.+?)[._](\w+)=(.+)", re.ASCII)  # rbp.p=0.9, ndcg.1=3.5,2=9
+_ITEMS = re.compile(r",(?![^\[{]*[\]}])")  # commas outside brackets and braces
+_MEASURE = re.compile(r"(\w+)(?:\((.*)\))?(@.*)?")
+_FLOAT = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_CUTOFFS = frozenset({"cutoff", "k", "n", "top_k"})
+_JUDGED_ONLY = Alias((), "to leave unjudged documents out, write conventions: {unjudged_documents: condensed} instead")
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """One way to read a text: the key among the aliases, the bare name, and what was written after it."""
+
+    key: str
+    name: str
+    cutoff: str | None = None
+    number: str | None = None
+
+
+def translate(text: str) -> tuple[str, ...]:
+    """The measures that a name of another tool stands for, as we write them; `text` itself where it is ours or unknown.
+
+    Raises:
+        ValueError: the name means what is not here; the message says so, and what to write instead.
+    """
+    written = text.strip()
+    found = _TEXT.fullmatch(written)
+    if found and found["name"] in METRICS and not (found["level"] or found["mean"]):
+        return (text,)
+    for key, alias in ALIASES.items():
+        if key.endswith("*") and written.startswith(key[:-1]):
+            raise _refusal(written, alias, None)
+    if found is None:
+        return (text,)
+    parameters = [*_parameters(found["parameters"]), *([("rel", found["level"])] if found["level"] else [])]
+    readings = _readings(found["name"], found["cutoff"], found["level"])
+    reading = next((reading for reading in readings if reading.key in ALIASES), None)
+    return (text,) if reading is None else _ours(written, reading, parameters)
+
+
+def _readings(name: str, cutoff: str | None, level: str | None) -> Iterator[_Reading]:
+    """All ways to read a name, the likeliest first."""
+    if level:
+        yield _Reading(f"{name}-l#", name, cutoff)
+    if cutoff is not None:
+        yield _Reading(f"{name}@#", name, number=cutoff)
+    yield _Reading(name, name, cutoff)
+    if (numbered := _NUMBERED.fullmatch(name)) and cutoff is None:
+        stem, mark, number = numbered.groups()
+        for sign in dict.fromkeys([mark, "_"]):
+            yield _Reading(f"{stem}{sign}{re.sub('[^,]+', '#', number)}", stem, number=number)
+            yield _Reading(f"{stem}{sign}#", stem, number=number)
+        yield _Reading(stem, stem, number)
+    if paired := _PAIRED.fullmatch(name):
+        stem, key, number = paired.groups()
+        yield _Reading(f"{stem}.{'#' if key.isdecimal() else key}=#", stem, cutoff, number)
+
+
+def _parameters(text: str | None) -> Iterator[tuple[str, str]]:
+    """The parameters that were written, their values without Python's quotes."""
+    for item in _ITEMS.split(text) if text and text.strip() else ():
+        name, _, value = (part.strip() for part in item.partition("="))
+        yield name, value.strip("'\"")
+
+
+def _ours(text: str, reading: _Reading, parameters: list[tuple[str, str]]) -> tuple[str, ...]:
+    """Our measures, with the parameters that were written and are not part of the name."""
+    alias, number, cutoff = ALIASES[reading.key], reading.number, reading.cutoff
+    kept = []
+    for name, value in parameters:
+        special = ALIASES.get(f"{reading.name}({name}={value})") or ALIASES.get(f"{reading.name}({name}=#)")
+        if name == "judged_only":
+            special = _JUDGED_ONLY if value == "True" else ALIASES[reading.key]
+        if special is None and name in _CUTOFFS:
+            cutoff = cutoff or value
+        elif special is None:
+            kept.append(f"{name}={value}" if value else name)
+        elif special.ours != ALIASES[reading.key].ours:
+            alias, number = special, value
+    if not alias.ours:
+        raise _refusal(text, alias, cutoff or number)
+    return tuple(_written(measure, kept, cutoff) for measure in _numbered(text, alias.ours, number))
+
+
+def _written(measure: str, parameters: list[str], cutoff: str | None) -> str:
+    """One of our measures with these parameters in place of its own, and this cutoff in place of the usual ones."""
+    metric, fixed, usual = _MEASURE.fullmatch(measure).groups(default="")  # type: ignore[union-attr]
+    names = {item.partition("=")[0] for item in parameters}
+    items = [item for item in fixed.split(",") if item and item.partition("=")[0] not in names] + parameters
+    at = usual if cutoff is None else "" if cutoff == "-1" else f"@{cutoff}"  # Cornac's -1 is no cutoff
+    return f"{metric}({','.join(items)}){at}" if items else f"{metric}{at}"
+
+
+def _numbered(text: str, templates: tuple[str, ...], written: str | None) -> Iterator[str]:
+    """The templates with what was written for `#`: once for each number, unless a template takes several."""
+    for template in templates:
+        if written is None or "#" not in template:
+            yield template
+        elif template.count("#") > 1:
+            for number in written.split(","):
+                template = template.replace("#", _number(number), 1)
+            yield template
+        else:
+            for number in written.split(","):
+                fill = _root(text, number) if "√#" in template else number if "0.#" in template else _number(number)
+                yield template.replace("√", "").replace("#", fill)
+
+
+def _number(text: str) -> str:
+    """A number as we write it: `0.1` for `0.10`, `1` for `1.0`; anything else as it is, for the parser to refuse."""
+    if not _FLOAT.fullmatch(text) or math.isinf(number := float(text)):
+        return text
+    return str(int(number) if number.is_integer() else number)
+
+
+def _root(text: str, number: str) -> str:
+    if not _FLOAT.fullmatch(number) or float(number) < 0:
+        raise ValueError(f"'{text}': the square of beta is a number of at least 0, found '{number}'")
+    return _number(str(math.sqrt(float(number))))
+
+
+def _refusal(text: str, alias: Alias, cutoff: str | None) -> ValueError:
+    return ValueError(f"'{text}': {alias.said.replace('@#', f'@{cutoff}' if cutoff else '')}")
