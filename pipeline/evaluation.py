@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from metrics import scoring
 from metrics.block import Floats, JudgedBlock
+from metrics.catalogue import CatalogueBlock
+from metrics.conventions import Conventions, Profile
 from metrics.measure import Measure
+from metrics.overlap import RankingsBlock
 from metrics.rating import RatingsBlock
 from pipeline.errors import InputError
 from pipeline.parallel import Workers
@@ -15,25 +20,31 @@ from pipeline.tables import Joined, Scores
 
 __all__ = ["score"]
 
+Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock
+
 
 def score(
-    joined: Mapping[tuple[str, str], Joined], measures: Mapping[str, Sequence[Measure]], workers: Workers
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Mapping[str, Sequence[Measure]],
+    profile: Profile,
+    workers: Workers,
 ) -> tuple[Scores, ...]:
     """The scores of every model on every dataset; they do not depend on the workers.
 
     Args:
         joined: judgments and output, by (dataset, model).
         measures: what to measure, by dataset.
+        profile: the conventions, as they hold of each metric.
         workers: run the blocks.
 
     Raises:
         InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
     """
-    per_query = {name: tuple(m for m in found if m.metric.input != "catalogue") for name, found in measures.items()}
+    per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
     calls = [
-        (dataset, block, tuple(map(str, per_query[dataset])), task.max_grade)
+        (dataset, block, asked, profile, task.max_grade)
         for (dataset, _), task in joined.items()
-        for block in task.blocks
+        for block, asked in _blocks(dataset, task, joined, per_query[dataset])
     ]
     values = iter(workers.run("Scoring", _score_block, calls))
     return tuple(
@@ -42,30 +53,77 @@ def score(
             model=model,
             query_ids=task.query_ids,
             measures=per_query[dataset],
-            values=np.concatenate([next(values) for _ in task.blocks], axis=1),
+            values=_gathered(dataset, task, joined, per_query[dataset], values),
             weights=_weights(task, per_query[dataset]),
-            figures={m: _figure(m, task) for m in measures[dataset] if m.metric.input == "catalogue"},
+            figures={m: _figure(m, task) for m in measures[dataset] if m.metric.per == "dataset"},
             missing=task.missing,
+            moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
         )
         for (dataset, model), task in joined.items()
     )
 
 
-def _score_block(
-    dataset: str, block: JudgedBlock | RatingsBlock, measures: tuple[str, ...], max_grade: float
+def _blocks(
+    dataset: str, task: Joined, joined: Mapping[tuple[str, str], Joined], measures: Sequence[Measure]
+) -> list[tuple[Block, tuple[Measure, ...]]]:
+    """What is scored, and by which of the measures.
+
+    The task's blocks come first, then the parts of its catalogue block, then its rankings beside those of others.
+    """
+    listed = tuple(measure for measure in measures if measure.metric.input == "catalogue")
+    compared = tuple(measure for measure in measures if measure.metric.input == "rankings")
+    others = tuple(measure for measure in measures if measure.metric.input not in ("catalogue", "rankings"))
+    blocks: list[tuple[Block, tuple[Measure, ...]]] = [(block, others) for block in task.blocks if others]
+    if listed and task.catalogue is not None:
+        blocks += [(part, listed) for part in task.catalogue.parts()]
+    if compared and task.ranked is not None:
+        named = {str(measure.parameters["model"]) for measure in compared}
+        found = {model: joined[dataset, model].ranked for model in named if (dataset, model) in joined}
+        rankings = {model: ranked for model, ranked in found.items() if ranked is not None}
+        blocks.append((RankingsBlock(task.ranked, rankings), compared))
+    return blocks
+
+
+def _gathered(
+    dataset: str,
+    task: Joined,
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Sequence[Measure],
+    found: Iterator[Floats],
 ) -> Floats:
-    """(M, Q). Measures come as text, which processes can be sent."""
-    values = np.empty((len(measures), len(block.query_ids)))
-    for row, measure in enumerate(measures):
-        values[row] = _apply(dataset, Measure.parse(measure), block, max_grade)
+    """(M, Q): the scores of the task's blocks, which come next, in the order of the measures."""
+    values = np.empty((len(measures), len(task.query_ids)))
+    blocks = [(asked, next(found)) for _, asked in _blocks(dataset, task, joined, measures)]
+    for kind in dict.fromkeys(asked for asked, _ in blocks):
+        rows = [measures.index(measure) for measure in kind]
+        values[rows] = np.concatenate([scores for asked, scores in blocks if asked == kind], axis=1)
     return values
 
 
-def _apply(dataset: str, measure: Measure, block: JudgedBlock | RatingsBlock, max_grade: float) -> Floats:
-    try:
-        return np.asarray(measure.metric.function(block, **measure.arguments(max_grade)))
-    except ValueError as error:
-        raise InputError(f"{dataset}: {measure}: {error}") from None
+def _score_block(
+    dataset: str, block: Block, measures: tuple[Measure, ...], profile: Profile, max_grade: float
+) -> Floats:
+    """(M, Q)."""
+    values = np.empty((len(measures), _n_queries(block)))
+    blocks: dict[Conventions, JudgedBlock] = {}
+    for row, measure in enumerate(measures):
+        try:
+            if not isinstance(block, JudgedBlock):
+                values[row] = measure.metric.function(block, **measure.arguments(max_grade))
+            else:
+                conventions = profile.conventions_of(measure.metric.name)
+                if conventions not in blocks:
+                    blocks[conventions] = scoring.ruled(block, conventions)
+                values[row] = scoring.score(measure, blocks[conventions], conventions, max_grade=max_grade)
+        except ValueError as error:
+            raise InputError(f"{dataset}: {measure}: {error}") from None
+    return values
+
+
+def _n_queries(block: Block) -> int:
+    if isinstance(block, CatalogueBlock):
+        return int(block.codes.shape[1])
+    return len(block.ranked.n_retrieved if isinstance(block, RankingsBlock) else block.query_ids)
 
 
 def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
@@ -74,6 +132,11 @@ def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
     n_pairs = np.concatenate([block.n_pairs if isinstance(block, RatingsBlock) else ones for block in task.blocks])
     rows = [n_pairs if measure.pooled else ones for measure in measures]
     return np.array(rows).reshape(len(measures), len(ones))
+
+
+def _moments(moments: Callable[..., Floats], task: Joined) -> Floats:
+    """(S, Q)."""
+    return np.concatenate([moments(block) for block in task.blocks], axis=1)
 
 
 def _figure(measure: Measure, task: Joined) -> float:

@@ -21,15 +21,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import parquet
 
-from metrics.aggregation import MEAN
-from metrics.conventions import Conventions
+from metrics.conventions import Profile
 from metrics.measure import Measure
+from metrics.moments import MOMENTS
+from metrics.sensitivity import sampled
 from pipeline.arrow import floats, strings
-from pipeline.tables import Estimate, Record, Scores
+from pipeline.errors import InputError
+from pipeline.tables import Estimate, InputFile, Record, Scores
 
-__all__ = ["SCHEMA_VERSION", "definitions", "new_evaluation_id", "read_record", "write_record"]
+__all__ = [
+    "SCHEMA_VERSION",
+    "definitions",
+    "find_record",
+    "new_evaluation_id",
+    "read_record",
+    "read_score",
+    "refuse_changed",
+    "write_record",
+]
 
 SCHEMA_VERSION = 1
 
@@ -94,7 +106,41 @@ def read_record(path: Path) -> Record:
         return Record(path, manifest, tuple(_estimate(line) for line in csv.DictReader(file)))
 
 
-def definitions(measures: Iterable[Measure], conventions: Conventions) -> dict[str, dict[str, Any]]:
+def find_record(name: str, folder: Path) -> Path | None:
+    """The record that is meant: the path of one, or the id of one in that folder; None where there is none."""
+    return next((path for path in (Path(name), folder / name) if (path / "manifest.json").is_file()), None)
+
+
+def read_score(path: Path, dataset: str, model: str, query_id: str, measure: str) -> float | None:
+    """A query's score in that record, NaN where it was undefined; None where it was not measured."""
+    scores = path / "scores.parquet"
+    if measure not in parquet.read_schema(scores).names:
+        return None
+    row = (pc.field("dataset") == dataset) & (pc.field("model") == model) & (pc.field("query_id") == query_id)
+    found: list[float | None] = parquet.read_table(scores, columns=[measure], filters=row)[measure].to_pylist()
+    return found[0] if found else None
+
+
+def refuse_changed(before: Sequence[Mapping[str, Any]], files: Sequence[InputFile]) -> None:
+    """Refuse an input that is no longer what was evaluated.
+
+    Args:
+        before: its files as the manifest has them.
+        files: its files now.
+
+    Raises:
+        InputError: a file is another.
+    """
+    for file, recorded in zip(files, before, strict=False):
+        if file.sha256 != recorded["sha256"]:
+            found = f"sha256 {file.sha256[:12]}…, and not {recorded['sha256'][:12]}… as it was evaluated"
+            raise InputError(f"{file.path}: has changed ({found}); restore it, or explain the config as it is now")
+    if len(files) != len(before):
+        found = f"{len(files)} files are there, and {len(before)} were evaluated"
+        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or explain the config as it is now")
+
+
+def definitions(measures: Iterable[Measure], profile: Profile) -> dict[str, dict[str, Any]]:
     """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
     return {
         str(measure): {
@@ -107,7 +153,8 @@ def definitions(measures: Iterable[Measure], conventions: Conventions) -> dict[s
             "parameters": dict(measure.parameters),
             "k": measure.k,
             "mlflow_key": measure.key,
-            "fingerprint": measure.fingerprint(conventions),
+            "fingerprint": measure.fingerprint(profile),
+            "drawn_bounds": list(sampled(measure, profile.conventions_of(measure.metric.name))),
         }
         for measure in measures
     }
@@ -124,8 +171,12 @@ def _write_scores(path: Path, results: Sequence[Scores]) -> None:
 
 
 def _columns(measure: Measure) -> list[str]:
+    """The column of the scores, and those of the sums that a pooled figure is made of."""
     name = str(measure)
-    return [name, f"{name}.numerator", f"{name}.denominator"] if measure.pooled else [name]
+    if not measure.pooled:
+        return [name]
+    numerators = MOMENTS if measure.moments else ("numerator",)
+    return [name, *(f"{name}.{numerator}" for numerator in numerators), f"{name}.denominator"]
 
 
 def _table(result: Scores, schema: pa.Schema) -> pa.Table:
@@ -137,9 +188,9 @@ def _table(result: Scores, schema: pa.Schema) -> pa.Table:
         "query_id": strings(result.query_ids),
     }
     for measure, values, weights in zip(result.measures, result.values, result.weights, strict=True):
-        forward = (measure.metric.pooled if measure.pooled else MEAN).forward
-        numerators = np.where(weights > 0, forward(values) * weights, 0.0)
-        arrays |= dict(zip(_columns(measure), map(floats, (values, numerators, weights)), strict=False))
+        means = np.atleast_2d(result.moments.get(measure, measure.aggregation.forward(values)))
+        numerators = np.where(weights > 0, means * weights, 0.0)
+        arrays |= dict(zip(_columns(measure), map(floats, (values, *numerators, weights)), strict=False))
     empty = pa.nulls(n_queries, pa.float64())
     return pa.Table.from_arrays([arrays.get(name, empty) for name in schema.names], schema=schema)
 
@@ -153,7 +204,7 @@ def _write_summary(path: Path, estimates: Sequence[Estimate]) -> None:
 
 def _estimate(line: Mapping[str, str]) -> Estimate:
     def figure(name: str) -> float | None:
-        return float(line[name]) if line[name] else None
+        return float(line[name]) if line.get(name) else None  # older records have fewer columns
 
     return Estimate(
         dataset=line["dataset"],
@@ -167,6 +218,9 @@ def _estimate(line: Mapping[str, str]) -> Estimate:
         n_queries=int(line["n_queries"]),
         n_missing=int(line["n_missing"]),
         n_undefined=int(line["n_undefined"]),
+        ties_least=figure("ties_least"),
+        ties_expected=figure("ties_expected"),
+        ties_greatest=figure("ties_greatest"),
     )
 
 

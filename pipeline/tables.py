@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.block import Bools, Floats, JudgedBlock
-from metrics.catalogue import CatalogueBlock
+from metrics.catalogue import CatalogueBlock, Sparse
 from metrics.measure import Measure
+from metrics.overlap import Ranked
 from metrics.rating import RatingsBlock
 from pipeline.arrow import concatenate, integers
 
@@ -81,6 +82,7 @@ class Rows:
         query_ids: the distinct ids, in the order in which they first appear.
         chunks: the rows, in the order of the files.
         place: says where a row stands, such as `line 3`.
+        subtopics: (N,) Arrow strings, the subtopic that each row judges a document for, where judgments have subtopics.
     """
 
     path: str
@@ -88,6 +90,7 @@ class Rows:
     query_ids: Sequence[str]
     chunks: tuple[Chunk, ...]
     place: Callable[[int], str]
+    subtopics: pa.StringArray | None = None
 
     @cached_property
     def ends(self) -> tuple[int, ...]:
@@ -137,11 +140,13 @@ class Ids:
         path: the input as it was named.
         files: the files it consists of.
         ids: Arrow strings.
+        features: what is known of the documents of a catalogue, by column.
     """
 
     path: str
     files: tuple[InputFile, ...]
     ids: pa.StringArray
+    features: Mapping[str, Sparse] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -177,6 +182,7 @@ class Joined:
         missing: (Q,) whether the query is without output.
         quality: what was found on the way.
         catalogue: the documents recommended, where a catalogue was given.
+        ranked: the documents retrieved, where they are compared with those of another model.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -185,6 +191,7 @@ class Joined:
     missing: Bools
     quality: Quality
     catalogue: CatalogueBlock | None = None
+    ranked: Ranked | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,6 +207,9 @@ class Scores:
         weights: (M, Q) what each query weighs in the mean: 1, or its pairs where the measure is pooled.
         figures: the measures that have one figure per dataset and none per query.
         missing: (Q,) whether the query is without output.
+        tie_bounds: (3, M, Q) the least, mean and greatest score over all orders of tied documents, where asked for;
+            NaN where undefined, and for measures that rank nothing.
+        moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
     """
 
     dataset: str
@@ -210,6 +220,8 @@ class Scores:
     weights: Floats
     figures: Mapping[Measure, float]
     missing: Bools
+    tie_bounds: Floats | None = None
+    moments: Mapping[Measure, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -228,6 +240,9 @@ class Estimate:
         n_queries: judged queries of the slice.
         n_missing: those without output.
         n_undefined: those whose score is undefined.
+        ties_least: the least figure over all orders of tied documents; None where that was not asked for.
+        ties_expected: the mean figure over them.
+        ties_greatest: the greatest.
     """
 
     dataset: str
@@ -241,6 +256,9 @@ class Estimate:
     n_queries: int
     n_missing: int
     n_undefined: int
+    ties_least: float | None = None
+    ties_expected: float | None = None
+    ties_greatest: float | None = None
 
 
 @dataclass(frozen=True)
@@ -307,7 +325,7 @@ class Evaluation:
         import pandas as pd
 
         columns = {field.name: [getattr(line, field.name) for line in self.estimates] for field in fields(Estimate)}
-        figures = ("estimate", "ci_low", "ci_high", "std_error")
+        figures = ("estimate", "ci_low", "ci_high", "std_error", "ties_least", "ties_expected", "ties_greatest")
         return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})
 
     @property

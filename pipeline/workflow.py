@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shlex
 import time
@@ -14,7 +15,8 @@ from typing import Any, Literal
 
 import yaml
 
-from metrics.conventions import PROFILES
+from metrics.conventions import Conventions
+from metrics.measure import Measure
 from pipeline.config.paths import relocate
 from pipeline.config.plan import Plan, PlannedDataset, Task, plan
 from pipeline.config.sections import Config, File, Loaded, load
@@ -27,9 +29,10 @@ from pipeline.inference.intervals import estimate
 from pipeline.parallel import Workers
 from pipeline.record import definitions, new_evaluation_id, write_record
 from pipeline.report.text import note
+from pipeline.sensitivity import bound_ties
 from pipeline.tables import Estimate, Evaluation, Failure, InputFile, Joined, Quality, Record, Scores, Validation
 
-__all__ = ["evaluate", "validate"]
+__all__ = ["evaluate", "read_planned", "source_of", "validate"]
 
 Backend = Literal["threads", "processes"]
 
@@ -82,9 +85,13 @@ def evaluate(
     planned = plan(loaded, date)
     workers = _workers(loaded.config, jobs, backend)
     with clock.stage("read"):
-        inputs = _read(planned, workers)
+        inputs = _read(planned, loaded.config.conventions.resolved.conventions, workers)
     with clock.stage("score"):
-        results = score(inputs.joined, {dataset.name: dataset.measures for dataset in planned.datasets}, workers)
+        measures = {dataset.name: dataset.measures for dataset in planned.datasets}
+        profile = loaded.config.conventions.resolved
+        results = score(inputs.joined, measures, profile, workers)
+        if "ties" in loaded.config.sensitivity:
+            results = bound_ties(results, inputs.joined, profile, seed=loaded.config.seed, workers=workers)
     with clock.stage("resample"):
         estimates = _estimate(loaded.config, results, workers)
     manifest = _manifest(loaded, planned, inputs) | {
@@ -119,7 +126,7 @@ def validate(
     """
     loaded = load(config, overrides)
     planned = plan(loaded, date)
-    inputs = _read(planned, _workers(loaded.config, jobs, None))
+    inputs = _read(planned, loaded.config.conventions.resolved.conventions, _workers(loaded.config, jobs, None))
     return Validation(
         n_queries={name: len(dataset.judgments.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
@@ -148,13 +155,13 @@ def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Worke
     return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
 
 
-def _read(planned: Plan, workers: Workers) -> _Inputs:
-    datasets = {dataset.name: _read_dataset(dataset) for dataset in planned.datasets}
-    catalogued = {
-        dataset.name: any(measure.metric.input == "catalogue" for measure in dataset.measures)
+def _read(planned: Plan, conventions: Conventions, workers: Workers) -> _Inputs:
+    datasets = {dataset.name: read_planned(dataset, conventions) for dataset in planned.datasets}
+    depths = {
+        dataset.name: (_depth(dataset.measures, "catalogue"), _depth(dataset.measures, "rankings"))
         for dataset in planned.datasets
     }
-    calls = [(task, datasets[task.dataset], catalogued[task.dataset]) for task in planned.tasks]
+    calls = [(task, datasets[task.dataset], conventions, *depths[task.dataset]) for task in planned.tasks]
     found = workers.run("Reading", _read_task, calls)
     read = {
         (task.dataset, task.model): output
@@ -169,26 +176,39 @@ def _read(planned: Plan, workers: Workers) -> _Inputs:
     )
 
 
-def _read_dataset(dataset: PlannedDataset) -> DatasetInput:
+def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:
+    """The dataset's own files, as `read_dataset` gives them."""
     return read_dataset(
-        _source(dataset.judged),
+        source_of(dataset.judged),
         kind=dataset.kind,
-        queries=None if dataset.queries is None else _source(dataset.queries),
-        documents=None if dataset.documents is None else _source(dataset.documents),
+        queries=None if dataset.queries is None else source_of(dataset.queries),
+        documents=None if dataset.documents is None else source_of(dataset.documents),
+        interactions=None if dataset.interactions is None else source_of(dataset.interactions),
+        features=[*dict.fromkeys(m.parameters["feature"] for m in dataset.measures if "feature" in m.parameters)],
         keep_first=dataset.duplicates == "keep_first",
+        conventions=conventions,
+        subtopics=dataset.subtopics,
     )
 
 
+def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"]) -> float:
+    """The ranks down to which a measure of that input asks which documents stand there; 0 where none does."""
+    cutoffs = [measure.k for measure in measures if measure.metric.input == input]
+    return max((math.inf if k is None else float(k) for k in cutoffs), default=0.0)
+
+
 def _read_task(
-    task: Task, dataset: DatasetInput, with_catalogue: bool
+    task: Task, dataset: DatasetInput, conventions: Conventions, depth: float, compared: float
 ) -> tuple[tuple[InputFile, ...], Joined] | Failure:
     try:
-        return read_output(dataset, _source(task.output), with_catalogue=with_catalogue)
+        return read_output(
+            dataset, source_of(task.output), conventions, with_catalogue=depth > 0, depth=depth, compared=compared
+        )
     except InputError as error:
         return Failure(task.dataset, task.model, str(error))
 
 
-def _source(file: File) -> Source:
+def source_of(file: File) -> Source:
     """The file as errors and the manifest name it: from the working directory, where it is below that."""
     inside = Path(file.path).is_relative_to(Path.cwd())
     return Source(
@@ -203,7 +223,7 @@ def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tu
     for dataset in dict.fromkeys(result.dataset for result in results):
         estimates += estimate(
             [result for result in results if result.dataset == dataset],
-            PROFILES[config.conventions],
+            config.conventions.resolved.conventions,
             resamples=config.bootstrap.resamples,
             confidence=config.bootstrap.confidence,
             seed=config.seed,
@@ -214,15 +234,17 @@ def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tu
 
 def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
     config = loaded.config
+    profile = config.conventions.resolved
     measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
     return {
         "name": config.name,
         "date": planned.date,
         "seed": config.seed,
-        "conventions": config.conventions,
+        "conventions": {"profile": config.conventions.profile, **asdict(profile.conventions)},
         "bootstrap": config.bootstrap.model_dump(),
+        "sensitivity": list(config.sensitivity),
         "expansions": dict(loaded.document.expansions),
-        "definitions": definitions(measures, PROFILES[config.conventions]),
+        "definitions": definitions(measures, profile),
         "datasets": {
             dataset.name: {
                 "kind": dataset.kind,
@@ -243,7 +265,7 @@ def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
             {
                 "dataset": task.dataset,
                 "model": task.model,
-                "path": _source(task.output).path,
+                "path": source_of(task.output).path,
                 "files": [asdict(file) for file in inputs.files[task.dataset, task.model]],
                 "quality": asdict(inputs.quality[task.dataset, task.model]),
             }

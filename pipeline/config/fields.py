@@ -24,7 +24,7 @@ __all__ = [
     "Name",
     "Number",
     "Plain",
-    "Profile",
+    "ProfileName",
     "Suite",
     "Whole",
 ]
@@ -75,7 +75,7 @@ def _measure_line(line: str) -> str:
 
 def _profile(name: str) -> str:
     if name not in PROFILES:
-        raise ValueError(f"unknown conventions {name!r}{suggestion(name, PROFILES)}")
+        raise ValueError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
     return name
 
 
@@ -98,7 +98,7 @@ def _metric_name(template: str) -> str:
 EvaluationName: TypeAlias = Annotated[str, AfterValidator(_evaluation_name)]
 Jobs: TypeAlias = Annotated[int, BeforeValidator(_no_bool), AfterValidator(_jobs)]
 MetricName: TypeAlias = Annotated[str, AfterValidator(_metric_name)]
-Profile: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
+ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
 Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]
 Plain: TypeAlias = Annotated[str | int | float | bool, BeforeValidator(_plain)]
@@ -107,5 +107,7 @@ DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
 ]
 Suite: TypeAlias = Annotated[tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1)]
-Columns: TypeAlias = dict[Literal["query_id", "doc_id", "relevance", "score", "rating", "prediction"], str]
+Columns: TypeAlias = dict[
+    Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction"], str
+]
 Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

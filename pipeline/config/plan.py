@@ -22,6 +22,13 @@ Kind: TypeAlias = Literal["rankings", "ratings"]
 
 EVERY_MODEL = "*"
 
+_ADD = {  # what is said to a measure whose input is not there
+    "documents": "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out",
+    "features": "features of documents count; add `documents:`, the file that has them in columns, or leave it out",
+    "interactions": "what was consumed before counts; add `interactions:`, those of training, or leave it out",
+    "subtopics": "subtopics count; add `subtopics: true`, if the judgments name them, or leave it out",
+}
+
 
 @dataclass(frozen=True)
 class Task:
@@ -43,7 +50,9 @@ class PlannedDataset:
     ratings: File | None
     queries: File | None
     documents: File | None
+    interactions: File | None
     duplicates: Literal["refuse", "keep_first"]
+    subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
 
     @property
@@ -61,7 +70,8 @@ class PlannedDataset:
     @property
     def files(self) -> tuple[File, ...]:
         """Its files, those it has."""
-        return tuple(file for file in (self.judgments, self.ratings, self.queries, self.documents) if file is not None)
+        files = (self.judgments, self.ratings, self.queries, self.documents, self.interactions)
+        return tuple(file for file in files if file is not None)
 
 
 @dataclass(frozen=True)
@@ -126,13 +136,14 @@ class _Planner:
             if dataset.name in outputs[model]
         )
         self._check_doubles(tasks)
+        self._check_compared(datasets, outputs)
         return models, tasks
 
     def _suite(self, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
         measures: list[Measure] = []
         for position, line in enumerate(lines):
-            for measure in Measure.expand(line):
-                path = ("suites", name, position)
+            path = ("suites", name, position)
+            for measure in self._measures(path, line):
                 if measure in measures:
                     self._find(path, f"{measure} is in the suite twice; keep one")
                 elif measures and _kind(measure) != _kind(measures[0]):
@@ -142,17 +153,31 @@ class _Planner:
                     measures.append(measure)
         return tuple(measures)
 
+    def _measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
+        """What a line of a suite writes, under the profile's defaults."""
+        try:
+            return Measure.expand(line, self._config.conventions.resolved)
+        except ValueError as error:
+            self._find(path, str(error))
+            return ()
+
     def _dataset(self, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]) -> PlannedDataset:
         files = {}
-        for key in ("judgments", "ratings", "queries", "documents"):
+        for key in ("judgments", "ratings", "queries", "documents", "interactions"):
             file = getattr(dataset, key)
             files[key] = file and self._filled(("datasets", name, key), file, self._words(name), dataset)
         chosen = self._chosen(name, dataset, suites)
-        planned = PlannedDataset(name, dataset.kind, **files, duplicates=dataset.duplicates, suites=chosen)
-        counting = [str(measure) for measure in planned.measures if _needs_documents(measure)]
-        if counting and dataset.documents is None:
-            message = "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out"
-            self._find(("datasets", name), f"in {', '.join(counting)} {message}")
+        planned = PlannedDataset(
+            name, dataset.kind, **files, duplicates=dataset.duplicates, subtopics=dataset.subtopics, suites=chosen
+        )
+        lacking: dict[str, list[str]] = {}
+        for measure in planned.measures:
+            for need in measure.metric.needs:
+                if not getattr(dataset, need):
+                    of_features = need == "documents" and "feature" in measure.parameters
+                    lacking.setdefault(_ADD["features" if of_features else need], []).append(str(measure))
+        for message, measures in lacking.items():
+            self._find(("datasets", name), f"in {', '.join(measures)} {message}")
         return planned
 
     def _chosen(
@@ -191,6 +216,18 @@ class _Planner:
                 entry = task.model if task.model in self._config.models else EVERY_MODEL
                 message = f"the model reads the same output as {first!r}; tell them apart, as by {{model}} in the path"
                 self._find(("models", entry, "outputs"), message)
+
+    def _check_compared(self, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, File]]) -> None:
+        """Find measures that compare with a model of which there is no output on the dataset."""
+        for dataset in datasets:
+            here = [model for model, files in outputs.items() if dataset.name in files]
+            for measure in dataset.measures:
+                model = str(measure.parameters.get("model", ""))
+                if measure.metric.input == "rankings" and model not in here:
+                    message = (
+                        f"{measure} compares with {model!r}, which no model is called here{suggestion(model, here)}"
+                    )
+                    self._find(("datasets", dataset.name), message)
 
     def _templates(self, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, File]]:
         """Dataset by dataset, where an entry of `models` names its output, and the file with placeholders."""
@@ -266,7 +303,3 @@ class _Planner:
 
 def _kind(measure: Measure) -> Kind:
     return "ratings" if measure.metric.input == "ratings" else "rankings"
-
-
-def _needs_documents(measure: Measure) -> bool:
-    return measure.metric.input == "catalogue" or measure.metric.name == "tn"

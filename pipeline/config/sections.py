@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+import metrics.conventions
 from pipeline.config import loader
 from pipeline.config.fields import (
     Columns,
@@ -37,7 +38,7 @@ from pipeline.config.fields import (
     Name,
     Number,
     Plain,
-    Profile,
+    ProfileName,
     Suite,
     Whole,
 )
@@ -49,6 +50,7 @@ __all__ = [
     "Bootstrap",
     "Config",
     "ConfigFile",
+    "Conventions",
     "Dataset",
     "Defaults",
     "Execution",
@@ -67,7 +69,7 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
-    shorthand: ClassVar[str | None] = None  # the JSON type that may stand for the whole section
+    shorthand: ClassVar[JsonSchemaValue | None] = None  # the JSON Schema of what may stand for the whole section
 
     @model_validator(mode="before")
     @classmethod
@@ -80,19 +82,19 @@ class Section(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The section's JSON Schema, its shorthand included."""
         mapping = handler(schema)
-        return {"anyOf": [{"type": cls.shorthand}, mapping]} if cls.shorthand else mapping
+        return {"anyOf": [cls.shorthand, mapping]} if cls.shorthand else mapping
 
 
 class File(Section):
     """A file: its path, or a mapping where the path alone does not say enough."""
 
-    shorthand = "string"
+    shorthand = {"type": "string"}
 
     path: str = Field(min_length=1)
     """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
     `{dataset}`, `{model}`, `{date}` and own `keys` are filled in."""
 
-    format: Literal["trec", "tsv", "csv", "jsonl", "parquet"] | None = None
+    format: Literal["trec", "tsv", "csv", "jsonl", "json", "parquet"] | None = None
     """How the rows are written; by the path's ending unless given."""
 
     columns: Columns = Field(default_factory=dict)
@@ -110,6 +112,9 @@ class DatasetDefaults(Section):
     judgments: File | None = None
     """What is known to be relevant: (query, document, relevance). A dataset has judgments or ratings."""
 
+    subtopics: bool = False
+    """Whether its judgments are of subtopics: (query, subtopic, document, relevance), as `alpha_ndcg` needs them."""
+
     ratings: File | None = None
     """What users gave: (query, document, rating), to be predicted."""
 
@@ -117,7 +122,10 @@ class DatasetDefaults(Section):
     """The table of queries; every judged query must stand in it."""
 
     documents: File | None = None
-    """The catalogue: every document there is, retrieved or not."""
+    """The catalogue: every document there is, retrieved or not; and, in further columns, features of documents."""
+
+    interactions: File | None = None
+    """What queries (users) consumed before, in training: (query, document). Queries without judgments count, too."""
 
     suites: tuple[str, ...] | None = Field(None, min_length=1)
     """The suites to compute; all of the dataset's kind unless given."""
@@ -135,7 +143,7 @@ class DatasetDefaults(Section):
 class Dataset(DatasetDefaults):
     """Queries and what is known of them: judgments of documents, or ratings."""
 
-    shorthand = "null"
+    shorthand = {"type": "null"}
 
     @property
     def kind(self) -> Literal["rankings", "ratings"]:
@@ -148,6 +156,8 @@ class Dataset(DatasetDefaults):
             raise ValueError("it has neither judgments nor ratings; name a file of one")
         if self.judgments is not None and self.ratings is not None:
             raise ValueError("it has both judgments and ratings; make two datasets of it")
+        if self.subtopics and self.judgments is None:
+            raise ValueError("it has ratings, which have no subtopics; take `subtopics` out")
         return self
 
 
@@ -163,7 +173,7 @@ Outputs: TypeAlias = Annotated[
 class Model(Section):
     """A model that is evaluated, by what it returned."""
 
-    shorthand = "null"
+    shorthand = {"type": "null"}
 
     outputs: Outputs | None = None
     """Its rankings or rating predictions: one path for all datasets, usually a template, or a path by dataset; then it
@@ -180,6 +190,52 @@ class Model(Section):
 
     keys: Keys = Field(default_factory=dict)
     """Own words that fill the template of its outputs; they win over the dataset's."""
+
+
+class Conventions(Section):
+    """The choices on which evaluation tools disagree: a profile's, but for those written here."""
+
+    shorthand = {"type": "string", "enum": [*metrics.conventions.PROFILES]}
+
+    profile: ProfileName = "trec_eval"
+    """The tool whose choices and defaults of measures' parameters hold."""
+
+    ties: metrics.conventions.Ties | None = None
+    """The order of documents with equal scores; `rank_column` orders by the file's rank and reads no scores."""
+
+    score_precision: Literal["float32", "float64"] | None = None
+    """What scores are rounded to before they are compared."""
+
+    missing_queries: Literal["empty", "skip", "error"] | None = None
+    """What a judged query without output is: an empty ranking, left out of every mean, or the output refused."""
+
+    undefined_queries: Literal["zero", "skip"] | None = None
+    """What a query counts as whose score is undefined for want of relevant documents."""
+
+    negative_grades: Literal["unjudged", "non_relevant", "error"] | None = None
+    """What a negative grade means: not judged, a grade of 0, or the judgments refused."""
+
+    unjudged_documents: Literal["non_relevant", "condensed"] | None = None
+    """What a document without judgment is: not relevant, or taken out of the ranking."""
+
+    depth: Whole | None = Field(None, ge=1)
+    """How many documents of each ranking are looked at; all unless the profile says otherwise."""
+
+    @property
+    def resolved(self) -> metrics.conventions.Profile:
+        """The profile with what is written here in its place."""
+        chosen = self.model_dump(exclude={"profile"}, exclude_none=True)
+        return metrics.conventions.PROFILES[self.profile].with_conventions(**chosen)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_shorthand(cls, data: object) -> object:
+        return {"profile": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Conventions:
+        _ = self.resolved
+        return self
 
 
 class Bootstrap(Section):
@@ -233,8 +289,12 @@ class Config(Section):
     suites: dict[Name, Suite] = Field(min_length=1)
     """Named lists of measures, such as `ndcg@5,10`; those of one suite are all of rankings or all of ratings."""
 
-    conventions: Profile = "trec_eval"
+    conventions: Conventions = Field(default_factory=Conventions)
     """The choices on which evaluation tools disagree."""
+
+    sensitivity: tuple[Literal["ties"], ...] = ()
+    """What the figures are tried against: `ties` adds the least, mean and greatest figure over all orders of documents
+    with equal scores."""
 
     bootstrap: Bootstrap = Field(default_factory=Bootstrap)
     """How confidence intervals are drawn."""
@@ -322,6 +382,7 @@ def _section_at(path: KeyPath) -> type[Section]:
     """The section whose keys stand under a key path."""
     sections: dict[KeyPath, type[Section]] = {
         (): ConfigFile,
+        ("conventions",): Conventions,
         ("bootstrap",): Bootstrap,
         ("execution",): Execution,
         ("tracking",): Tracking,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import fnmatch
+import functools
 import glob
 import hashlib
+import sys
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -26,7 +28,7 @@ class StoredFile:
 
     Attributes:
         path: as people write it, a path or a URL.
-        filesystem: a pyarrow filesystem.
+        filesystem: a pyarrow filesystem; None for standard input.
         name: its path on that filesystem.
     """
 
@@ -42,6 +44,8 @@ class StoredFile:
 
     def open(self) -> pa.Buffer:
         """Its bytes as they are stored: a local file is mapped into memory, not copied."""
+        if self.filesystem is None:
+            return _standard_input()
         if isinstance(self.filesystem, pa.fs.LocalFileSystem):
             with pa.memory_map(self.name) as file:
                 return file.read_buffer()
@@ -73,11 +77,13 @@ def find_files(path: str) -> list[StoredFile]:
 
     Args:
         path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed over), or a URL of one of
-            these, such as `s3://bucket/outputs/*.parquet`.
+            these, such as `s3://bucket/outputs/*.parquet`; or `-`, standard input.
 
     Raises:
         InputError: nothing is there.
     """
+    if path == "-":
+        return [StoredFile(path, None, path)]
     scheme, filesystem, name = _open(path)
     kind = filesystem.get_file_info(name).type
     if kind == pa.fs.FileType.File:
@@ -125,3 +131,8 @@ def _matches(parts: list[str], patterns: list[str]) -> bool:
 
 def _first_line(error: Exception) -> str:
     return str(error).partition("\n")[0]
+
+
+@functools.cache  # it can be read once
+def _standard_input() -> pa.Buffer:
+    return pa.py_buffer(sys.stdin.buffer.read())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+import numpy as np
 import pyarrow.compute as pc
 
+from metrics.conventions import Conventions
 from pipeline.arrow import strings
 from pipeline.data import readers
+from pipeline.data.catalogue import Catalogue, known_documents
 from pipeline.data.join import Judgments, index_judgments, join_predictions, join_ranking
 from pipeline.errors import InputError
 from pipeline.tables import Ids, InputFile, Joined, Rows
@@ -38,18 +42,27 @@ class DatasetInput:
     Attributes:
         kind: `rankings` or `ratings`.
         judgments: its judgments or ratings.
-        documents: its catalogue, if it has one.
-        files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`.
+        catalogue: what is known of its documents.
+        files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`.
     """
 
     kind: str
     judgments: Judgments
-    documents: Ids | None
+    catalogue: Catalogue
     files: Mapping[str, tuple[InputFile, ...]]
 
 
 def read_dataset(
-    judgments: Source, *, kind: str, queries: Source | None, documents: Source | None, keep_first: bool
+    judgments: Source,
+    *,
+    kind: str,
+    queries: Source | None,
+    documents: Source | None,
+    interactions: Source | None = None,
+    features: Sequence[str] = (),
+    keep_first: bool,
+    conventions: Conventions,
+    subtopics: bool = False,
 ) -> DatasetInput:
     """A dataset's own files.
 
@@ -58,32 +71,56 @@ def read_dataset(
         kind: `rankings` or `ratings`, what the judgments are of.
         queries: its queries table, in which every judged query must stand.
         documents: its catalogue.
+        interactions: what its queries, and others, consumed before.
+        features: columns of the documents that measures ask for.
         keep_first: whether a pair that is judged twice keeps its first judgment.
+        conventions: say whether a relevance may be negative.
+        subtopics: whether the judgments are of subtopics.
 
     Raises:
-        InputError: a file is missing or malformed, or a judged query is not in the queries table.
+        InputError: a file is missing or malformed, a judged query is not in the queries table, or a relevance is
+            negative where that is an error.
     """
-    reader, role = (readers.read_ratings, "ratings") if kind == "ratings" else (readers.read_judgments, "judgments")
-    rows = reader(judgments.path, judgments.format, judgments.columns)
+    role = "ratings" if kind == "ratings" else "judgments"
+    where = (judgments.path, judgments.format, judgments.columns)
+    rows = readers.read_ratings(*where) if kind == "ratings" else readers.read_judgments(*where, subtopics=subtopics)
+    if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
+        row = int(np.flatnonzero(rows.values < 0)[0])
+        raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; mend it")
     files = {role: rows.files}
     if queries is not None:
         table = readers.read_queries(queries.path, queries.format, queries.columns)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
-    catalogue = None
+    listed = consumed = None
     if documents is not None:
-        catalogue = readers.read_documents(documents.path, documents.format, documents.columns)
-        files["documents"] = catalogue.files
-    return DatasetInput(kind, index_judgments(rows, keep_first=keep_first), catalogue, files)
+        listed = readers.read_documents(documents.path, documents.format, documents.columns, features=features)
+        files["documents"] = listed.files
+    if interactions is not None:
+        consumed = readers.read_interactions(interactions.path, interactions.format, interactions.columns)
+        files["interactions"] = consumed.files
+    indexed = index_judgments(rows, keep_first=keep_first)
+    return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files)
 
 
-def read_output(dataset: DatasetInput, output: Source, *, with_catalogue: bool) -> tuple[tuple[InputFile, ...], Joined]:
+def read_output(
+    dataset: DatasetInput,
+    output: Source,
+    conventions: Conventions,
+    *,
+    with_catalogue: bool,
+    depth: float = float("inf"),
+    compared: float = 0.0,
+) -> tuple[tuple[InputFile, ...], Joined]:
     """One model's output on a dataset: the files it consists of, and what the join gives.
 
     Args:
         dataset: the dataset.
         output: the model's rankings or predictions.
-        with_catalogue: whether a measure asks which documents of the catalogue were recommended.
+        conventions: say what orders a ranking, and whether it may be incomplete.
+        with_catalogue: whether a measure asks which documents were recommended.
+        depth: the ranks down to which it asks.
+        compared: the ranks down to which a measure compares rankings with another model's; 0 where none does.
 
     Raises:
         InputError: the output is missing or malformed.
@@ -91,10 +128,18 @@ def read_output(dataset: DatasetInput, output: Source, *, with_catalogue: bool) 
     if dataset.kind == "ratings":
         rows = readers.read_predictions(output.path, output.format, output.columns)
         return rows.files, join_predictions(dataset.judgments, rows)
-    rows = readers.read_ranking(output.path, output.format, output.columns)
-    n_documents = float("nan") if dataset.documents is None else float(len(dataset.documents.ids))
-    catalogue = dataset.documents if with_catalogue else None
-    return rows.files, join_ranking(dataset.judgments, rows, n_documents=n_documents, catalogue=catalogue)
+    by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
+    rows = readers.read_ranking(output.path, output.format, output.columns, by=by)
+    joined = join_ranking(
+        dataset.judgments,
+        rows,
+        conventions,
+        n_documents=float(dataset.catalogue.n_documents) if dataset.catalogue.n_documents else np.nan,
+        catalogue=dataset.catalogue if with_catalogue else None,
+        depth=depth,
+        compared=compared,
+    )
+    return rows.files, joined
 
 
 def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:

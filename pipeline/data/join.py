@@ -7,7 +7,7 @@ nobody judged only the number is kept, once they are known not to stand twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,13 +17,17 @@ import pyarrow.compute as pc
 
 from metrics.block import Bools, Floats, JudgedBlock
 from metrics.catalogue import CatalogueBlock
+from metrics.conventions import Conventions
+from metrics.overlap import Ranked
 from metrics.rating import RatingsBlock
 from pipeline.arrow import numpy_of
+from pipeline.data.catalogue import Catalogue
 from pipeline.data.hashing import Hashes, hash_pairs
 from pipeline.data.ordering import Ordering, order_rows
+from pipeline.data.subtopics import SubtopicRows, Subtopics
 from pipeline.errors import InputError
 from pipeline.parallel import map_threads
-from pipeline.tables import Ids, Joined, Quality, Rows
+from pipeline.tables import Joined, Quality, Rows
 
 __all__ = ["Judgments", "index_judgments", "join_predictions", "join_ranking"]
 
@@ -44,6 +48,7 @@ class Judgments:
         kept: the rows that count: all, or the first of each pair.
         hashes: of the rows kept, ascending.
         hashed_rows: the row that each hash is of.
+        subtopics: the grades by subtopic, where documents are judged for subtopics.
     """
 
     rows: Rows
@@ -52,6 +57,7 @@ class Judgments:
     kept: Ints
     hashes: Hashes
     hashed_rows: Ints
+    subtopics: Subtopics | None = None
 
     @property
     def max_grade(self) -> float:
@@ -68,36 +74,51 @@ def index_judgments(rows: Rows, *, keep_first: bool = False) -> Judgments:
         keep_first: whether a pair that is judged twice keeps its first judgment instead of being refused.
 
     Raises:
-        InputError: a query judges a document twice.
+        InputError: a query judges a document twice, for the same subtopic where there are such.
     """
     query_ids = sorted(rows.query_ids)  # by code points, which is the order of their UTF-8 bytes
     places = _places(rows, query_ids)
     hashes = hash_pairs(rows, places)
-    repeats = _repeats(rows, hashes)
+    queries = places[rows.query_codes]
+    by_subtopic = None if rows.subtopics is None else SubtopicRows.of(rows, rows.subtopics, queries)
+    repeats = by_subtopic.repeats() if by_subtopic else _repeats(rows, hashes)
     if repeats.size and not keep_first:
         _refuse_repeat(rows, repeats[0], "judges", "keep one, or say duplicates: keep_first")
-    kept = np.delete(np.arange(len(hashes)), repeats[:, 1])
+    kept, subtopics = np.delete(np.arange(len(hashes)), repeats[:, 1]), None
+    if by_subtopic:
+        kept, subtopics = by_subtopic.gather(kept, len(query_ids))
     order = kept[np.argsort(hashes[kept])]
-    return Judgments(rows, np.array(query_ids, dtype=object), places[rows.query_codes], kept, hashes[order], order)
+    return Judgments(rows, np.array(query_ids, dtype=object), queries, kept, hashes[order], order, subtopics)
 
 
 def join_ranking(
-    judgments: Judgments, ranking: Rows, *, n_documents: float = float("nan"), catalogue: Ids | None = None
+    judgments: Judgments,
+    ranking: Rows,
+    conventions: Conventions,
+    *,
+    n_documents: float = float("nan"),
+    catalogue: Catalogue | None = None,
+    depth: float = float("inf"),
+    compared: float = 0.0,
 ) -> Joined:
     """The ranks and grades of the judged documents that a model retrieved.
 
     Args:
         judgments: the dataset's judgments.
         ranking: the model's rankings.
+        conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
         n_documents: documents in the catalogue, NaN where it is not known.
-        catalogue: the catalogue, where a measure asks what was recommended of it.
+        catalogue: what is known of documents, where a measure asks which of them were recommended.
+        depth: the ranks down to which it asks.
+        compared: the ranks down to which a measure compares the ranking with another model's; 0 where none does.
 
     Raises:
-        InputError: a query ranks a document twice, or a score is beyond the range of float32.
+        InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
+            output where that is an error.
     """
     places = _places(ranking, judgments.query_ids)
     hashes = hash_pairs(ranking, places)
-    ordering = order_rows(ranking)
+    ordering = order_rows(ranking, conventions.ties, conventions.score_precision)
     repeats = _repeats(ranking, hashes, ordering.cuts(_SLICE))
     if repeats.size:
         _refuse_repeat(ranking, repeats[0], "ranks", "keep one")
@@ -105,6 +126,13 @@ def join_ranking(
     n_queries = len(judgments.query_ids)
     n_retrieved = np.zeros(n_queries, dtype=np.int64)
     n_retrieved[places[places < n_queries]] = ranking.counts[places < n_queries]
+    if conventions.missing_queries == "error" and not n_retrieved.all():
+        missing = judgments.query_ids[n_retrieved == 0]
+        raise InputError(
+            f"{ranking.path}: {len(missing)} of {n_queries} judged queries are without output, such as '{missing[0]}'; "
+            "complete it, or say missing_queries: empty"
+        )
+    deepest = conventions.depth or np.inf
     return Joined(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
@@ -117,7 +145,10 @@ def join_ranking(
             judged_at_10=hits.judged_share(10, judgments, n_retrieved),
             n_tied=ordering.n_tied,
         ),
-        catalogue=None if catalogue is None else _catalogue_block(catalogue, ordering, places, n_queries),
+        catalogue=None
+        if catalogue is None
+        else _catalogue_block(catalogue, judgments, hits, ordering, places, min(depth, deepest)),
+        ranked=_ranked(ordering, hashes, places, n_retrieved, min(compared, deepest)) if compared else None,
     )
 
 
@@ -216,7 +247,9 @@ def _refuse_repeat(rows: Rows, repeat: Ints, verb: str, remedy: str) -> None:
     query_id = rows.query_ids[rows.query_codes[later]]
     places = f"{rows.place(earlier)} and {rows.place(later)}"
     document = rows.take_doc_ids(np.array([later]))[0].as_py()
-    raise InputError(f"{rows.path}: query '{query_id}' {verb} document '{document}' twice ({places}); {remedy}")
+    subtopic = "" if rows.subtopics is None else f" for subtopic '{rows.subtopics[later].as_py()}'"
+    found = f"query '{query_id}' {verb} document '{document}'{subtopic} twice"
+    raise InputError(f"{rows.path}: {found} ({places}); {remedy}")
 
 
 def _matches(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:
@@ -266,18 +299,48 @@ def _judged_blocks(judgments: Judgments, hits: _Hits, n_retrieved: Ints, n_docum
             n_judged=n_judged[span].astype(np.float64),
             n_retrieved=n_retrieved[span].astype(np.float64),
             n_documents=np.full(len(sizes), n_documents),
+            **_subtopic_grades(judgments.subtopics, hits.judgment_rows[hit], sizes, judgment, n_judgments[span], span),
         )
 
 
-def _catalogue_block(catalogue: Ids, ordering: Ordering, places: Ints, n_queries: int) -> CatalogueBlock:
+def _subtopic_grades(
+    subtopics: Subtopics | None, hit_rows: Ints, n_hits: Ints, judgment: slice, n_judgments: Ints, span: slice
+) -> dict[str, Floats]:
+    """The block's grades by subtopic, (S, H, Q) and (S, J, Q), where there are such."""
+    if subtopics is None:
+        return {}
+    grades = subtopics.grades[: subtopics.n_subtopics[span].max()]
+    return {
+        "subtopic_grades": np.array([_pad(row[subtopics.document[hit_rows]], n_hits, np.nan) for row in grades]),
+        "judged_subtopic_grades": np.array([_pad(row[judgment], n_judgments, np.nan) for row in grades]),
+    }
+
+
+def _catalogue_block(
+    catalogue: Catalogue, judgments: Judgments, hits: _Hits, ordering: Ordering, places: Ints, depth: float
+) -> CatalogueBlock:
+    rows, queries, ranks = _top(ordering, places, len(judgments.query_ids), depth)
+    doc_ids = ordering.ranking.take_doc_ids(rows)
+    block = catalogue.block(doc_ids, ranks, queries, len(judgments.query_ids))
+    grades = np.full(block.codes.shape, np.nan)
+    hit = np.flatnonzero(hits.ranks <= min(depth, len(grades)))
+    grades[hits.ranks[hit] - 1, hits.queries[hit]] = judgments.rows.values[hits.judgment_rows[hit]]
+    return replace(block, grades=grades)
+
+
+def _ranked(ordering: Ordering, hashes: Hashes, places: Ints, n_retrieved: Ints, depth: float) -> Ranked:
+    rows, queries, ranks = _top(ordering, places, len(n_retrieved), depth)
+    order = np.argsort(hashes[rows])
+    return Ranked(hashes[rows[order]], queries[order], ranks[order], np.minimum(n_retrieved, depth).astype(np.float64))
+
+
+def _top(ordering: Ordering, places: Ints, n_queries: int, depth: float) -> tuple[Ints, Ints, Ints]:
+    """The rows of judged queries down to a rank, with query and rank."""
     queries = places[ordering.ranking.query_codes]
     rows = np.flatnonzero(queries < n_queries)
     ranks, _, _ = ordering.ranks(rows)
-    found = pc.index_in(ordering.ranking.take_doc_ids(rows), catalogue.ids)
-    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
-    codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
-    codes[ranks - 1, queries[rows]] = np.where(inside, numpy_of(found, np.int32), -1)
-    return CatalogueBlock(codes, len(catalogue.ids))
+    shallow = np.flatnonzero(ranks <= depth)
+    return rows[shallow], queries[rows[shallow]], ranks[shallow]
 
 
 def _spans(heights: Ints, sizes: Ints) -> Iterator[tuple[slice, slice]]:

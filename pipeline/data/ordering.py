@@ -1,20 +1,22 @@
 """The order of a ranking under the tie convention, found for the rows that are asked for and no others.
 
-Scores are rounded to float32; documents stand by score, descending, and those of equal score by their id as UTF-8
-bytes, descending (trec_eval 9.0.4). A query and a score are packed into one integer, so that one comparison of
-neighbours tells whether a file is sorted already, as most are, and one search tells where equal scores begin and end.
+Documents stand by score, descending, and those of equal score by the convention. A query and a score are packed into
+one integer, so that one comparison of neighbours tells whether a file is sorted already, as most are, and one search
+tells where equal scores begin and end.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metrics.conventions import Ties
 from pipeline.arrow import integers, numpy_of
 from pipeline.errors import InputError
 from pipeline.parallel import map_threads
@@ -33,12 +35,14 @@ class Ordering:
 
     Attributes:
         ranking: the rows, in the order of the file.
+        ties: the convention for equal scores.
         keys: (N,) uint64, ascending: the query's code and the score, greater scores having smaller keys.
         order: (N,) the row at each position of `keys`; None where the file is in that order.
         starts: the position of each query's first row, by its code.
     """
 
     ranking: Rows
+    ties: Ties
     keys: npt.NDArray[np.uint64]
     order: Ints | None
     starts: Ints
@@ -71,7 +75,7 @@ class Ordering:
         first = np.searchsorted(self.keys, keys, side="left")
         after = np.searchsorted(self.keys, keys, side="right")
         tied = np.flatnonzero(after - first > 1)
-        if tied.size:
+        if tied.size and self.ties != "input_order":
             positions = positions.copy()
             positions[tied] = self._break_ties(positions[tied], first[tied], after[tied])
         before = self.starts[keys >> np.uint64(32)]
@@ -95,18 +99,27 @@ class Ordering:
         groups = np.repeat(np.arange(len(begins)), sizes)
         ids = self.ranking.take_doc_ids(rows)
         table = pa.Table.from_arrays([integers(groups), ids], names=["group", "doc_id"])
-        by_id = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("doc_id", "descending")])
+        direction = "ascending" if self.ties == "doc_id_asc" else "descending"
+        by_id = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("doc_id", direction)])
         sorted_members = np.empty(len(members), dtype=np.int64)
         sorted_members[numpy_of(by_id, np.uint64).astype(np.int64)] = members
         return sorted_members[np.searchsorted(members, positions)]
 
 
-def order_rows(ranking: Rows) -> Ordering:
+def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "float64"]) -> Ordering:
     """The ranking's rows by query and score.
 
+    Args:
+        ranking: the rows.
+        ties: the order of equal scores; `doc_id_desc` stands for what no file can order, such as `optimistic`.
+        score_precision: what scores are rounded to before they are compared.
+
     Raises:
-        InputError: a score is beyond the range of float32.
+        InputError: a score is beyond the range of float32, if that is the precision.
     """
+    starts = np.cumsum(ranking.counts) - ranking.counts
+    if score_precision == "float64":
+        return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)
     keys = np.empty(ranking.ends[-1], dtype=np.uint64)
 
     def fill(chunk: Chunk, end: int) -> None:
@@ -118,7 +131,21 @@ def order_rows(ranking: Rows) -> Ordering:
     if (keys[1:] < keys[:-1]).any():
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
-    return Ordering(ranking, keys, order, np.cumsum(ranking.counts) - ranking.counts)
+    return Ordering(ranking, ties, keys, order, starts)
+
+
+def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], Ints | None]:
+    """Keys that hold, for a score, the number of distinct greater ones of its query: doubles have no room in them."""
+    codes, scores = ranking.query_codes, ranking.values
+    same_query = codes[1:] == codes[:-1]
+    order = None
+    if ((codes[1:] < codes[:-1]) | (same_query & (scores[1:] > scores[:-1]))).any():
+        order = np.lexsort((-scores, codes))
+        codes, scores = codes[order], scores[order]
+        same_query = codes[1:] == codes[:-1]
+    steps = np.zeros(len(codes), dtype=np.uint64)
+    np.cumsum(~same_query | (scores[1:] != scores[:-1]), out=steps[1:])
+    return (codes.astype(np.uint64) << np.uint64(32)) | (steps - steps[starts[codes]]), order
 
 
 def _pack(ranking: Rows, chunk: Chunk, begin: int) -> npt.NDArray[np.uint64]:

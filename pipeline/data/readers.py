@@ -1,28 +1,41 @@
-"""Files to rows: TREC text, TSV, CSV, JSON lines and Parquet.
+"""Files to rows: TREC text, TSV, CSV, JSON lines, JSON and Parquet.
 
 Ids are strings and keep their spelling: "01" is not "1". A row that lacks something is refused with its file and line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.arrow import numpy_of
+from metrics.block import Floats
+from pipeline.arrow import concatenate, numpy_of
+from pipeline.data.features import feature, read_columns
 from pipeline.data.files import StoredFile, find_files
 from pipeline.data.formats import Kind, Part, line_of, parse
 from pipeline.errors import InputError
 from pipeline.tables import Chunk, Ids, InputFile, Rows
 
-__all__ = ["read_documents", "read_judgments", "read_predictions", "read_queries", "read_ranking", "read_ratings"]
+__all__ = [
+    "read_documents",
+    "read_interactions",
+    "read_judgments",
+    "read_predictions",
+    "read_queries",
+    "read_ranking",
+    "read_ratings",
+]
 
 _FORMATS = {
     ".tsv": "tsv",
     ".csv": "csv",
+    ".json": "json",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
@@ -35,34 +48,49 @@ Columns = Mapping[str, str]
 
 
 _JUDGMENTS = Kind(("query_id", "doc_id"), "relevance", ("query_id", "iteration", "doc_id", "relevance"))
+_SUBTOPICS = Kind((*_JUDGMENTS.ids, "subtopic"), "relevance", ("query_id", "subtopic", "doc_id", "relevance"))
 _RANKING = Kind(("query_id", "doc_id"), "score", ("query_id", "Q0", "doc_id", "rank", "score", "tag"))
+_RANKS = Kind(_RANKING.ids, "rank", _RANKING.trec)
 _RATINGS = Kind(("query_id", "doc_id"), "rating")
 _PREDICTIONS = Kind(("query_id", "doc_id"), "prediction")
+_INTERACTIONS = Kind(("query_id", "doc_id"), None)
 _QUERIES = Kind(("query_id",), None)
 _DOCUMENTS = Kind(("doc_id",), None)
 
 
-def read_judgments(path: str, format: str | None = None, columns: Columns | None = None) -> Rows:
+def read_judgments(
+    path: str, format: str | None = None, columns: Columns | None = None, *, subtopics: bool = False
+) -> Rows:
     """Relevance judgments: (query_id, doc_id, relevance).
 
     Args:
         path: a file, a glob, a folder of parts, or a URL of a pyarrow filesystem.
-        format: `trec`, `tsv`, `csv`, `jsonl` or `parquet`; told by the file's name unless given, where a name that
-            tells nothing means TREC text (query, iteration, document, relevance).
+        format: `trec`, `tsv`, `csv`, `jsonl`, `json` or `parquet`; told by the file's name unless given, where a name
+            that tells nothing means TREC text (query, iteration, document, relevance).
         columns: our column names to the file's, where they differ.
+        subtopics: whether documents are judged for subtopics: there is a further column `subtopic`, which in TREC text
+            stands in the place of the iteration.
 
     Raises:
         InputError: the file is missing, empty or malformed, or a relevance is not a finite number.
     """
-    return _read_rows(path, _JUDGMENTS, format, columns)
+    return _read_rows(path, _SUBTOPICS if subtopics else _JUDGMENTS, format, columns)
 
 
-def read_ranking(path: str, format: str | None = None, columns: Columns | None = None) -> Rows:
+def read_ranking(
+    path: str, format: str | None = None, columns: Columns | None = None, *, by: Literal["rank", "score"] = "score"
+) -> Rows:
     """A model's rankings: (query_id, doc_id, score); in TREC text query, Q0, document, rank, score, tag.
 
-    Arguments and errors are those of `read_judgments`.
+    Further arguments and errors are those of `read_judgments`.
+
+    Args:
+        by: what orders the documents: the score, or the rank instead, of which the negative is taken for a score.
     """
-    return _read_rows(path, _RANKING, format, columns)
+    if by == "score":
+        return _read_rows(path, _RANKING, format, columns)
+    rows = _read_rows(path, _RANKS, format, columns)
+    return replace(rows, chunks=tuple(replace(chunk, values=-chunk.values) for chunk in rows.chunks))
 
 
 def read_ratings(path: str, format: str | None = None, columns: Columns | None = None) -> Rows:
@@ -80,19 +108,38 @@ def read_queries(path: str, format: str | None = None, columns: Columns | None =
     return _read_ids(path, _QUERIES, format, columns)
 
 
-def read_documents(path: str, format: str | None = None, columns: Columns | None = None) -> Ids:
-    """The catalogue's ids. As `read_judgments`; an id that stands twice is refused."""
-    return _read_ids(path, _DOCUMENTS, format, columns)
+def read_documents(
+    path: str, format: str | None = None, columns: Columns | None = None, *, features: Sequence[str] = ()
+) -> Ids:
+    """The catalogue's ids and these features of its documents. As `read_judgments`; an id that stands twice is refused.
+
+    Args:
+        features: columns of the file, by their names there.
+    """
+    documents = _read_ids(path, _DOCUMENTS, format, columns)
+    if not features:
+        return documents
+    parts = [_part(file, file.open(), _DOCUMENTS, format, columns or {}) for file in find_files(path)]
+    found = dict(zip(features, zip(*(read_columns(part, features) for part in parts), strict=True), strict=True))
+    return replace(
+        documents, features={name: feature(path, name, found[name], len(documents.ids)) for name in features}
+    )
+
+
+def read_interactions(path: str, format: str | None = None, columns: Columns | None = None) -> Rows:
+    """What queries consumed before: (query_id, doc_id), repeated or not; the value is 0. As `read_judgments`."""
+    return _read_rows(path, _INTERACTIONS, format, columns)
 
 
 def _read_rows(path: str, kind: Kind, format: str | None, columns: Columns | None) -> Rows:
     table, files, place = _read_table(path, kind, format, columns or {})
     batches = [batch for batch in table.unify_dictionaries().to_batches() if batch.num_rows]
     chunks = tuple(
-        Chunk(numpy_of(codes.indices, np.int32), doc_ids, numpy_of(values, np.float64))
-        for codes, doc_ids, values in (batch.columns for batch in batches)
+        Chunk(numpy_of(batch.column("query_id").indices, np.int32), batch.column("doc_id"), _values(batch, kind))
+        for batch in batches
     )
-    rows = Rows(path, files, batches[0].column(0).dictionary.to_pylist(), chunks, place)
+    subtopics = concatenate([batch.column("subtopic") for batch in batches]) if "subtopic" in kind.ids else None
+    rows = Rows(path, files, batches[0].column(0).dictionary.to_pylist(), chunks, place, subtopics)
     if not all(np.isfinite(chunk.values).all() for chunk in chunks):
         row = int(np.flatnonzero(~np.isfinite(rows.values))[0])
         raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) is not a finite number; mend it")
@@ -100,6 +147,10 @@ def _read_rows(path: str, kind: Kind, format: str | None, columns: Columns | Non
         row = int(np.abs(rows.values).argmax())
         raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) has no square in doubles; mend it")
     return rows
+
+
+def _values(batch: pa.RecordBatch, kind: Kind) -> Floats:
+    return numpy_of(batch.column(kind.value), np.float64) if kind.value else np.zeros(batch.num_rows)
 
 
 def _read_ids(path: str, kind: Kind, format: str | None, columns: Columns | None) -> Ids:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from metrics.aggregation import MEAN, Aggregation, terms
+from metrics.aggregation import contributions
 from metrics.block import Floats, divide
 from metrics.conventions import Conventions
 from metrics.measure import Measure
@@ -21,18 +21,22 @@ __all__ = ["estimate"]
 
 @dataclass(frozen=True, eq=False)
 class _Ratio:
-    """One measure of one model as sums over queries, and what the summary says beside the figure."""
+    """One measure of one model as sums over queries, and what the summary says beside the figure.
+
+    The numerators are (S, Q): one for most measures, several for a figure that is made of several means.
+    """
 
     scores: Scores
     measure: Measure
-    aggregation: Aggregation
     numerators: Floats
     denominators: Floats
     n_undefined: int
+    tie_bounds: tuple[float | None, float | None, float | None] = (None, None, None)
 
-    def figure(self, numerator: Floats, denominator: Floats) -> Floats:
-        """The figure that these sums make; NaN where nothing was counted."""
-        return self.aggregation.backward(divide(numerator, denominator))
+    def figure(self, numerators: Floats, denominator: Floats) -> Floats:
+        """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
+        figures: Floats = self.measure.aggregation.backward(divide(numerators, denominator))[0]
+        return figures
 
 
 def estimate(
@@ -52,7 +56,7 @@ def estimate(
 
     Args:
         results: the scores of the dataset's models.
-        conventions: say what an undefined query counts as.
+        conventions: say what an undefined query counts as, and one without output.
         resamples: how often the queries are drawn.
         confidence: how often an interval should cover, in (0, 1).
         seed: root of all streams; the dataset's name is the stream's.
@@ -72,12 +76,28 @@ def estimate(
 
 def _ratios(result: Scores, conventions: Conventions) -> list[_Ratio]:
     ratios = []
-    for measure, values, weights in zip(result.measures, result.values, result.weights, strict=True):
-        aggregation = measure.metric.pooled if measure.pooled else MEAN
-        zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
-        sums = terms(aggregation, values, weights, undefined_is_zero=zero)
-        ratios.append(_Ratio(result, measure, aggregation, *sums, n_undefined=int(np.isnan(values).sum())))
+    for row, (measure, values) in enumerate(zip(result.measures, result.values, strict=True)):
+        ratio = _ratio(result, row, values, conventions)
+        if result.tie_bounds is not None and measure.metric.input == "judged":
+            least, expected, greatest = (_ratio(result, row, bound, conventions) for bound in result.tie_bounds[:, row])
+            ratio = replace(ratio, tie_bounds=(_overall(least), _overall(expected), _overall(greatest)))
+        ratios.append(ratio)
     return ratios
+
+
+def _ratio(result: Scores, row: int, values: Floats, conventions: Conventions) -> _Ratio:
+    measure, weights = result.measures[row], result.weights[row]
+    zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
+    if conventions.missing_queries == "skip":
+        weights = np.where(result.missing, 0.0, weights)
+    means = np.atleast_2d(result.moments.get(measure, values))
+    numerators, denominators = contributions(measure.aggregation, means, weights, undefined_is_zero=zero)
+    return _Ratio(result, measure, numerators, denominators[0], n_undefined=int(np.isnan(means[0]).sum()))
+
+
+def _overall(ratio: _Ratio) -> float | None:
+    """The figure over all queries."""
+    return _known(float(ratio.figure(ratio.numerators.sum(axis=1), ratio.denominators.sum())))
 
 
 def _resample(ratios: Sequence[_Ratio], resamples: int, seed: int, workers: Workers) -> Floats:
@@ -89,27 +109,35 @@ def _resample(ratios: Sequence[_Ratio], resamples: int, seed: int, workers: Work
         return np.empty((0, resamples))
     distinct: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
     places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
-    columns = [*(ratio.numerators for ratio in ratios), *map(np.frombuffer, distinct)]
+    columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
     stream = ratios[0].scores.dataset
     sums = resampled_sums(np.stack(columns), resamples=resamples, seed=seed, stream=stream, workers=workers)
-    pairs = enumerate(zip(ratios, places, strict=True))
-    return np.stack([ratio.figure(sums[:, row], sums[:, len(ratios) + place]) for row, (ratio, place) in pairs])
+    denominators = sums[:, len(columns) - len(distinct) :]
+    figures, begin = [], 0
+    for ratio, place in zip(ratios, places, strict=True):
+        end = begin + len(ratio.numerators)
+        figures.append(ratio.figure(sums[:, begin:end].T, denominators[:, place]))
+        begin = end
+    return np.stack(figures)
 
 
 def _line(ratio: _Ratio, low: float, high: float, error: float) -> Estimate:
-    figure = float(ratio.figure(ratio.numerators.sum(), ratio.denominators.sum()))
+    least, expected, greatest = ratio.tie_bounds
     return Estimate(
         dataset=ratio.scores.dataset,
         model=ratio.scores.model,
         slice="all",
         measure=str(ratio.measure),
-        estimate=_known(figure),
+        estimate=_overall(ratio),
         ci_low=_known(low),
         ci_high=_known(high),
         std_error=_known(error),
         n_queries=len(ratio.scores.query_ids),
         n_missing=int(ratio.scores.missing.sum()),
         n_undefined=ratio.n_undefined,
+        ties_least=least,
+        ties_expected=expected,
+        ties_greatest=greatest,
     )
 
 

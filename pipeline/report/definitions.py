@@ -31,7 +31,7 @@ def explanation(name: str) -> str:
     """One metric at length: what the list says, and its function's documentation.
 
     Args:
-        name: a metric, or a measure of it, such as `ndcg@10`.
+        name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's.
 
     Raises:
         InputError: there is no such metric.
@@ -39,9 +39,12 @@ def explanation(name: str) -> str:
     metric = METRICS.get(name)
     if metric is None:
         try:
-            metric = Measure.parse(name).metric
+            metrics = {measure.metric.name: measure.metric for measure in Measure.expand(name)}
         except ValueError as error:
             raise InputError(str(error)) from None
+        if len(metrics) > 1:
+            raise InputError(f"'{name}' is {len(metrics)} metrics: {', '.join(metrics)}; name one")
+        (metric,) = metrics.values()
     return "\n".join(
         [
             f"{metric.name}: {metric.title}",

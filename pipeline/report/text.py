@@ -18,6 +18,8 @@ from pipeline.tables import Estimate, Evaluation, Quality, Validation
 
 __all__ = ["as_data", "closing", "leaderboard", "matrix", "note"]
 
+FLIPS = "†"
+
 _NOTE_MEASURES = 5
 
 Board = dict[str, dict[str, Estimate]]  # model, measure
@@ -147,15 +149,26 @@ def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[st
         table.add_column(Text(measure), justify="right", no_wrap=True)
     best = {measure: _best(evaluation, board, measure) for measure in measures}
     for model in _ranked(evaluation, board, measures[0]):
-        cells = [
-            Text(
-                _cell(board[model][m]),
-                style="bold" if best[m] is not None and board[model][m].estimate == best[m] else "",
-            )
-            for m in measures
-        ]
+        cells = []
+        for measure in measures:
+            line = board[model][measure]
+            leads = best[measure] is not None and line.estimate == best[measure]
+            mark = FLIPS if leads and _challengers(evaluation, board, model, measure) else ""
+            cells.append(Text(_cell(line) + mark, style="bold" if leads else ""))
         table.add_row(Text(model), *cells)
     return table
+
+
+def _challengers(evaluation: Evaluation, board: Board, leader: str, measure: str) -> list[str]:
+    """The models that another order of tied documents could put above the leader."""
+    sign = -1 if evaluation.directions[measure] == "lower" else 1
+
+    def ends(line: Estimate) -> list[float]:
+        return sorted(sign * end for end in (line.ties_least, line.ties_greatest) if end is not None)
+
+    worst = ends(board[leader][measure])[:1]
+    others = {model: ends(lines[measure])[-1:] for model, lines in board.items() if model != leader}
+    return [model for model, best in others.items() if worst and best and best > worst]
 
 
 def _ranked(evaluation: Evaluation, board: Board, measure: str) -> list[str]:
@@ -189,8 +202,26 @@ def _remarks(evaluation: Evaluation) -> Iterator[str]:
     n_queries = {result.dataset: len(result.query_ids) for result in evaluation.results}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {_quality(quality, n_queries[dataset])}"
+    for dataset, board in _boards(evaluation).items():
+        yield from _flips(evaluation, dataset, board)
     for failure in evaluation.failures:
         yield f"{failure.model} on {failure.dataset} was not evaluated: {failure.reason}"
+
+
+def _flips(evaluation: Evaluation, dataset: str, board: Board) -> Iterator[str]:
+    """The measures whose winner is decided by the order of tied documents."""
+    for measure in next(iter(board.values())):
+        leader = _ranked(evaluation, board, measure)[0]
+        if _best(evaluation, board, measure) is None:
+            continue
+        others = _challengers(evaluation, board, leader, measure)
+        if others:
+            spans = ", ".join(f"{model} {_span(board[model][measure])}" for model in (leader, *others))
+            yield f"{FLIPS} {measure} on {dataset}: the order of tied documents decides who leads: {spans}"
+
+
+def _span(line: Estimate) -> str:
+    return f"{line.ties_least:.4f} to {line.ties_greatest:.4f}"
 
 
 def _quality(quality: Quality, n_queries: int) -> str:

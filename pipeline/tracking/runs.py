@@ -125,7 +125,8 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
 
 def _evaluation_run(record: Record, start: int, note: str) -> Run:
     manifest = record.manifest
-    settings = {"seed": manifest["seed"], "conventions": manifest["conventions"]}
+    settings = {"seed": manifest["seed"]}
+    settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
     tags = {"rankledger.manifest_sha256": hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
     if note:
@@ -206,6 +207,8 @@ def _figures(name: str, interval: str, line: Estimate) -> Iterator[tuple[str, fl
     yield f"{beside}{interval}/{last}.high", line.ci_high
     yield f"{beside}detail/{last}.std_error", line.std_error
     yield f"{beside}detail/{last}.n_undefined", line.n_undefined
+    yield f"{beside}detail/{last}.ties_least", line.ties_least
+    yield f"{beside}detail/{last}.ties_greatest", line.ties_greatest
 
 
 def _measures(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, str]]:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
+from metrics import catalogue
 from metrics.block import JudgedBlock
+from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from metrics.rating import RatingsBlock
 from pipeline.errors import InputError
 from pipeline.evaluation import score
 from pipeline.parallel import Workers
 from pipeline.tables import Joined, Quality
-from tests.blocks import catalogue_block, judged_block, ratings_block
+from tests.blocks import ARRAYS, catalogue_block, judged_block, ratings_block
 
 WORKERS = Workers(1)
 
@@ -38,13 +38,14 @@ def joined(
     )
 
 
+TREC_EVAL = PROFILES["trec_eval"]
 FIRST = judged_block(ranks=[[1], [2]], grades=[[1], [1]])
 SECOND = judged_block(ranks=[[4], []], grades=[[2], []], missed=[[], [0]])
 
 
 def test_scores_of_several_blocks_stand_side_by_side():
     """Reciprocal ranks 1, 1/2, 1/4 of the first relevant documents, block after block; p@2 = 1/2, 1/2, 0, 0."""
-    (scores,) = score({("web", "bm25"): joined(FIRST, SECOND)}, {"web": measures("rr", "p@2")}, WORKERS)
+    (scores,) = score({("web", "bm25"): joined(FIRST, SECOND)}, {"web": measures("rr", "p@2")}, TREC_EVAL, WORKERS)
 
     assert (scores.dataset, scores.model) == ("web", "bm25")
     assert list(map(str, scores.measures)) == ["rr", "p@2"]
@@ -60,7 +61,7 @@ def test_each_model_has_its_own_scores_and_each_dataset_its_own_measures():
         ("web", "dense"): joined(judged_block(ranks=[[2], [1]], grades=[[1], [1]])),
         ("news", "bm25"): joined(SECOND, missing=(1,)),
     }
-    found = score(tasks, {"web": measures("rr"), "news": measures("success@3", "tp")}, WORKERS)
+    found = score(tasks, {"web": measures("rr"), "news": measures("success@3", "tp")}, TREC_EVAL, WORKERS)
 
     assert [(result.dataset, result.model) for result in found] == list(tasks)
     np.testing.assert_array_equal(found[0].values, [[1, 0.5]])
@@ -73,7 +74,9 @@ def test_the_greatest_grade_is_the_datasets():
     """A document graded 2 gains 2/4 where the dataset's greatest grade is 4, though its block holds none above 2:
     (1 - 0.8) · 2/4 · 0.8³ = 0.0512 at rank 4.
     """
-    (scores,) = score({("web", "bm25"): joined(SECOND, max_grade=4)}, {"web": measures("rbp(gain=graded)")}, WORKERS)
+    (scores,) = score(
+        {("web", "bm25"): joined(SECOND, max_grade=4)}, {"web": measures("rbp(gain=graded)")}, TREC_EVAL, WORKERS
+    )
 
     assert scores.values[0, 0] == pytest.approx(0.2 * 0.5 * 0.8**3, abs=1e-15)
 
@@ -81,16 +84,44 @@ def test_the_greatest_grade_is_the_datasets():
 def test_a_catalogue_measure_is_one_figure_and_no_column():
     """Three of four documents stand in some list: 3 / 4, which no query has a share of."""
     task = joined(FIRST, catalogue=catalogue_block([[0, 1], [1, 2]], 4))
-    (scores,) = score({("web", "bm25"): task}, {"web": measures("rr", "item_coverage")}, WORKERS)
+    (scores,) = score({("web", "bm25"): task}, {"web": measures("rr", "item_coverage")}, TREC_EVAL, WORKERS)
 
     assert list(map(str, scores.measures)) == ["rr"]
     assert {str(measure): figure for measure, figure in scores.figures.items()} == {"item_coverage": 0.75}
 
 
+@pytest.mark.parametrize("cells", [1, 1 << 14])
+@pytest.mark.parametrize("workers", [WORKERS, Workers(2, "processes")], ids=str)
+def test_scores_of_recommended_lists_stand_among_the_others(cells, workers, monkeypatch):
+    """Popularity 4 1 0 of documents 0 1 2: lists 0 1, 2 and none have 5/2, 0 and NaN, however the queries are cut."""
+    monkeypatch.setattr(catalogue, "_CELLS", cells)
+    lists = catalogue_block([[0, 1], [2], []], 3, popularity=np.array([4.0, 1.0, 0.0]), n_consumers=4)
+    task = joined(FIRST, judged_block(ranks=[[]], grades=[[]], missed=[[1]]), catalogue=lists)
+    suite = measures("popularity", "rr", "gini", "novelty@1", "p@1")
+    (scores,) = score({("web", "knn"): task}, {"web": suite}, TREC_EVAL, workers)
+
+    assert list(map(str, scores.measures)) == ["popularity", "rr", "novelty@1", "p@1"]
+    expected = [[2.5, 0, np.nan], [1, 0.5, 0], [0, 2, np.nan], [1, 0, 0]]
+    np.testing.assert_array_equal(scores.values, expected)
+    assert list(map(str, scores.figures)) == ["gini"]
+
+
+def test_measures_of_recommended_lists_alone():
+    """No other block is scored for them."""
+    lists = catalogue_block([[0], [0]], 1, popularity=np.array([2.0]), n_consumers=2)
+    (scores,) = score(
+        {("web", "knn"): joined(FIRST, catalogue=lists)}, {"web": measures("popularity")}, TREC_EVAL, WORKERS
+    )
+
+    assert scores.values.tolist() == [[2, 2]]
+
+
 def test_a_pooled_measure_weighs_a_query_by_its_pairs():
     """Two pairs and one: errors 1 and 3, then 2; the mean over queries weighs both alike."""
     block = ratings_block([[1, 1], [5]], [[2, 4], [3]])
-    (scores,) = score({("stars", "knn"): joined(block)}, {"stars": measures("mae", "mae(average=query)")}, WORKERS)
+    (scores,) = score(
+        {("stars", "knn"): joined(block)}, {"stars": measures("mae", "mae(average=query)")}, TREC_EVAL, WORKERS
+    )
 
     np.testing.assert_array_equal(scores.values, [[2, 2], [2, 2]])
     np.testing.assert_array_equal(scores.weights, [[2, 1], [1, 1]])
@@ -99,7 +130,7 @@ def test_a_pooled_measure_weighs_a_query_by_its_pairs():
 def test_a_measure_that_the_grades_do_not_fit_is_refused_by_name():
     """A grade above the `max_grade` that a measure names is the user's to mend, and the measure is named."""
     with pytest.raises(InputError, match=r"^web: err\(max_grade=1\): .*2") as error:
-        score({("web", "bm25"): joined(SECOND, max_grade=2)}, {"web": measures("err(max_grade=1)")}, WORKERS)
+        score({("web", "bm25"): joined(SECOND, max_grade=2)}, {"web": measures("err(max_grade=1)")}, TREC_EVAL, WORKERS)
 
     assert "\n" not in str(error.value)
 
@@ -110,15 +141,22 @@ def test_workers_never_change_a_bit(workers, graded_block):
     tasks = {("web", model): joined(graded_block, graded_block, max_grade=4) for model in ("a", "b", "c")}
     suite = {"web": measures("ap", "ndcg", "err", "rbp(gain=graded)", "bpref", "kendall_tau", "r@10")}
 
-    for one, other in zip(score(tasks, suite, WORKERS), score(tasks, suite, workers), strict=True):
+    for one, other in zip(
+        score(tasks, suite, TREC_EVAL, WORKERS), score(tasks, suite, TREC_EVAL, workers), strict=True
+    ):
         np.testing.assert_array_equal(one.values, other.values)
         assert (one.model, list(one.query_ids)) == (other.model, list(other.query_ids))
 
 
 def test_blocks_are_not_written_to():
     """Blocks whose arrays are read-only are scored by every metric that takes one, and stay as they were."""
-    before = {field.name: getattr(FIRST, field.name).copy() for field in dataclasses.fields(FIRST)}
-    score({("web", "bm25"): joined(FIRST, max_grade=4)}, {"web": measures("ndcg", "err", "rprec", "avg_rp")}, WORKERS)
+    before = {name: getattr(FIRST, name).copy() for name in ARRAYS}
+    score(
+        {("web", "bm25"): joined(FIRST, max_grade=4)},
+        {"web": measures("ndcg", "err", "rprec", "avg_rp")},
+        TREC_EVAL,
+        WORKERS,
+    )
 
     for name, values in before.items():
         np.testing.assert_array_equal(getattr(FIRST, name), values)

@@ -11,6 +11,7 @@ import re
 import shlex
 import stat
 import sys
+from dataclasses import asdict
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,10 @@ from pipeline.tables import Estimate, Evaluation, Record, Scores
 from tests.generated import Collection, rating_collection, search_collection, write_config
 
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
-COLUMNS = "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined"
+COLUMNS = (
+    "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined,"
+    "ties_least,ties_expected,ties_greatest"
+)
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10"], "stars": ["rmse", "mae(average=query)"]}
 DATA = {"web": search_collection(30, n_queries=20), "stars": rating_collection(31, n_users=6)}
 WEB = {"web": Collection(DATA["web"].judged, {"bm25": DATA["web"].outputs["bm25"]})}
@@ -287,8 +291,10 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
     first, *lines = text.split("\n")
 
     assert first == COLUMNS
-    assert lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2"
-    assert list(csv.reader([lines[1]])) == [["web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7"]]
+    assert lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,,,"
+    assert list(csv.reader([lines[1]])) == [
+        ["web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", *[""] * 3]
+    ]
     assert text.endswith("\n")
     assert len(lines) == len(ESTIMATES) + 1
 
@@ -311,7 +317,7 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
     assert manifest["name"] == "generated"
     assert manifest["date"] == "2026-11-20"
     assert manifest["seed"] == 5
-    assert manifest["conventions"] == "trec_eval"
+    assert manifest["conventions"] == {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)}
     assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "percentile"}
     assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
     assert manifest["datasets"]["stars"]["kind"] == "ratings"

@@ -15,6 +15,7 @@ from pipeline.data.formats.columnar import parse_parquet
 from pipeline.data.formats.delimited import delimited_lines, parse_delimited
 from pipeline.data.formats.jsonl import json_lines, parse_jsonl
 from pipeline.data.formats.layout import Kind, Part, first_empty
+from pipeline.data.formats.nested import nested_rows, parse_nested
 from pipeline.data.formats.trec import parse_trec, trec_lines
 from pipeline.errors import InputError
 
@@ -25,6 +26,7 @@ _PARSERS: Mapping[str, Callable[[Part], pa.Table]] = {
     "tsv": parse_delimited,
     "csv": parse_delimited,
     "jsonl": parse_jsonl,
+    "json": parse_nested,
     "parquet": parse_parquet,
 }
 
@@ -46,8 +48,10 @@ def parse(part: Part) -> pa.Table:
 
 
 def line_of(part: Part, row: int) -> str:
-    """Where a row (from 0) stands: `line 3`, or `row 3` in Parquet; both count from 1."""
+    """Where a row (from 0) stands: `line 3` or, in Parquet, `row 3`, both from 1; in JSON, its ids."""
     if part.format == "parquet":
         return f"row {row + 1}"
+    if part.format == "json":
+        return next(itertools.islice(nested_rows(part), row, None))
     records = {"trec": trec_lines, "jsonl": json_lines}.get(part.format, delimited_lines)(part)
     return f"line {next(itertools.islice(records, row, None))[0]}"

@@ -19,6 +19,7 @@ def parse_parquet(part: Part) -> pa.Table:
         file = parquet.ParquetFile(pa.BufferReader(part.data))
     except (pa.ArrowInvalid, OSError) as error:
         raise InputError(f"{part.path}: not Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
+    part = part.with_columns(file.schema_arrow.names)
     names = [part.name(column) for column in part.kind.columns]
     for column, name in zip(part.kind.columns, names, strict=True):
         if name not in file.schema_arrow.names:

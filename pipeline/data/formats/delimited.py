@@ -28,6 +28,8 @@ class _Tsv(csv.Dialect):
 def parse_delimited(part: Part) -> pa.Table:
     """The wanted columns, by their names in the header."""
     header = _header(part)
+    part = part.with_columns(header)
+    _check_columns(part, header)
     wanted = [part.name(column) for column in part.kind.columns]
     try:
         return parse_csv(part, part.data, _DELIMITERS[part.format], wanted, header, header=True)
@@ -36,11 +38,16 @@ def parse_delimited(part: Part) -> pa.Table:
 
 
 def _header(part: Part) -> list[str]:
-    """The column names, once those wanted are among them."""
+    """The column names."""
     header = next((record for _, record in _records(part)), [])
     if not header:
         raise InputError(f"{part.path}: no rows; write the file again")
     refuse_surrogates(part, 1, header)
+    return header
+
+
+def _check_columns(part: Part, header: list[str]) -> None:
+    """Refuse a header that lacks a column or has it twice."""
     for column in part.kind.columns:
         name = part.name(column)
         if name not in header:
@@ -48,7 +55,6 @@ def _header(part: Part) -> list[str]:
             raise InputError(f"{part.path}:1: no column '{name}' among {found}; map it with columns: {{{column}: …}}")
         if header.count(name) > 1:
             raise InputError(f"{part.path}:1: column '{name}' stands twice; name each column once")
-    return header
 
 
 def _delimited_rows(part: Part, header: list[str], places: list[int]) -> Iterator[Row]:

@@ -20,6 +20,7 @@ def parse_jsonl(part: Part) -> pa.Table:
     """The wanted keys of every object; ids may be strings or whole numbers."""
     from pyarrow import json as arrow_json
 
+    part = part.with_columns(_first_keys(part))
     names = [part.name(column) for column in part.kind.columns]
     for id_type in (pa.string(), pa.int64()):
         types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
@@ -36,6 +37,15 @@ def parse_jsonl(part: Part) -> pa.Table:
             return table.cast(schema_of(part.kind, names)).rename_columns(list(part.kind.columns))
         break  # an object of several lines, several on a line, a blank line, a missing key
     return table_of(part, (_json_row(part, number, line) for number, line in json_lines(part)))
+
+
+def _first_keys(part: Part) -> list[str]:
+    """The keys of the first object; none where the line is malformed, as will be said when it is read."""
+    try:
+        found = json.loads(next(json_lines(part), (1, b"{}"))[1])
+    except (ValueError, RecursionError):
+        return []
+    return [*found] if isinstance(found, dict) else []
 
 
 def _count_lines(data: memoryview) -> int:

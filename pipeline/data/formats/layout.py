@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ __all__ = [
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
 PAGE = 1 << 16  # bytes that are searched at a time
 _BOM = b"\xef\xbb\xbf"
+_BEIR = MappingProxyType({"query_id": "query-id", "doc_id": "corpus-id", "relevance": "score"})
 
 Row = tuple[str | float, ...]
 
@@ -68,7 +70,7 @@ class Part:
 
     Attributes:
         path: as people write it.
-        format: `trec`, `tsv`, `csv`, `jsonl` or `parquet`.
+        format: `trec`, `tsv`, `csv`, `jsonl`, `json` or `parquet`.
         stored: its bytes, uncompressed.
         kind: what to take from it.
         names: our column names to the file's, where they differ.
@@ -93,6 +95,13 @@ class Part:
     def name(self, column: str) -> str:
         """Our column as the file calls it."""
         return self.names.get(column, column)
+
+    def with_columns(self, found: Collection[str]) -> Part:
+        """The file as read by the names of its columns: BEIR's are known, those the config maps come first."""
+        if not {"query-id", "corpus-id"} <= set(found):
+            return self
+        known = {ours: name for ours, name in _BEIR.items() if ours in self.kind.columns and ours not in found}
+        return replace(self, names={**known, **self.names})
 
 
 def parse_csv(

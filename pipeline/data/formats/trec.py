@@ -11,7 +11,7 @@ import pyarrow as pa
 from pipeline.data.formats.layout import BLOCK_SIZE, PAGE, Part, Row, first_empty, holds, parse_csv, row_of, table_of
 from pipeline.errors import InputError
 
-__all__ = ["parse_trec", "trec_lines"]
+__all__ = ["last_fields", "parse_trec", "trec_lines"]
 
 
 def parse_trec(part: Part) -> pa.Table:
@@ -79,3 +79,16 @@ def _trec_row(part: Part, number: int, line: bytes) -> Row:
         return row_of(part, number, [fields[place].decode() for place in part.kind.trec_places])
     except UnicodeDecodeError:
         raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+
+
+def last_fields(data: memoryview) -> list[bytes]:
+    """The fields of the last line that holds a row; none where there is no such line."""
+    size = 0
+    while size < len(data):
+        size = min(max(PAGE, 2 * size), len(data))
+        lines = _unix_lines(data[len(data) - size :]).split(b"\n")
+        whole = lines if size == len(data) else lines[1:]  # the first may have begun before
+        rows = [line for line in whole if not line.startswith(b"#") and line.strip()]
+        if rows:
+            return rows[-1].split()
+    return []

@@ -25,8 +25,11 @@ ADD_OUTPUTS = "; add `outputs:` to it or to `defaults: {model: …}`"
 APART = "tell them apart, as by {model} in the path"
 BY_NAME = "by which models are searched for; put it where the name stands"
 CATALOGUE = "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out"
+FEATURES = "features of documents count; add `documents:`, the file that has them in columns, or leave it out"
+INTERACTIONS = "what was consumed before counts; add `interactions:`, those of training, or leave it out"
 NO_MATCH = "; mend the path or list the models"
 OF_FILES = "that is unknown; available: {dataset}, {date}"
+SUBTOPICS = "subtopics count; add `subtopics: true`, if the judgments name them, or leave it out"
 OF_OUTPUTS = "that is unknown; available: {dataset}, {date}, {model}"
 
 
@@ -362,6 +365,7 @@ def test_one_file_with_a_column_for_each_model_is_two_outputs():
         ("[ap, 'p@5,10', p@10]", ["5: suites.s[2]: p@10 is in the suite twice; keep one"]),
         ("[rmse]", ["3: datasets.d: no suite is of rankings, as the dataset is; write one under `suites`"]),
         ("[item_coverage@10, tn@5, user_coverage]", ["3: datasets.d: in item_coverage@10, tn@5 " + CATALOGUE]),
+        ('["alpha_ndcg@5,10", ap, strec@5]', ["3: datasets.d: in alpha_ndcg@5, alpha_ndcg@10, strec@5 " + SUBTOPICS]),
     ],
 )
 def test_wrong_suites(suites, found):
@@ -371,6 +375,49 @@ def test_wrong_suites(suites, found):
     assert findings(text) == [f"a.yaml:{line}" for line in found]
 
 
+RECOMMENDED = "[novelty@5, gini, 'diversity(feature=genre)@5', 'calibration(feature=genre)@5', serendipity, entropy]"
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (
+            "",
+            [
+                f"in novelty@5, calibration(feature=genre)@5, serendipity {INTERACTIONS}",
+                f"in gini, serendipity {CATALOGUE}",
+                f"in diversity(feature=genre)@5, calibration(feature=genre)@5 {FEATURES}",
+            ],
+        ),
+        (", documents: c", [f"in novelty@5, calibration(feature=genre)@5, serendipity {INTERACTIONS}"]),
+        (
+            ", interactions: i",
+            [
+                f"in gini, serendipity {CATALOGUE}",
+                f"in diversity(feature=genre)@5, calibration(feature=genre)@5 {FEATURES}",
+            ],
+        ),
+    ],
+)
+def test_measures_of_recommended_lists_need_what_they_look_at(files, found):
+    """What is missing is said once, with the measures that need it; entropy needs neither."""
+    text = f"datasets:\n  d: {{judgments: q{files}}}\nmodels: {{m: {{outputs: o}}}}\nsuites: {{s: {RECOMMENDED}}}\n"
+
+    assert findings(text) == [f"a.yaml:3: datasets.d: {line}" for line in found]
+
+
+def test_files_of_recommenders_are_found():
+    """With both files the measures are planned, and the files are the dataset's, which no model's output can be."""
+    found = planned(
+        "datasets: {d: {judgments: q, documents: c, interactions: '{dataset}.i'}}\nmodels: {m: {outputs: o}}\n"
+        "suites: {s: [serendipity@5, 'diversity(feature=genre)@5']}\n"
+    )
+
+    (dataset,) = found.datasets
+    assert [Path(file.path).name for file in dataset.files] == ["q", "c", "d.i"]
+    assert [str(measure) for measure in dataset.measures] == ["serendipity@5", "diversity(feature=genre)@5"]
+
+
 def test_the_catalogue_is_enough_for_measures_that_count_it():
     """With `documents:` they are planned."""
     found = planned(
@@ -378,6 +425,32 @@ def test_the_catalogue_is_enough_for_measures_that_count_it():
     )
 
     assert [str(measure) for measure in found.datasets[0].measures] == ["item_coverage@10", "tn"]
+
+
+def test_judgments_by_subtopic_are_enough_for_measures_of_subtopics():
+    """With `subtopics: true`, which may stand in the defaults, they are planned."""
+    found = planned(
+        "defaults: {dataset: {subtopics: true}}\ndatasets: {d: {judgments: {path: q, columns: {subtopic: intent}}}}\n"
+        "models: {m: {outputs: o}}\nsuites: {s: [err_ia@10, nrbp, ndcg]}\n"
+    )
+
+    assert found.datasets[0].subtopics
+    assert [str(measure) for measure in found.datasets[0].measures] == ["err_ia@10", "nrbp", "ndcg"]
+
+
+def test_a_model_to_compare_with_must_be_there():
+    """It is refused on every dataset where it has no output, and its name is guessed."""
+    assert findings(
+        "datasets:\n  d: {judgments: q}\n  e: {judgments: q}\n"
+        "models: {bm25: {outputs: {d: o}}, dense: {outputs: '{dataset}.tsv'}}\n"
+        "suites: {s: ['rbo(model=bm25)@10', 'rbo(model=dense)', 'rbo(model=denser)']}\n"
+    ) == [
+        "a.yaml:3: datasets.d: rbo(model=denser) compares with 'denser', which no model is called here; "
+        "did you mean 'dense'?",
+        "a.yaml:4: datasets.e: rbo(model=bm25)@10 compares with 'bm25', which no model is called here; known: dense",
+        "a.yaml:4: datasets.e: rbo(model=denser) compares with 'denser', which no model is called here; "
+        "did you mean 'dense'?",
+    ]
 
 
 def test_all_mistakes_come_at_once_and_a_defaults_once():

@@ -10,6 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrics.conventions import PROFILES
+from metrics.conventions import Conventions as Choices
 from pipeline.config.plan import plan
 from pipeline.config.sections import Config, ConfigFile, json_schema, load
 from pipeline.errors import InputError
@@ -88,7 +90,7 @@ def test_what_is_left_out_or_left_empty_has_its_default():
 
     assert left_out == empty
     assert left_out.model_dump(include={"conventions", "bootstrap", "seed", "execution", "tracking"}) == {
-        "conventions": "trec_eval",
+        "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "percentile"},
         "seed": 20261120,
         "execution": {"jobs": -1, "backend": "threads"},
@@ -196,10 +198,14 @@ def test_any_dump_reads_back_equal(models):
 # ---- what is refused
 
 COLUMN = (
-    "d.columns.user: 'user' is none of our names ('query_id', 'doc_id', 'relevance', 'score', 'rating' or "
-    "'prediction'); write our name first, then the file's"
+    "d.columns.user: 'user' is none of our names ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
+    "'rating' or 'prediction'); write our name first, then the file's"
 )
-FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl' or 'parquet'"
+FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json' or 'parquet'"
+TIES = (
+    "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
+    "'pessimistic' or 'expected'"
+)
 KEY = "cannot fill a template; write a word other than dataset, model, date"
 METRIC_NAME = (
     "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces"
@@ -237,8 +243,14 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("seed: no", "seed: found false; write a number"),
         ("execution: {jobs: 0}", "execution.jobs: found 0; write a number of workers, or -1 for one per CPU"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads' or 'processes'"),
-        ("conventions: trec", "conventions: unknown conventions 'trec'; did you mean 'trec_eval'?"),
-        ("conventions: xyz", "conventions: unknown conventions 'xyz'; known: trec_eval"),
+        ("conventions: trec_evil", "conventions: unknown profile 'trec_evil'; did you mean 'trec_eval'?"),
+        ("conventions: xyz", f"conventions: unknown profile 'xyz'; known: {', '.join(PROFILES)}"),
+        ("conventions: {depth: 0}", "conventions.depth: found 0; write a number of at least 1"),
+        ("conventions: {ties: random}", TIES),
+        (
+            "conventions: {ties: expected, depth: 5, unjudged_documents: condensed}",
+            "conventions: ties: expected with a depth cannot be condensed: what is cut off would depend on the order",
+        ),
         ("tracking: {metric_name: x}", METRIC_NAME),
         ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
         ("tracking: {metric_name: '{measure'}", METRIC_NAME),
@@ -257,6 +269,8 @@ def test_wrong_settings(line, message):
         ("d: {}", "d: it has neither judgments nor ratings; name a file of one"),
         ("d:", "d: it has neither judgments nor ratings; name a file of one"),
         ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; make two datasets of it"),
+        ("d: {ratings: a, subtopics: true}", "d: it has ratings, which have no subtopics; take `subtopics` out"),
+        ("d: {judgments: a, subtopics: intent}", "d.subtopics: found 'intent'; write true or false"),
         ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
         ("d: {judgments: a, topics: b}", "d.topics: unknown key 'topics'; did you mean 'queries'?"),
         ("d: {judgments: a, items: b}", "d.items: unknown key 'items'; did you mean 'documents'?"),
@@ -424,7 +438,7 @@ def test_the_schema_describes_every_key():
     )
     assert all(mapping["additionalProperties"] is False for mapping in mappings)
     assert schema["$defs"]["File"]["anyOf"][0] == {"type": "string"}
-    assert schema["properties"]["conventions"]["enum"] == ["trec_eval"]
+    assert schema["$defs"]["Conventions"]["anyOf"][0] == {"type": "string", "enum": [*PROFILES]}
     assert schema["anyOf"] == [{"required": ["extends"]}, {"required": ["name", "datasets", "models", "suites"]}]
     json.dumps(schema)
 

@@ -12,10 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrics.conventions import PROFILES
 from pipeline.data import join
 from pipeline.data.hashing import hash_pairs
 from pipeline.data.join import index_judgments, join_ranking
 from tests.pipeline.data.content import contents, refusal, rows_of, rows_of_documents
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
 
 
 def hashes(rows, queries=None) -> list[int]:
@@ -108,7 +111,7 @@ def colliding(n: int):
 def matched(judgments, rows) -> dict[tuple[str, int], tuple[str, str]]:
     """The judged pair that the join put at each query's rank."""
     plain = contents(judgments.rows)
-    joined = join_ranking(judgments, rows)
+    joined = join_ranking(judgments, rows, TREC_EVAL)
     return {
         (query, int(rank)): plain[row][:2]
         for block in joined.blocks
@@ -148,7 +151,7 @@ def test_documents_that_share_a_hash_are_no_repeat():
 
     with colliding(1):
         judgments = index_judgments(rows_of(rows))
-        join_ranking(judgments, rows_of(rows))
-        message = refusal(join_ranking, judgments, rows_of([*rows, ("q", "d8", 0.5)]))
+        join_ranking(judgments, rows_of(rows), TREC_EVAL)
+        message = refusal(join_ranking, judgments, rows_of([*rows, ("q", "d8", 0.5)]), TREC_EVAL)
 
     assert "query 'q' ranks document 'd8' twice (line 9 and line 10)" in message

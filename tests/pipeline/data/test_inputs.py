@@ -8,11 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from metrics.conventions import PROFILES
 from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
 from tests.pipeline.data.content import encode, refusal, write
 
 JUDGED = [("q1", "a", 1.0), ("q2", "b", 2.0), ("q1", "c", -1.0)]
 RANKED = [("q1", "a", 1.0), ("q1", "x", 3.0), ("q3", "a", 1.0)]
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +31,8 @@ def source(name: str, data: bytes | str, **options) -> Source:
 
 def dataset(**options) -> DatasetInput:
     """The dataset of `JUDGED`, with whatever else it has."""
-    given = {"kind": "rankings", "queries": None, "documents": None, "keep_first": False} | options
+    given = {"kind": "rankings", "queries": None, "documents": None, "keep_first": False, "conventions": TREC_EVAL}
+    given |= options
     judgments = given.pop("judgments", None) or source("qrels.tsv", encode(JUDGED, "tsv"))
     return read_dataset(judgments, **given)
 
@@ -39,7 +43,7 @@ def test_a_dataset_of_judgments_alone():
 
     data = encode(JUDGED, "tsv")
     assert found.kind == "rankings"
-    assert found.documents is None
+    assert found.catalogue.n_documents == 0
     assert found.judgments.query_ids.tolist() == ["q1", "q2"]
     assert list(found.files) == ["judgments"]
     ((file,),) = found.files.values()
@@ -58,7 +62,7 @@ def test_a_dataset_of_everything():
         "queries": ["queries/0.tsv", "queries/1.tsv"],
         "documents": ["documents.csv"],
     }
-    assert found.documents.ids.to_pylist() == ["a", "b"]
+    assert found.catalogue.ids.to_pylist() == ["a", "b"]
 
 
 def test_formats_and_columns_reach_the_readers():
@@ -71,7 +75,7 @@ def test_formats_and_columns_reach_the_readers():
     output = Source(output.path, "jsonl", {"query_id": "q", "doc_id": "d", "score": "s"})
 
     found = dataset(judgments=judgments, queries=queries, documents=documents)
-    _, joined = read_output(found, output, with_catalogue=False)
+    _, joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
 
     assert joined.blocks[0].ranks[:, 0].tolist() == [2.0]
 
@@ -98,13 +102,15 @@ def test_duplicate_judgments_are_kept_or_refused_as_the_config_says():
 
     assert "judges document 'a' twice (line 2 and line 5)" in refusal(dataset, judgments=judgments)
     output = source("out", encode(RANKED, "trec", "score"))
-    _, joined = read_output(dataset(judgments=judgments, keep_first=True), output, with_catalogue=False)
+    _, joined = read_output(dataset(judgments=judgments, keep_first=True), output, TREC_EVAL, with_catalogue=False)
     assert joined.blocks[0].grades[:, 0].tolist() == [1.0]
 
 
 def test_a_ranking_is_read_and_joined():
     """q1 ranks x before a; q2 is missing and q3 is not judged."""
-    files, joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), with_catalogue=False)
+    files, joined = read_output(
+        dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=False
+    )
 
     (block,) = joined.blocks
     assert [file.path for file in files] == ["out.txt"]
@@ -120,27 +126,32 @@ def test_the_catalogue_gives_its_size_always_and_codes_where_asked(with_catalogu
     """Measures that need the number of documents need no codes."""
     found = dataset(documents=source("documents.tsv", "doc_id\nb\na\nc\n"))
 
-    _, joined = read_output(found, source("out.txt", encode(RANKED, "trec", "score")), with_catalogue=with_catalogue)
+    _, joined = read_output(
+        found, source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=with_catalogue
+    )
 
     assert joined.blocks[0].n_documents.tolist() == [3, 3]
     if with_catalogue:
-        np.testing.assert_array_equal(joined.catalogue.codes, [[-1, -1], [1, -1]])
+        np.testing.assert_array_equal(joined.catalogue.codes, [[3, -1], [1, -1]])
     else:
         assert joined.catalogue is None
 
 
-def test_a_catalogue_is_not_asked_for_where_there_is_none():
-    """A dataset without documents has no codes, whatever the measures."""
-    _, joined = read_output(dataset(), source("out.txt", encode(RANKED, "trec", "score")), with_catalogue=True)
+def test_what_was_recommended_is_known_without_a_catalogue():
+    """A dataset without documents numbers those of the output: a and x of q1."""
+    _, joined = read_output(
+        dataset(), source("out.txt", encode(RANKED, "trec", "score")), TREC_EVAL, with_catalogue=True
+    )
 
-    assert joined.catalogue is None
+    assert joined.catalogue.n_documents == 0
+    np.testing.assert_array_equal(np.sort(joined.catalogue.codes, axis=0), [[0, -1], [1, -1]])
 
 
 def test_an_output_of_unjudged_queries_alone():
     """Nothing is found, everything is missing, and there are codes for no one."""
     found = dataset(documents=source("documents.tsv", "doc_id\nb\n"))
 
-    _, joined = read_output(found, source("out.txt", "q9 Q0 b 1 1.0 t\n"), with_catalogue=True)
+    _, joined = read_output(found, source("out.txt", "q9 Q0 b 1 1.0 t\n"), TREC_EVAL, with_catalogue=True)
 
     assert joined.missing.all()
     assert (joined.catalogue.codes == -1).all()
@@ -153,7 +164,7 @@ def test_ratings_and_predictions():
     output = source("out.csv", encode([("u", "j", 2.5), ("w", "i", 1.0)], "csv", "prediction"))
 
     found = dataset(judgments=ratings, kind="ratings")
-    files, joined = read_output(found, output, with_catalogue=False)
+    files, joined = read_output(found, output, TREC_EVAL, with_catalogue=False)
 
     (block,) = joined.blocks
     assert list(found.files) == ["ratings"]
@@ -180,4 +191,6 @@ def test_a_missing_table_is_refused(role):
 
 def test_a_missing_output_is_refused():
     """So that the others can go on."""
-    assert refusal(read_output, dataset(), Source("nowhere.tsv"), with_catalogue=False).startswith("nowhere.tsv: ")
+    assert refusal(read_output, dataset(), Source("nowhere.tsv"), TREC_EVAL, with_catalogue=False).startswith(
+        "nowhere.tsv: "
+    )

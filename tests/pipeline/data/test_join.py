@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 import random
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 
 from metrics.block import JudgedBlock
 from metrics.catalogue import item_coverage
+from metrics.conventions import PROFILES
 from metrics.rating import mae, mse, rmse
 from pipeline.arrow import strings
 from pipeline.data import join
+from pipeline.data.catalogue import Catalogue
 from pipeline.data.join import index_judgments, join_predictions, join_ranking
-from pipeline.tables import Ids, Joined
+from pipeline.tables import Joined
 from tests.pipeline.data.content import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "q2", "Q", "é", "z", "\uffff", "🦆"])
@@ -31,6 +34,8 @@ RANKED = st.dictionaries(PAIRS, SCORES, min_size=1, max_size=60)
 CELLS = st.sampled_from([1, 2, 5, 12, 1 << 17])
 
 Judged = dict[tuple[str, str], float]
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
 
 
 def table(pairs: Judged, **options):
@@ -147,7 +152,7 @@ def test_a_hand_worked_join():
     judged = {("q", "d1"): 2.0, ("q", "d2"): -1.0, ("p", "d1"): 1.0, ("q", "d4"): 1.0}
     ranked = {("q", "d2"): 1.0, ("q", "d1"): 5.0, ("q", "x"): 5.0, ("q", "d3"): 9.0, ("r", "d1"): 1.0}
 
-    joined = join_ranking(index_judgments(table(judged)), table(ranked), n_documents=7.0)
+    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL, n_documents=7.0)
     (block,) = joined.blocks
 
     assert joined.query_ids.tolist() == ["p", "q"]
@@ -171,7 +176,9 @@ def test_a_hand_worked_join():
 def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
     """Unsorted and interleaved rows, ties, missing and unjudged queries, any ids: all that a block holds."""
     with mock.patch.object(join, "_CELLS", cells):
-        joined = join_ranking(index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk), n_documents=9.0)
+        joined = join_ranking(
+            index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk), TREC_EVAL, n_documents=9.0
+        )
 
     assert plain_columns(joined, judged) == plain_join(judged, ranked)
     assert list(joined.query_ids) == by_bytes(query for query, _ in judged)
@@ -181,7 +188,7 @@ def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
 @given(JUDGED, RANKED)
 def test_what_a_join_counts(judged, ranked):
     """Unjudged and missing queries, ties and the judged share of the top 10, by counting."""
-    quality = join_ranking(index_judgments(table(judged)), table(ranked)).quality
+    quality = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL).quality
 
     known, output = {query for query, _ in judged}, {query for query, _ in ranked}
     top = [(query, document) for query in known for _, document in plain_ranking(ranked, query)[:10]]
@@ -202,13 +209,13 @@ def test_the_judged_share_looks_no_deeper_than_rank_10():
     ranked = {("q", f"d{rank}"): -float(rank) for rank in range(1, 21)}
     judged = {("q", f"d{rank}"): 0.0 for rank in (1, 2, 10, 11)}
 
-    assert join_ranking(index_judgments(table(judged)), table(ranked)).quality.judged_at_10 == 3 / 10
+    assert join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL).quality.judged_at_10 == 3 / 10
 
 
 @given(JUDGED, RANKED)
 def test_missing_and_the_greatest_grade(judged, ranked):
     """A judged query without a row is missing; the greatest grade is of all judgments, 1 where none is above 0."""
-    joined = join_ranking(index_judgments(table(judged)), table(ranked))
+    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL)
 
     output = {query for query, _ in ranked}
     assert joined.missing.tolist() == [query not in output for query in joined.query_ids]
@@ -220,8 +227,8 @@ def test_the_order_of_rows_and_queries_changes_nothing(judged, ranked, seed):
     """Shuffled files give the same blocks to the bit; `judgment_row` names the same pair in its own table."""
     other = shuffled(judged, seed)
 
-    joined = join_ranking(index_judgments(table(judged)), table(ranked))
-    again = join_ranking(index_judgments(table(other)), table(shuffled(ranked, seed + 1)))
+    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL)
+    again = join_ranking(index_judgments(table(other)), table(shuffled(ranked, seed + 1)), TREC_EVAL)
 
     for block, same in zip(joined.blocks, again.blocks, strict=True):
         for name in JudgedBlock.__dataclass_fields__:
@@ -238,8 +245,8 @@ def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
     needed = {pair: score for pair, score in ranked.items() if pair[0] in known} or {("nobody", "d"): 1.0}
     judgments = index_judgments(table(judged))
 
-    assert plain_columns(join_ranking(judgments, table(ranked)), judged) == plain_columns(
-        join_ranking(judgments, table(needed)), judged
+    assert plain_columns(join_ranking(judgments, table(ranked), TREC_EVAL), judged) == plain_columns(
+        join_ranking(judgments, table(needed), TREC_EVAL), judged
     )
 
 
@@ -248,8 +255,8 @@ def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
     """A block of several queries fits into the cells, and the next query would not; judgments alone decide the cut."""
     judgments = index_judgments(table(judged))
     with mock.patch.object(join, "_CELLS", cells):
-        blocks = join_ranking(judgments, table(ranked)).blocks
-        others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)])).blocks
+        blocks = join_ranking(judgments, table(ranked), TREC_EVAL).blocks
+        others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL).blocks
 
     for block, following in itertools.pairwise(blocks):
         n_queries = len(block.query_ids)
@@ -265,7 +272,7 @@ def test_one_index_of_judgments_serves_many_outputs():
     outputs = [{("q", f"d{n * step % 9}"): float(n) for n in range(9)} for step in (1, 2)]
     judgments = index_judgments(table(judged))
 
-    found = [plain_columns(join_ranking(judgments, table(output)), judged) for output in outputs]
+    found = [plain_columns(join_ranking(judgments, table(output), TREC_EVAL), judged) for output in outputs]
 
     assert found == [plain_join(judged, output) for output in outputs]
 
@@ -275,7 +282,7 @@ def test_ids_that_look_alike_are_not_joined():
     judged = {("01", "d"): 1.0, ("1", "é"): 1.0, ("1", "07"): 1.0}
     ranked = {("1", "d"): 1.0, ("1", "e\u0301"): 1.0, ("1", "7"): 1.0}
 
-    joined = join_ranking(index_judgments(table(judged)), table(ranked))
+    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL)
 
     assert all(not column["hits"] for column in plain_columns(joined, judged).values())
 
@@ -290,7 +297,7 @@ def test_a_document_ranked_twice_is_refused(query, document, gap):
     rows = [("q", "first", 1.0), (query, document, 1.0), *[(f"q{n % 3}", f"d{n}", 1.0) for n in range(gap)]]
     ranking = rows_of([*rows, (query, document, 1.0), ("q", "last", 1.0)], path="out.tsv")
 
-    message = refusal(join_ranking, index_judgments(rows_of([("q", "judged", 1.0)])), ranking)
+    message = refusal(join_ranking, index_judgments(rows_of([("q", "judged", 1.0)])), ranking, TREC_EVAL)
 
     places = f"(line 2 and line {3 + gap})"
     assert message == f"out.tsv: query '{query}' ranks document '{document}' twice {places}; keep one"
@@ -307,7 +314,7 @@ def test_the_same_document_for_two_queries_is_no_repeat():
     """Nor are two documents of one query, nor a pair that is judged and ranked."""
     rows = rows_of([("p", "a", 1.0), ("q", "a", 1.0), ("q", "b", 1.0)])
 
-    assert join_ranking(index_judgments(rows), rows).quality.n_rows == 3
+    assert join_ranking(index_judgments(rows), rows, TREC_EVAL).quality.n_rows == 3
 
 
 @given(st.lists(st.tuples(PAIRS, GRADES), min_size=1, max_size=40), RANKED)
@@ -318,7 +325,7 @@ def test_keep_first_keeps_the_first_judgment_of_each_pair(drawn, ranked):
         first.setdefault(pair, grade)
     rows = rows_of([(*pair, grade) for pair, grade in drawn])
 
-    joined = join_ranking(index_judgments(rows, keep_first=True), table(ranked))
+    joined = join_ranking(index_judgments(rows, keep_first=True), table(ranked), TREC_EVAL)
 
     expected = plain_join(first, ranked)
     found = plain_columns(joined, dict(enumerate(drawn)))
@@ -438,8 +445,8 @@ def test_a_pair_predicted_twice_is_refused(pair):
 # Catalogue
 
 
-def catalogue(*names: str) -> Ids:
-    return Ids("documents.tsv", (), strings(names))
+def catalogue(*names: str) -> Catalogue:
+    return Catalogue(strings(names), len(names))
 
 
 def test_a_hand_worked_coverage():
@@ -459,10 +466,10 @@ def test_a_hand_worked_coverage():
     }
     judgments = index_judgments(table({("q2", "a"): 1.0, ("q1", "zz"): 1.0, ("q3", "e"): 1.0}))
 
-    block = join_ranking(judgments, table(ranked), catalogue=catalogue("e", "d", "c", "b", "a")).catalogue
+    block = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("e", "d", "c", "b", "a")).catalogue
 
     assert block is not None
-    np.testing.assert_array_equal(block.codes, [[3, -1, -1], [2, 1, -1], [4, 4, -1]])
+    np.testing.assert_array_equal(block.codes, [[3, 5, -1], [2, 1, -1], [4, 4, -1]])
     assert block.codes.dtype == np.int32
     assert block.n_documents == 5
     assert [item_coverage(block, k=k) for k in (1, 2, None)] == [1 / 5, 3 / 5, 4 / 5]
@@ -470,20 +477,43 @@ def test_a_hand_worked_coverage():
 
 @given(JUDGED, RANKED, st.lists(DOCUMENTS, min_size=1, unique=True))
 def test_the_codes_of_what_was_recommended(judged, ranked, documents):
-    """At each rank of each judged query stands the document's place in the catalogue, or -1."""
-    joined = join_ranking(index_judgments(table(judged)), table(ranked), catalogue=catalogue(*documents))
+    """At each rank of each judged query stands the document's place in the catalogue, or a number of its own.
+
+    Where the judgments have the document, its grade stands beside it.
+    """
+    joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL, catalogue=catalogue(*documents))
 
     block = joined.catalogue
     assert block is not None
     assert block.n_documents == len(documents)
+    numbers = {document: number for number, document in enumerate(documents)}
     for column, query in enumerate(joined.query_ids):
         ranking = [document for _, document in plain_ranking(ranked, query)]
-        codes = [documents.index(document) if document in documents else -1 for document in ranking]
-        assert block.codes[:, column].tolist() == codes + [-1] * (len(block.codes) - len(codes))
+        codes, rest = block.codes[: len(ranking), column].tolist(), block.codes[len(ranking) :, column]
+        for document, code in zip(ranking, codes, strict=True):
+            assert numbers.setdefault(document, code) == code
+        assert (rest == -1).all()
+        grades = [judged.get((query, document), np.nan) for document in ranking] + [np.nan] * len(rest)
+        np.testing.assert_array_equal(block.grades[:, column], grades)
+    assert len(set(numbers.values())) == len(numbers)
+
+
+@given(JUDGED, RANKED, st.integers(1, 5))
+def test_codes_go_no_deeper_than_is_asked_for(judged, ranked, depth):
+    """The first ranks of the codes that are made without a limit, and their grades."""
+    judgments = index_judgments(table(judged))
+    whole = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("a")).catalogue
+    found = join_ranking(judgments, table(ranked), TREC_EVAL, catalogue=catalogue("a"), depth=depth).catalogue
+    shallow = dataclasses.replace(TREC_EVAL, depth=depth)
+    by_convention = join_ranking(judgments, table(ranked), shallow, catalogue=catalogue("a")).catalogue
+
+    np.testing.assert_array_equal(found.codes >= 0, whole.codes[:depth] >= 0)
+    np.testing.assert_array_equal(found.grades, whole.grades[:depth])
+    np.testing.assert_array_equal(found.codes, by_convention.codes)
 
 
 def test_no_catalogue_no_codes():
     """What is not asked for is not made."""
     rows = rows_of([("q", "d", 1.0)])
 
-    assert join_ranking(index_judgments(rows), rows).catalogue is None
+    assert join_ranking(index_judgments(rows), rows, TREC_EVAL).catalogue is None

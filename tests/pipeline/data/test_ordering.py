@@ -36,7 +36,7 @@ def plain_ranks(rows: list[tuple[str, str, float]]) -> list[tuple[int, int, int]
 
 
 def ranks(rows: list[tuple[str, str, float]], chunk: int | None = None) -> list[tuple[int, int, int]]:
-    columns = order_rows(rows_of(rows, chunk=chunk)).ranks(np.arange(len(rows)))
+    columns = order_rows(rows_of(rows, chunk=chunk), "doc_id_desc", "float32").ranks(np.arange(len(rows)))
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -59,7 +59,7 @@ def test_minus_zero_ties_with_zero():
     rows = [("q", "a", 0.0), ("q", "b", -0.0), ("q", "c", -1e-60), ("q", "d", 1e-60)]
 
     assert ranks(rows) == [(4, 1, 4), (3, 1, 4), (2, 1, 4), (1, 1, 4)]
-    assert order_rows(rows_of(rows)).n_tied == 4
+    assert order_rows(rows_of(rows), "doc_id_desc", "float32").n_tied == 4
 
 
 def test_tied_ids_descend_by_their_bytes():
@@ -87,7 +87,7 @@ def test_a_file_in_order_gets_the_same_ranks_as_one_in_any_other(drawn):
 
     for other in (by_rank, wrong_ties, by_rank[::-1]):
         assert ranks(other) == [expected[row] for row in other]
-    assert order_rows(rows_of(by_rank)).order is None
+    assert order_rows(rows_of(by_rank), "doc_id_desc", "float32").order is None
 
 
 @given(RANKINGS, st.data())
@@ -96,7 +96,7 @@ def test_ranks_of_some_rows_are_those_among_all(drawn, data):
     rows = [(*pair, score) for pair, score in drawn.items()]
     asked = data.draw(st.lists(st.integers(0, len(rows) - 1), unique=True))
 
-    columns = order_rows(rows_of(rows)).ranks(np.array(asked, dtype=np.int64))
+    columns = order_rows(rows_of(rows), "doc_id_desc", "float32").ranks(np.array(asked, dtype=np.int64))
 
     expected = plain_ranks(rows)
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == [expected[row] for row in asked]
@@ -107,7 +107,9 @@ def test_tied_documents_are_counted(drawn):
     """A document is tied if another one of its query has its score."""
     rows = [(*pair, score) for pair, score in drawn.items()]
 
-    assert order_rows(rows_of(rows)).n_tied == sum(first < last for _, first, last in plain_ranks(rows))
+    assert order_rows(rows_of(rows), "doc_id_desc", "float32").n_tied == sum(
+        first < last for _, first, last in plain_ranks(rows)
+    )
 
 
 @pytest.mark.parametrize("score", [3.5e38, -3.5e38, 1e300, FLOAT32_MAX * (1 + 2**-24)])
@@ -116,7 +118,7 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
     """Whichever chunk it is in; rounding to infinity is what makes it too great."""
     rows = [*[("q", f"d{n}", 0.0) for n in range(5)], ("q", "x", score), ("q", "y", 0.0)]
 
-    message = refusal(order_rows, rows_of(rows, path="a.tsv", chunk=chunk))
+    message = refusal(order_rows, rows_of(rows, path="a.tsv", chunk=chunk), "doc_id_desc", "float32")
 
     assert message == f"a.tsv: score {score} (line 6) is beyond single precision; rescale the scores"
 
@@ -124,3 +126,48 @@ def test_a_score_beyond_single_precision_is_refused_with_its_row(score, chunk):
 def test_the_greatest_float32_is_a_score():
     """It is finite, and so is what rounds to it."""
     assert ranks([("q", "a", FLOAT32_MAX), ("q", "b", FLOAT32_MAX * (1 + 2**-26))]) == [(2, 1, 2), (1, 1, 2)]
+
+
+TIES = st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order"])
+
+
+@given(RANKINGS, TIES, st.sampled_from(["float32", "float64"]), st.sampled_from([1, 3, 100]))
+def test_any_convention_orders_as_a_plain_sort_does(drawn, ties, score_precision, chunk):
+    """By score at that precision, then by id either way or as the rows stand, in a file in any order."""
+    rows = [(*pair, score) for pair, score in drawn.items()]
+    rounded = np.float32 if score_precision == "float32" else np.float64
+    tie_key = {
+        "doc_id_desc": lambda row: [-byte for byte in rows[row][1].encode()] + [1],
+        "doc_id_asc": lambda row: list(rows[row][1].encode()),
+        "input_order": lambda row: row,
+    }[ties]
+    expected = {}
+    for query in {query for query, _, _ in rows}:
+        own = [row for row in range(len(rows)) if rows[row][0] == query]
+        scores = {row: float(rounded(rows[row][2])) for row in own}
+        for rank, row in enumerate(sorted(own, key=lambda row: (-scores[row], tie_key(row))), start=1):
+            above = sum(scores[other] > scores[row] for other in own)
+            level = sum(scores[other] == scores[row] for other in own)
+            expected[row] = (rank, above + 1, above + level)
+
+    columns = order_rows(rows_of(rows, chunk=chunk), ties, score_precision).ranks(np.arange(len(rows)))
+
+    found = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert found == [expected[row] for row in range(len(rows))]
+
+
+def test_double_precision_tells_scores_apart_that_single_precision_ties():
+    """1 + 1e-9 is above 1 in float64, so no id decides; nor is a score beyond single precision refused."""
+    rows = [("q", "a", 1 + 1e-9), ("q", "b", 1.0), ("q", "c", 1e300)]
+
+    columns = order_rows(rows_of(rows), "doc_id_desc", "float64").ranks(np.arange(3))
+
+    assert [column.tolist() for column in columns] == [[2, 3, 1]] * 3
+
+
+@given(RANKINGS)
+def test_a_file_in_order_is_not_sorted_again_in_double_precision(drawn):
+    """One comparison of neighbours tells that the rows stand by query and score already."""
+    rows = sorted(((*pair, score) for pair, score in drawn.items()), key=lambda row: (row[0], -row[2]))
+
+    assert order_rows(rows_of(rows), "input_order", "float64").order is None

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metrics.conventions import PROFILES
 from pipeline.data.join import index_judgments, join_predictions, join_ranking
 from pipeline.data.readers import (
     read_documents,
@@ -49,6 +50,8 @@ IDS = st.text(
     st.characters(exclude_categories=("Cs", "Cc"), exclude_characters=" \ufeff"), min_size=1, max_size=12
 ).filter(lambda text: text[0] != "#")
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-3, 5).map(float)
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
 
 
 @pytest.fixture(autouse=True)
@@ -226,7 +229,7 @@ def test_scores_beyond_single_precision_are_refused_with_their_line(format):
     path = write(Path("a" + SUFFIXES[format]), encode(rows, format, "score"))
     judgments = index_judgments(rows_of([("q", "a", 1.0)]))
 
-    message = refusal(lambda: join_ranking(judgments, read_ranking(path)))
+    message = refusal(lambda: join_ranking(judgments, read_ranking(path), TREC_EVAL))
 
     assert names_place(message, path, place_of(format, 1))
     assert "-4e+38" in message
@@ -247,7 +250,7 @@ def test_a_document_that_a_query_ranks_twice_is_refused_with_both_lines(format, 
     judgments = index_judgments(rows_of([("q", "a", 1.0), ("q1", "d1", 0.0)]))
     word = "row" if format == "parquet" else "line"
 
-    message = refusal(lambda: join_ranking(judgments, read_ranking(path)))
+    message = refusal(lambda: join_ranking(judgments, read_ranking(path), TREC_EVAL))
 
     places = f"({word} {place_of(format, 0)} and {word} {place_of(format, at)})"
     assert message == f"{path}: query '{query}' ranks document '{document}' twice {places}; keep one"
@@ -359,7 +362,9 @@ def test_reading_does_not_import_pandas():
         "import sys\n"
         "from pipeline.data.join import index_judgments, join_ranking\n"
         "from pipeline.data.readers import read_judgments, read_ranking\n"
-        "join_ranking(index_judgments(read_judgments('qrels')), read_ranking('run'))\n"
+        "from metrics.conventions import PROFILES\n"
+        "conventions = PROFILES['trec_eval'].conventions\n"
+        "join_ranking(index_judgments(read_judgments('qrels')), read_ranking('run'), conventions)\n"
         "sys.exit('pandas' in sys.modules)\n"
     )
     root = Path(__file__).parents[3]

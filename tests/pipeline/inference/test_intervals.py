@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from scipy import stats
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from pipeline.inference.intervals import estimate
+from pipeline.inference.resample import _draw_counts
 from pipeline.parallel import Workers
 from pipeline.tables import Scores
+from tests.blocks import random_ratings, ratings_block
+from tests.oracle import RATINGS_ORACLE
 
-CONVENTIONS = PROFILES["trec_eval"]
+CONVENTIONS = PROFILES["trec_eval"].conventions
 SIXTEEN = [10, 12, 12.5, 12.5, 13.9, 15, 21, 22, 23, 34, 50, 81, 89, 121, 134, 213]
 
 
@@ -148,6 +152,28 @@ def test_pooled_interval_resamples_numerators_and_denominators_together():
     (line,) = summarise(scores([2, 2, 2, 2], measures=["rmse"], weights=[1, 10, 100, 1000]))
 
     assert (line.ci_low, line.ci_high) == pytest.approx((2, 2))
+
+
+@pytest.mark.parametrize("name", ["r2", "explained_variance"])
+def test_a_figure_of_several_means_is_resampled_exactly(name):
+    """Each resample's figure is that of its pairs, a query drawn twice having its pairs there twice, to 1e-9."""
+    measure = Measure.parse(name)
+    users = random_ratings(np.random.default_rng(3), 40)
+    block = ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users])
+    values = measure.metric.function(block)
+    given = scores(values, measures=[name], weights=block.n_pairs)
+
+    (line,) = summarise(dataclasses.replace(given, moments={measure: measure.moments(block)}), resamples=100)
+
+    stream = int.from_bytes(hashlib.sha256(b"d").digest()[:16], "big")
+    resamples = [np.repeat(np.arange(40), times.astype(int)) for times in _draw_counts([0, stream, 0], 100, 40)]
+    figures = []
+    for drawn in (range(40), *resamples):
+        ratings, predictions = ([value for user in drawn for value in users[user][side]] for side in (0, 1))
+        figures.append(RATINGS_ORACLE[name](ratings, predictions))
+    expected = [figures[0], *np.quantile(figures[1:], [0.025, 0.975]), np.std(figures[1:], ddof=1)]
+    assert [line.estimate, line.ci_low, line.ci_high, line.std_error] == pytest.approx(expected, abs=1e-9)
+    assert line.n_undefined == sum(not ratings for ratings, _ in users)
 
 
 def test_missing_queries_are_counted():

@@ -420,3 +420,44 @@ def test_names_of_many_are_counted_as_many():
 
     assert "1 model on 1 dataset" in matrix(one, width=80)
     assert "2 models on 2 datasets" in matrix(validation(), width=80)
+
+
+# ---- winners that the order of tied documents decides
+
+
+def bounded(found: Evaluation, **bounds: tuple[float, float]) -> Evaluation:
+    """The evaluation with these bounds over the orders of ties, by model."""
+    lines = tuple(
+        replace(line, ties_least=bounds[line.model][0], ties_expected=0.5, ties_greatest=bounds[line.model][1])
+        if line.model in bounds
+        else line
+        for line in found.estimates
+    )
+    return replace(found, estimates=lines)
+
+
+def test_a_winner_that_flips_inside_its_bounds_is_marked():
+    """bm25 leads with 0.5, but 0.44 to 0.52 meets 0.4 to 0.46 of dense: marked, and said in a line with both spans."""
+    found = evaluation({"web": {"bm25": {"ap": (0.5,)}, "dense": {"ap": (0.45,)}}})
+    text = plain(bounded(found, bm25=(0.44, 0.52), dense=(0.40, 0.46)))
+
+    assert "0.5000†" in text
+    assert "0.4500†" not in text
+    remark = "† ap on web: the order of tied documents decides who leads: bm25 0.4400 to 0.5200, dense 0.4000 to 0.4600"
+    assert remark in text
+
+
+@pytest.mark.parametrize("bounds", [{}, {"bm25": (0.48, 0.52), "dense": (0.40, 0.48)}], ids=["unknown", "apart"])
+def test_a_winner_by_more_than_its_bounds_is_not_marked(bounds):
+    """Where the spans at most touch, or nobody asked for them, the lead is no matter of ties."""
+    found = evaluation({"web": {"bm25": {"ap": (0.5,)}, "dense": {"ap": (0.45,)}}})
+
+    assert "†" not in plain(bounded(found, **bounds))
+
+
+def test_where_lower_is_better_the_greatest_value_is_the_leaders_worst():
+    """dense leads with the fewer inversions, 3 of 3 to 6; bm25 could have 5: dense may not lead."""
+    found = evaluation({"web": {"bm25": {"kendall_distance": (7.0,)}, "dense": {"kendall_distance": (3.0,)}}})
+
+    assert "3.0000†" in plain(bounded(found, dense=(3, 6), bm25=(5, 8)))
+    assert "†" not in plain(bounded(found, dense=(3, 4), bm25=(5, 8)))

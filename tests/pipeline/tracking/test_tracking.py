@@ -58,7 +58,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         "finished": "2026-11-20T02:00:07.500000+00:00",
         "seed": 20261120,
         "command": f"rankledger evaluate nightly.yaml --set tracking.uri=http://ann:{PASSWORD}@mlflow.example",
-        "conventions": "trec_eval",
+        "conventions": {"profile": "trec_eval", "ties": "doc_id_desc"},
         "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "percentile"},
         "definitions": definitions(measures.values(), PROFILES["trec_eval"]),
         "datasets": {
@@ -254,7 +254,8 @@ def test_params_are_found_again(store):
     }
     assert store.run().data.params == {
         "seed": "20261120",
-        "conventions": "trec_eval",
+        "conventions.profile": "trec_eval",
+        "conventions.ties": "doc_id_desc",
         "bootstrap.resamples": "1000",
         "bootstrap.confidence": "0.95",
         "bootstrap.method": "percentile",

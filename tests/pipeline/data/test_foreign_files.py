@@ -1,0 +1,220 @@
+"""Files as other tools leave them: ranx's and pytrec_eval's JSON, and BEIR's judgments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from pipeline.data.join import index_judgments
+from pipeline.data.readers import (
+    read_documents,
+    read_judgments,
+    read_predictions,
+    read_queries,
+    read_ranking,
+    read_ratings,
+)
+from tests.pipeline.data.content import compress, contents, refusal, write
+
+IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60)
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(text: str | bytes, name: str = "a.json") -> str:
+    """The line with which judgments that read so are refused."""
+    return refusal(read_judgments, write(Path(name), text if isinstance(text, bytes) else text.encode()))
+
+
+# JSON.
+
+
+@given(st.dictionaries(IDS, st.dictionaries(IDS, NUMBERS, max_size=5), min_size=1, max_size=5), st.booleans())
+def test_json_gives_what_it_holds(tmp_path_factory, held, indented):
+    """Queries and documents in their order, each number as a double, however the text is laid out."""
+    path = write(tmp_path_factory.getbasetemp() / "a.json", json.dumps(held, indent=2 if indented else None).encode())
+    rows = [(query, document, float(number)) for query, found in held.items() for document, number in found.items()]
+
+    if rows:
+        assert contents(read_judgments(path)) == rows
+    else:
+        assert refusal(read_judgments, path) == f"{path}: no rows; write the file again"
+
+
+@pytest.mark.parametrize("reader", [read_judgments, read_ranking, read_ratings, read_predictions])
+def test_json_holds_whatever_number_the_file_is_read_for(reader):
+    """Grades, scores, ratings and predictions look alike in it."""
+    path = write(Path("a.json"), b'{"q2": {"d1": 1, "d2": -0.5}, "q1": {"d1": 2e3}}')
+
+    assert contents(reader(path)) == [("q2", "d1", 1.0), ("q2", "d2", -0.5), ("q1", "d1", 2000.0)]
+
+
+@pytest.mark.parametrize(("name", "format"), [("a.json.gz", None), ("a.json.zst", None), ("a.qrels", "json")])
+def test_json_by_its_ending_or_by_name(name, format):
+    """The ending tells it, under a compression too, or `format: json` does."""
+    data = compress(b'\xef\xbb\xbf{"q": {"d": 3}}', Path(name).suffix if format is None else "")
+
+    assert contents(read_judgments(write(Path(name), data), format)) == [("q", "d", 3.0)]
+
+
+def test_a_query_without_documents_has_no_row():
+    """It is a query without output, or without judgments, as if it were not there."""
+    rows = read_judgments(write(Path("a.json"), b'{"q1": {}, "q2": {"d": 1}, "q3": {}}'))
+
+    assert contents(rows) == [("q2", "d", 1.0)]
+    assert list(index_judgments(rows, keep_first=False).query_ids) == ["q2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"q": {"d": 1}, "q": {"e": 1}}', "a.json: query 'q' stands twice; keep one"),
+        ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' stands twice; keep one"),
+        ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; mend it"),
+        ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; mend it"),
+        ('{"q": {"d": null}}', "a.json: query 'q', document 'd': relevance null is not a number; mend it"),
+        ('{"q": {"d": {"e": 1}}}', "a.json: query 'q', document 'd': relevance an object is not a number; mend it"),
+        ('{"q": {"d": NaN}}', "a.json: relevance nan (query 'q', document 'd') is not a finite number; mend it"),
+        (
+            '{"q": {"c": 1, "d": 1e999}}',
+            "a.json: relevance inf (query 'q', document 'd') is not a finite number; mend it",
+        ),
+        (
+            '{"q": {"d": -1' + "0" * 400 + "}}",
+            "a.json: relevance -inf (query 'q', document 'd') is not a finite number; mend it",
+        ),
+        ('{"q": {"": 1}}', "a.json: empty doc_id (query 'q', document ''); fill it"),
+        ('{"q": {"c": 1}, "": {"d": 1}}', "a.json: empty query_id (query '', document 'd'); fill it"),
+        ('{"q": ["d", "e"]}', 'a.json: query \'q\' holds ["d", "e"]; write {document: relevance}'),
+        ('[{"q": 1}]', "a.json: expected {query: {document: relevance}}; write one object of objects"),
+        ('"q"', "a.json: expected {query: {document: relevance}}; write one object of objects"),
+        ("{}", "a.json: no rows; write the file again"),
+        ('{"q": {"d\\ud800": 1}}', "a.json: an id is not UTF-8: half of a surrogate pair stands in it; mend it"),
+    ],
+)
+def test_wrong_json_is_refused(text, message):
+    """In one line, with the query and the document that are wrong."""
+    assert refused(text) == message
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"q": {"d": 1}} x', '{"q": {"d": 1},}', '{"q": {"d": .5}}', "[" * 100_000])
+def test_what_is_not_json_is_refused(text):
+    """The message says where the text ceases to be JSON."""
+    message = refused(text)
+
+    assert message.startswith("a.json: not JSON (")
+    assert message.endswith("); mend it")
+    assert "\n" not in message
+
+
+def test_json_that_is_not_utf8_is_refused():
+    """Bytes of another encoding are no ids."""
+    assert refused(b'{"q\xe9": {"d": 1}}') == "a.json: not UTF-8; convert the file"
+
+
+def test_a_long_value_is_cut_short():
+    """A message stays a line, whatever stands in the file."""
+    assert len(refused(json.dumps({"q": {"d": "x" * 1000}}))) < 120
+
+
+@pytest.mark.parametrize("reader", [read_queries, read_documents])
+def test_tables_of_ids_have_no_json(reader):
+    """They name no pairs."""
+    message = refusal(reader, write(Path("a.json"), b'{"q": {"d": 1}}'))
+
+    assert message.startswith("a.json: one JSON object cannot hold ")
+    assert message.endswith("; use tsv, csv, jsonl or parquet")
+
+
+def test_ranks_are_not_read_from_json():
+    """Its numbers are scores; taken for ranks they would turn the ranking round."""
+    message = refusal(read_ranking, write(Path("a.json"), b'{"q": {"d": 1}}'), by="rank")
+
+    assert message == "a.json: one JSON object cannot hold query_id, doc_id, rank; use tsv, csv, jsonl or parquet"
+
+
+def test_a_pair_in_two_parts_is_named_in_both():
+    """Parts of JSON are one input, as those of any format are."""
+    for name in ("a.json", "b.json"):
+        write(Path("parts") / name, b'{"q": {"c": 1, "d": 1}}' if name == "a.json" else b'{"q": {"d": 2}}')
+
+    message = refusal(index_judgments, read_judgments("parts"), keep_first=False)
+
+    assert "query 'q' judges document 'd' twice" in message
+    assert "query 'q', document 'd' of parts/a.json and query 'q', document 'd' of parts/b.json" in message
+
+
+# BEIR.
+
+BEIR = [("PLAIN-2", "MED-2427", 2.0), ("PLAIN-2", "MED-10", 1.0), ("PLAIN-12", "MED-2427", 0.0)]
+
+
+def beir(layout: str) -> bytes:
+    """BEIR's judgments with its own column names."""
+    names = ["query-id", "corpus-id", "score"]
+    if layout == "parquet":
+        sink = pa.BufferOutputStream()
+        parquet.write_table(pa.table([pa.array(column) for column in zip(*BEIR, strict=True)], names=names), sink)
+        return sink.getvalue().to_pybytes()
+    if layout == "jsonl":
+        return "".join(json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in BEIR).encode()
+    sign = {"tsv": "\t", "csv": ","}[layout]
+    lines = [names, *([query, document, f"{grade:.0f}"] for query, document, grade in BEIR)]
+    return "".join(sign.join(line) + "\n" for line in lines).encode()
+
+
+@pytest.mark.parametrize("layout", ["tsv", "csv", "jsonl", "parquet"])
+def test_beirs_columns_are_known(layout):
+    """Its judgments are read without a word about columns, in every format that names them."""
+    assert contents(read_judgments(write(Path(f"test.{layout}"), beir(layout)))) == BEIR
+
+
+def test_beirs_ids_go_with_a_ranking_too():
+    """There the score is the score."""
+    assert contents(read_ranking(write(Path("bm25.tsv"), beir("tsv")))) == BEIR
+
+
+def test_mapped_columns_come_before_beirs():
+    """A config that says which column holds the relevance is believed."""
+    text = b"query-id\tcorpus-id\tscore\tgrade\nq\td\t9\t1\n"
+
+    assert contents(read_judgments(write(Path("a.tsv"), text), columns={"relevance": "grade"})) == [("q", "d", 1.0)]
+
+
+def test_our_own_columns_come_before_beirs():
+    """A file that has both kinds of names is read by ours."""
+    text = b"query-id\tcorpus-id\tscore\trelevance\nq\td\t9\t1\n"
+
+    assert contents(read_judgments(write(Path("a.tsv"), text))) == [("q", "d", 1.0)]
+
+
+@pytest.mark.parametrize("header", ["query_id\tdoc_id\tscore", "query-id\tdoc_id\tscore", "q\td\tscore"])
+def test_a_score_is_no_relevance_elsewhere(header):
+    """Judgments need their relevance: only beside BEIR's ids is `score` taken for it."""
+    assert "no column '" in refused(f"{header}\nq\td\t1\n", "a.tsv")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.tsv", "query-id\tcorpus-id\tscore\nq\tc\t1\nq\td\tx\n"),
+        (
+            "a.jsonl",
+            '\n{"query-id": "q", "corpus-id": "c", "score": 1}\n{"query-id": "q", "corpus-id": "d", "score": "x"}',
+        ),
+    ],
+)
+def test_a_wrong_line_of_beirs_is_named(name, text):
+    """Where Python reads line by line, the names are known as well."""
+    assert refused(text, name) == f"{name}:3: relevance 'x' is not a number; mend it"
