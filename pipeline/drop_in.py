@@ -1,0 +1,90 @@
+"""From two files to what trec_eval prints of them: the wiring of `rankledger trec_eval`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from metrics.conventions import PROFILES, Profile
+from pipeline.data.trec_files import read_trec_files
+from pipeline.errors import InputError
+from pipeline.evaluation import score
+from pipeline.inference.intervals import estimate
+from pipeline.parallel import Workers
+from pipeline.tables import Estimate
+from pipeline.trec_eval.names import lines_of
+from pipeline.trec_eval.printout import Printout, relevance_strings
+
+__all__ = ["trec_eval"]
+
+
+def trec_eval(
+    qrels: str,
+    ranking: str,
+    *,
+    measures: Sequence[str] = (),
+    profile: str = "trec_eval",
+    each: bool = False,
+    complete: bool = False,
+    summary: bool = True,
+    level: int = 1,
+    depth: int | None = None,
+    judged_only: bool = False,
+    n_documents: int = 0,
+    intervals: bool = False,
+) -> Iterator[str]:
+    """What trec_eval prints, in pieces.
+
+    Args:
+        qrels: the path of the judgments.
+        ranking: the path of the ranking; `-` is standard input.
+        measures: as after `-m`; `official` unless given.
+        profile: the version, one of `pipeline.trec_eval.names.VERSIONS`.
+        each: whether each query has its lines (`-q`).
+        complete: whether means are of all judged queries (`-c`).
+        summary: whether all queries together have theirs (not `-n`).
+        level: the least grade that is relevant (`-l`).
+        depth: documents of each query that are looked at (`-M`); all unless given.
+        judged_only: whether unjudged documents are taken out of the rankings (`-J`).
+        n_documents: documents in the catalogue (`-N`).
+        intervals: whether means have a confidence interval beside them.
+
+    Raises:
+        InputError: a measure or a file is wrong, or no query is in both files.
+    """
+    rules = PROFILES[profile]
+    lines = lines_of(measures or ("official",), rules, level=level)
+    rules = rules.with_conventions(
+        missing_queries="empty" if complete else "skip",
+        unjudged_documents="condensed" if judged_only else "non_relevant",
+        depth=depth,
+    )
+    workers = Workers()
+    files = read_trec_files(qrels, ranking, rules.conventions, n_documents=n_documents)
+    if files.joined.missing.all():
+        raise InputError(f"{ranking}: none of its queries is judged in {qrels}; their ids must be spelt alike")
+    needed = dict.fromkeys(chain.from_iterable(line.needed for line in lines))
+    (scores,) = score({(qrels, ranking): files.joined}, {qrels: [*needed]}, rules, workers)
+    lengths = [line.length for line in lines if line.kind == "relevance" and each]
+    relevance = relevance_strings(files.joined, rules.conventions, lengths[0]) if lengths else ()
+    printout = Printout(lines, scores, relevance, complete, shows_missing=profile == "trec_eval_10")
+    if each:
+        yield from printout.of_each()
+    if summary:
+        yield from printout.of_all(files.tag, _intervals(printout, rules, workers) if intervals else ())
+
+
+def _intervals(printout: Printout, rules: Profile, workers: Workers) -> tuple[Estimate, ...]:
+    """Those of a config that says nothing of them; whatever the files are called, the same queries are drawn."""
+    from pipeline.config.sections import Bootstrap, Config  # takes as long as all else
+
+    bootstrap = Bootstrap()
+    return estimate(
+        [replace(printout.averaged(), dataset="trec_eval")],
+        rules.conventions,
+        resamples=bootstrap.resamples,
+        confidence=bootstrap.confidence,
+        seed=Config.model_fields["seed"].default,
+        workers=workers,
+    )

@@ -1,0 +1,107 @@
+"""Write `trec_eval_cli/`: random qrels and rankings, and what trec_eval 9.0.4 and 10.0 print of them.
+
+Run from the project's folder as `python -m tests.golden.make_trec_eval_cli path/to/9.0.4 path/to/10.0`, two binaries;
+what is printed comes from these programs, never from our code.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from tests.golden.make_golden import random_data
+
+__all__ = ["COMMANDS", "FOLDER", "arguments", "expected_file", "main"]
+
+FOLDER = Path(__file__).parent / "trec_eval_cli"
+SEED = 20261122
+N_QUERIES = 12
+PARAMETERS = (
+    "-q -m ndcg_cut.3,1,23.4 -m P.7 -m recall.2000 -m iprec_at_recall..25,.5,.333 -m 11pt_avg..25,.5,.75 -m set_F.2 "
+    "-m Rprec_mult.5.0,0.2,0.35 -mutility.2,-1,.5,0 -m relstring.4 -m success.2 -m map.3 -mP.9"
+)
+
+COMMANDS: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        ("trec_eval", "official"): "{qrels} {ranking}",
+        ("trec_eval", "all"): "-q -m all_trec {qrels} {ranking}",
+        ("trec_eval", "complete"): "-c -m all_trec {qrels} {ranking}",
+        ("trec_eval", "complete-queries"): "-qc -m num_rel -m utility.1,-1,-1,0 -m gm_map {qrels} {ranking}",
+        ("trec_eval", "level"): "{qrels} {ranking} -cl 2 -m all_trec",
+        ("trec_eval", "level-queries"): "-l3 -q -m Rndcg -m ndcg -m G -m num_rel -m bpref {qrels} {ranking}",
+        ("trec_eval", "depth"): "-M 5 -q -m official {qrels} {ranking}",
+        ("trec_eval", "judged"): "-J -M10 -q -m map -m P.5 -m ndcg -m relstring -m set {qrels} {ranking}",
+        ("trec_eval", "parameters"): f"{PARAMETERS} {{qrels}} {{ranking}}",
+        ("trec_eval", "documents"): "-N 1000 -m utility.2,-1,.5,.25 -m set {qrels} {ranking}",
+        ("trec_eval", "queries-only"): "-n -q -m map {qrels} {ranking}",
+        ("trec_eval", "long-options"): (
+            "--query_eval_wanted --measure recip_rank --complete_rel_info_wanted --level_for_rel 2 "
+            "--Max_retrieved_per_topic=3 {qrels} {ranking}"
+        ),
+        ("trec_eval", "nothing"): "-n {qrels} {ranking}",
+        ("trec_eval_10", "official"): "{binary_qrels} {full_ranking}",
+        ("trec_eval_10", "all"): "-q -m all_trec {binary_qrels} {full_ranking}",
+        ("trec_eval_10", "complete"): "-q -c -m all_trec {binary_qrels} {ranking}",
+        ("trec_eval_10", "graded"): "-q -c -m official -m ndcg -m Rndcg -m dcg -m unj.7 {qrels} {ranking}",
+        ("trec_eval_10", "level"): "-c -l 2 -m official -m rbp.p=0.5 {binary_qrels} {ranking}",
+        ("trec_eval_10", "parameters"): f"-m rbp_resid.p=0.5 {PARAMETERS} {{qrels}} {{full_ranking}}",
+    }
+)
+"""What stands after the program's name, by version and name; files are given by their keys in `FILES`."""
+
+FILES = {
+    "qrels": "qrels.txt",
+    "binary_qrels": "qrels.binary.txt",
+    "ranking": "ranking.txt",
+    "full_ranking": "ranking.full.txt",
+}
+
+
+def arguments(command: str) -> list[str]:
+    """The words of a command, with the paths of its files."""
+    return command.format(**{key: FOLDER / name for key, name in FILES.items()}).split()
+
+
+def expected_file(version: str, name: str) -> Path:
+    """Where what a command prints is kept."""
+    return FOLDER / f"{version}.{name}.out"
+
+
+def main(nine: str, ten: str) -> None:
+    """Write the four files, and what each command prints."""
+    FOLDER.mkdir(exist_ok=True)
+    _write_data()
+    for (version, name), command in COMMANDS.items():
+        program = {"trec_eval": nine, "trec_eval_10": ten}[version]
+        printed = subprocess.run([program, *arguments(command)], check=True, capture_output=True).stdout
+        expected_file(version, name).write_bytes(printed)
+
+
+def _write_data() -> None:
+    """Graded and binary judgments; a ranking that lacks queries and one that lacks none, rows in any order."""
+    judgments, ranking = random_data(SEED, N_QUERIES)
+    full = {
+        query_id: ranking.get(query_id, next(iter(ranking.values()))) for query_id in sorted({*judgments, *ranking})
+    }
+    graded = [f"{query} 0 {doc} {grade}" for query, grades in judgments.items() for doc, grade in grades.items()]
+    binary = [
+        f"{query}\t0\t{doc}\t{min(grade, 1)}" for query, found in judgments.items() for doc, grade in found.items()
+    ]
+    _write("qrels", graded[::-1])
+    _write("binary_qrels", binary)
+    for key, found in (("ranking", ranking), ("full_ranking", full)):
+        rows = [
+            f"{query} Q0 {doc} 1 {score!r} made" for query, scores in found.items() for doc, score in scores.items()
+        ]
+        _write(key, [*rows[1::2], *rows[::2]])
+
+
+def _write(key: str, lines: list[str]) -> None:
+    (FOLDER / FILES[key]).write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

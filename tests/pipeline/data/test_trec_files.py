@@ -1,0 +1,105 @@
+"""Qrels and a ranking as trec_eval takes them, and the name that the ranking gives its output."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+
+import numpy as np
+import pytest
+
+from metrics.conventions import PROFILES
+from pipeline.data import files
+from pipeline.data.formats.layout import PAGE
+from pipeline.data.formats.trec import last_fields
+from pipeline.data.trec_files import TrecFiles, read_trec_files
+from pipeline.errors import InputError
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+QRELS = b"q1 0 a 1\nq1 0 b -1\nq2 0 a 0\n"
+RANKING = b"q1 Q0 b 1 3.0 first\nq1 Q0 a 2 2.0 last\n"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> TrecFiles:
+    (tmp_path / "qrels").write_bytes(qrels)
+    (tmp_path / name).write_bytes(ranking)
+    return read_trec_files("qrels", name, CONVENTIONS, n_documents=7)
+
+
+def test_both_files_are_joined(tmp_path):
+    """q1 ranks b, graded -1, above a, graded 1; q2 has no output; the catalogue holds what it is told to."""
+    found = read(tmp_path)
+    (block,) = found.joined.blocks
+
+    assert found.tag == "last"
+    assert found.joined.query_ids.tolist() == ["q1", "q2"]
+    assert found.joined.missing.tolist() == [False, True]
+    np.testing.assert_array_equal(block.ranks, [[1, np.inf], [2, np.inf]])
+    np.testing.assert_array_equal(block.grades, [[-1, np.nan], [1, np.nan]])
+    assert block.n_documents.tolist() == [7, 7]
+
+
+@pytest.mark.parametrize("name", ["ranking.csv", "ranking.parquet", "ranking.json", "ranking.run"])
+def test_no_name_tells_another_format(tmp_path, name):
+    """What stands in the file is TREC text."""
+    assert read(tmp_path, name=name).tag == "last"
+
+
+def test_a_compressed_ranking_is_read(tmp_path):
+    """Here .gz is understood, which trec_eval does not."""
+    assert read(tmp_path, ranking=gzip.compress(RANKING), name="ranking.gz").tag == "last"
+
+
+def test_standard_input_is_read_once(tmp_path, monkeypatch):
+    """`-` has rows and a name though a pipe can be read but once."""
+    (tmp_path / "qrels").write_bytes(QRELS)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING)))
+    files._standard_input.cache_clear()
+    found = read_trec_files("qrels", "-", CONVENTIONS, n_documents=0)
+
+    assert found.tag == "last"
+    assert found.joined.quality.n_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("lines", "fields"),
+    [
+        (b"a b c\nd e f\n", [b"d", b"e", b"f"]),
+        (b"a b c\nd e f", [b"d", b"e", b"f"]),
+        (b"a b c\r\nd e f\r\n", [b"d", b"e", b"f"]),
+        (b"a\tb c\n\n  \n# d e f\n", [b"a", b"b", b"c"]),
+        (b"a b c\n" + b"#" * 3 * PAGE + b"\n", [b"a", b"b", b"c"]),
+        (b"a b c\n" + b"# d\n" * PAGE, [b"a", b"b", b"c"]),
+        (b"x" * PAGE + b" y\n", [b"x" * PAGE, b"y"]),
+        (b"# a\n\n", []),
+        (b"", []),
+    ],
+)
+def test_the_fields_of_the_last_line(lines, fields):
+    """Comments and blank lines are no lines, however many follow; a line may be longer than a page."""
+    assert last_fields(memoryview(lines)) == fields
+
+
+@pytest.mark.parametrize("last", [b"q1 Q0 c 3 1.0\n", b"q1 Q0 c 3 1.0"])
+def test_an_output_without_a_name_is_refused(tmp_path, last):
+    """trec_eval prints the name, and refuses lines that have none; the last is the one that counts."""
+    with pytest.raises(
+        InputError, match=r"^ranking: the last line has no sixth field, which names the output; add it$"
+    ):
+        read(tmp_path, ranking=RANKING + last)
+
+
+def test_a_fraction_is_refused_with_its_line(tmp_path):
+    """trec_eval reads 1.5 as 1 and says nothing."""
+    said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would cut off the fraction; mend it"
+    with pytest.raises(InputError) as refused:
+        read(tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n")
+
+    assert str(refused.value) == said
