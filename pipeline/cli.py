@@ -12,7 +12,9 @@ import os
 import shutil
 import sys
 import traceback
-from typing import Literal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import click
 
@@ -131,6 +133,109 @@ def measures(name: str | None) -> None:
 
 
 @cli.command()
+@click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
+@click.option("--model", required=True, help="The model whose output is explained.")
+@click.option("--query", required=True, help="The query.")
+@click.option("--measure", required=True, help="What to measure, such as ndcg@10; it need not be in a suite.")
+@click.option("--dataset", help="The dataset; needed where several judge the query.")
+@click.option("--under", metavar="PROFILE", help="Show the score under another profile, and what makes the difference.")
+@click.option("--json", "form", flag_value="json", help="Print one JSON object.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
+@click.option("--runs-dir", default="runs", show_default=True, help="Where a record is looked for by its id.")
+@_overrides
+@_date
+def explain(source: str, form: str | None, **options: Any) -> None:
+    """Show how a query gets its score: what each document adds, the ideal list, and the last division.
+
+    A record, by its path or id, is explained only while its inputs are what they were.
+
+    \b
+    Example:
+        rankledger explain configs/quickstart.yaml --model bm25 --query q004 --measure ndcg@10 --under ranx
+    """
+    from pipeline.explaining import explain as run
+    from pipeline.report.explain import arithmetic, as_data, markdown
+
+    explanation = run(source, **options)
+    if form == "json":
+        _print(json.dumps(as_data(explanation), ensure_ascii=False))
+    elif form == "markdown":
+        _print(markdown(explanation))
+    else:
+        _print(arithmetic(explanation, width=_width(), colour=sys.stdout.isatty()))
+
+
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    from pipeline.trec_eval.names import VERSIONS
+
+    if wanted:
+        click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)
+        context.exit()
+
+
+@cli.command("trec_eval")
+@click.argument("qrels")
+@click.argument("ranking")
+@click.option("-q", "--query_eval_wanted", "each", is_flag=True, help="Print the lines of each query too.")
+@click.option("-m", "--measure", "measures", multiple=True, metavar="NAME[.PARAMETERS]", help="A measure or a group.")
+@click.option("-c", "--complete_rel_info_wanted", "complete", is_flag=True, help="Average over all judged queries.")
+@click.option("-n", "--nosummary", is_flag=True, help="Print no lines of all queries together.")
+@click.option("-l", "--level_for_rel", "level", type=click.IntRange(1), default=1, help="The least relevant grade.")
+@click.option("-M", "--Max_retrieved_per_topic", "depth", type=click.IntRange(1), help="Documents to look at.")
+@click.option("-J", "--Judged_docs_only", "judged_only", is_flag=True, help="Take unjudged documents out.")
+@click.option("-N", "--Number_docs_in_coll", "n_documents", type=click.IntRange(0), default=0, help="All documents.")
+@click.option(
+    "--profile",
+    type=click.Choice(["trec_eval", "trec_eval_10"]),
+    default="trec_eval",
+    is_eager=True,
+    help="The version: 9.0.4 or 10.0.",
+)
+@click.option("--with-intervals", is_flag=True, help="Print two columns more, a 95% interval, beside each mean.")
+@click.option(
+    "-v", "--version", is_flag=True, callback=_show_version, expose_value=False, help="Print the version that is meant."
+)
+def trec_eval(
+    qrels: str,
+    ranking: str,
+    each: bool,
+    measures: tuple[str, ...],
+    complete: bool,
+    nosummary: bool,
+    level: int,
+    depth: int | None,
+    judged_only: bool,
+    n_documents: int,
+    profile: str,
+    with_intervals: bool,
+) -> None:
+    """Print what trec_eval prints of QRELS and RANKING (- is standard input), byte for byte.
+
+    \b
+    Example:
+        rankledger trec_eval -q -m map -m P.5,10 qrels.txt ranking.txt
+    """
+    from pipeline.drop_in import trec_eval as run
+
+    _write(
+        run(
+            qrels,
+            ranking,
+            measures=measures,
+            profile=profile,
+            each=each,
+            complete=complete,
+            summary=not nosummary,
+            level=level,
+            depth=depth,
+            judged_only=judged_only,
+            n_documents=n_documents,
+            intervals=with_intervals,
+        )
+    )
+
+
+@cli.command()
 def schema() -> None:
     """Print the JSON Schema of a config, from which editors complete it.
 
@@ -177,10 +282,24 @@ def _remains(error: BaseException) -> str:
 
 
 def _print(text: str) -> None:
-    """Print on stdout; a reader that has gone, as in `rankledger … | head`, is no error."""
-    try:
+    """Print on stdout."""
+    with _unread_is_fine():
         click.echo(text.rstrip("\n"))
         sys.stdout.flush()
+
+
+def _write(texts: Iterable[str]) -> None:
+    """Write texts on stdout as they are, in UTF-8 wherever it goes: other programs compare the bytes."""
+    with _unread_is_fine():
+        sys.stdout.buffer.writelines(text.encode() for text in texts)
+        sys.stdout.flush()
+
+
+@contextmanager
+def _unread_is_fine() -> Iterator[None]:
+    """A reader that has gone, as in `rankledger … | head`, is no error."""
+    try:
+        yield
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

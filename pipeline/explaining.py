@@ -1,0 +1,158 @@
+"""From a config or a record to the arithmetic of one score: wires the stages that it takes, beside the workflow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from metrics.conventions import Profile
+from metrics.measure import Measure
+from pipeline.arithmetic import Explanation, Recorded
+from pipeline.config.choice import choose_measure, choose_profile, choose_tasks, likely
+from pipeline.config.plan import Plan, PlannedDataset, Task, plan
+from pipeline.config.sections import Loaded, load
+from pipeline.data.inputs import DatasetInput
+from pipeline.data.single import SingleQuery
+from pipeline.errors import InputError
+from pipeline.explanation.lines import explain as take_apart
+from pipeline.explanation.profiles import compare
+from pipeline.record import find_record, read_record, read_score, refuse_changed
+from pipeline.tables import Record
+from pipeline.workflow import read_planned, source_of
+
+__all__ = ["explain"]
+
+
+def explain(
+    source: str | Path,
+    *,
+    model: str,
+    query: str,
+    measure: str,
+    dataset: str | None = None,
+    under: str | None = None,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    runs_dir: str | Path = "runs",
+) -> Explanation:
+    """The score of one query, with what each document adds to it.
+
+    Of the inputs, the judgments and the output of that model on that dataset are read, and no other.
+
+    Args:
+        source: a config; or a record, by its path or its id, whose inputs must be what they were.
+        model: the model.
+        query: the query.
+        measure: what to measure, whether a suite has it or not.
+        dataset: the dataset; where it is not named, the one that judges the query.
+        under: the profile under which to show the score too.
+        overrides: `key.path=value` texts that win over the config.
+        date: what `{date}` in the config's paths stands for.
+        runs_dir: where the record is looked for by its id.
+
+    Raises:
+        InputError: a name is unknown, an input is wrong or has changed, or the record has another score.
+    """
+    record, loaded, planned = _open(source, Path(runs_dir), overrides, date)
+    profile = loaded.config.conventions.resolved
+    wanted = choose_measure(measure, profile)
+    other = None if under is None else choose_profile(under, wanted)
+    tasks = choose_tasks(planned, wanted, model=model, dataset=dataset)
+    single, task = _find(query, tasks, wanted, profile, record)
+    if record is not None:
+        refuse_changed(_recorded_output(record, task), single.files(profile.conventions))
+    listed = single.listed(profile.conventions)
+    found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
+    return replace(
+        found,
+        comparison=None if other is None else compare(single.listed, wanted, profile, other),
+        recorded=None if record is None else _recorded(record, found),
+    )
+
+
+def _open(
+    source: str | Path, runs_dir: Path, overrides: Sequence[str], date: str | None
+) -> tuple[Record | None, Loaded, Plan]:
+    """The record that is named, if it is one, and its config or the one named, with what it comes to."""
+    path = find_record(str(source), runs_dir / "records")
+    if path is None:
+        if not Path(source).exists():
+            raise InputError(f"{source}: there is no such config, and no record of that id in {runs_dir / 'records'}")
+        loaded = load(source, overrides)
+        return None, loaded, plan(loaded, date)
+    if overrides or date:
+        raise InputError(f"{path}: a record is explained as it was evaluated; leave --set and --date out")
+    record = read_record(path)
+    # What `tracking` says may need a secret, and is of no use here.
+    loaded = load(path / "config.yaml", ["tracking="], record.manifest["expansions"])
+    return record, loaded, plan(loaded, record.manifest["date"])
+
+
+def _find(
+    query: str,
+    tasks: Sequence[tuple[PlannedDataset, Task]],
+    measure: Measure,
+    profile: Profile,
+    record: Record | None,
+) -> tuple[SingleQuery, Task]:
+    """The query in the dataset that judges it, and the model's output there."""
+    found: list[tuple[SingleQuery, Task]] = []
+    known: list[str] = []
+    for dataset, task in tasks:
+        read = _read(dataset, measure, profile, record)
+        query_ids = read.judgments.query_ids.tolist()
+        known += query_ids
+        if query in query_ids:
+            keep_first = dataset.duplicates == "keep_first"
+            found.append((SingleQuery(read, source_of(task.output), query, keep_first), task))
+    names = ", ".join(task.dataset for _, task in (found or tasks))
+    if not found:
+        raise InputError(f"the query {query!r} is not judged in {names}{likely(query, known)}")
+    if len(found) > 1:
+        raise InputError(f"the query {query!r} is judged in {names}; name one with --dataset")
+    return found[0]
+
+
+def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: Record | None) -> DatasetInput:
+    """The dataset's judgments, and its documents where their number counts; as they were, if a record has them."""
+    counting = "documents" in measure.metric.needs or measure.parameters.get("d")  # d of utility: what is left alone
+    documents = dataset.documents if counting else None
+    needed = replace(dataset, queries=None, interactions=None, documents=documents, suites={})
+    read = read_planned(needed, profile.conventions)
+    if record is not None:
+        inputs = record.manifest["datasets"][dataset.name]["inputs"]
+        for role, files in read.files.items():
+            refuse_changed([file for file in inputs if file["role"] == role], files)
+    return read
+
+
+def _recorded_output(record: Record, task: Task) -> list[dict[str, str]]:
+    """The files of the output that was evaluated."""
+    for output in record.manifest["outputs"]:
+        if (output["dataset"], output["model"]) == (task.dataset, task.model):
+            return list(output["files"])
+    raise InputError(f"{record.path}: {task.model!r} was not evaluated on {task.dataset!r}, for its output was refused")
+
+
+def _recorded(record: Record, found: Explanation) -> Recorded:
+    """What the record says of the score.
+
+    Raises:
+        InputError: another score.
+    """
+    name = str(found.measure)
+    stored = read_score(record.path, found.dataset, found.model, found.query_id, name)
+    definition = record.manifest["definitions"].get(name, {}).get("fingerprint")
+    same = definition == found.measure.fingerprint(found.profile)
+    value = math.nan if found.outcome.value is None else found.outcome.value
+    if stored is not None and not np.isclose(stored, value, rtol=1e-12, atol=1e-12, equal_nan=True):
+        why = "of the same definition" if same else "the definition has changed since"
+        raise InputError(
+            f"{record.path}: {name} of query {found.query_id!r} is {stored!r} in scores.parquet and comes to {value!r} "
+            f"now, {why}; explain {record.path / 'config.yaml'} to see it as it is now"
+        )
+    return Recorded(record.path.name, measured=stored is not None, same_definition=same)

@@ -1,0 +1,75 @@
+"""Tables of text: the same one for a terminal and in Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.table import Table
+from rich.text import Text
+
+__all__ = ["Sheet", "number", "numbers", "plain"]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as text: its title, and for each column the header, whether it holds numbers, and the cells."""
+
+    title: str
+    headers: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def only(self, headers: Collection[str]) -> Sheet:
+        """The table of these columns alone."""
+        kept = [column for column, header in enumerate(self.headers) if header in headers]
+        return Sheet(
+            title=self.title,
+            headers=tuple(self.headers[column] for column in kept),
+            numeric=tuple(self.numeric[column] for column in kept),
+            rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
+        )
+
+    def for_terminal(self) -> Table:
+        """The table with its frame; numbers to the right and never broken."""
+        table = Table(title=Text(self.title), title_justify="left")
+        for header, numeric in zip(self.headers, self.numeric, strict=True):
+            justify: Literal["right", "left"] = "right" if numeric else "left"
+            table.add_column(Text(header), justify=justify, no_wrap=numeric, overflow="fold")
+        for row in self.rows:
+            table.add_row(*map(Text, row))
+        return table
+
+    def in_markdown(self) -> Iterator[str]:
+        """Its lines in GitHub's form, without the title."""
+        yield f"| {' | '.join(map(plain, self.headers))} |"
+        yield "|" + "|".join("---:" if numeric else "---" for numeric in self.numeric) + "|"
+        for row in self.rows:
+            yield f"| {' | '.join(map(plain, row))} |"
+
+
+def numbers(values: Sequence[float | bool | None]) -> list[str]:
+    """A column of numbers: whole ones where all are, else four decimals."""
+    whole = all(value is None or float(value).is_integer() for value in values)
+    return ["" if value is None else number(float(value), whole=whole) for value in values]
+
+
+def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
+    """A number as people read it.
+
+    Args:
+        value: the number.
+        whole: whether to write it without decimals; where it has none unless given.
+        decimals: how many to write otherwise; one too small for them has an exponent.
+    """
+    if value.is_integer() if whole is None else whole:
+        return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
+    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    for sign in "\\`*_{}[]<>|#~&":
+        text = text.replace(sign, f"\\{sign}")
+    return text

@@ -1,0 +1,412 @@
+"""An explanation as it is printed: the tables, the last line in every form, and what is said beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.arithmetic import Choice, Comparison, Explanation, Line, Outcome, Recorded, Sum
+from pipeline.report.explain import arithmetic, as_data, markdown
+
+TREC_EVAL = PROFILES["trec_eval"]
+JUDGED = [  # rank, document, grade, gain, discount, term, running sum
+    (1, "b", 2.0, 2.0, 1.0, 2.0, 2.0),
+    (2, "c", 1.0, 1.0, 1.5849625007211562, 0.6309297535714575, 2.6309297535714578),
+    (4, "a", 3.0, 3.0, 2.321928094887362, 1.2920296742201792, 3.922959427791637),
+]
+IDEAL = [
+    (1, "a", 3.0, 3.0, 1.0, 3.0, 3.0, (4, 4)),
+    (2, "b", 2.0, 2.0, 1.5849625007211562, 1.261859507142915, 4.261859507142915, (1, 1)),
+    (3, "c", 1.0, 1.0, 2.0, 0.5, 4.761859507142915, None),
+]
+
+
+def line(
+    rank: int | None, doc_id: str | None, grade: float | None = None, term: float | None = None, **rest: Any
+) -> Line:
+    given = {"ties": None, "factors": {}, "running": term} | rest
+    return Line(rank=rank, doc_id=doc_id, grade=grade, term=term, **given)
+
+
+def explained(measure: str = "ndcg@10", **given: Any) -> Explanation:
+    """The hand-worked nDCG, as computed; what is given instead is told apart by name."""
+    documents = [
+        line(rank, doc_id, grade, term, factors={"gain": gain, "discount": discount}, running=running)
+        for rank, doc_id, grade, gain, discount, term, running in JUDGED
+    ]
+    ideal = tuple(
+        line(rank, doc, grade, term, factors={"gain": gain, "discount": discount}, running=running, found_at=found)
+        for rank, doc, grade, gain, discount, term, running, found in IDEAL
+    )
+    parts: dict[str, Any] = {
+        "dataset": "web",
+        "model": "m",
+        "query_id": "q",
+        "measure": Measure.parse(measure),
+        "profile": TREC_EVAL,
+        "outcome": Outcome(0.8238293334905776, 0.8238293334905776),
+        "why": None,
+        "documents": (*documents[:2], line(3, "x"), documents[2]),
+        "n_retrieved": 4,
+        "n_condensed": 0,
+        "ideal": ideal,
+        "sum": Sum(3.922959427791637, None, 1.0, 4.761859507142915),
+    }
+    return Explanation(**parts | given)
+
+
+def text(explanation: Explanation, width: int = 160) -> list[str]:
+    return [row.rstrip() for row in arithmetic(explanation, width=width, colour=False).splitlines()]
+
+
+BESIDE = """\
+m on web, query q: ndcg@10 = 0.8238
+nDCG: dcg / dcg of all judged documents, best first
+ranking                                                          ideal list
+┏━━━━━━┳━━━━━━━━━━┳━━━━━━━┳━━━━━━┳━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━┓  ┏━━━━━━┳━━━━━━━━━━┳━━━━━━━┳━━━━━━━━━━┳━━━━━━┳━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━┓
+┃ rank ┃ document ┃ grade ┃ gain ┃ discount ┃   term ┃    sum ┃  ┃ rank ┃ document ┃ grade ┃ found at ┃ gain ┃ discount ┃   term ┃    sum ┃
+┡━━━━━━╇━━━━━━━━━━╇━━━━━━━╇━━━━━━╇━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━┩  ┡━━━━━━╇━━━━━━━━━━╇━━━━━━━╇━━━━━━━━━━╇━━━━━━╇━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━┩
+│    1 │ b        │     2 │    2 │   1.0000 │ 2.0000 │ 2.0000 │  │    1 │ a        │     3 │        4 │    3 │   1.0000 │ 3.0000 │ 3.0000 │
+│    2 │ c        │     1 │    1 │   1.5850 │ 0.6309 │ 2.6309 │  │    2 │ b        │     2 │        1 │    2 │   1.5850 │ 1.2619 │ 4.2619 │
+│    3 │ x        │       │      │          │        │        │  │    3 │ c        │     1 │          │    1 │   2.0000 │ 0.5000 │ 4.7619 │
+│    4 │ a        │     3 │    3 │   2.3219 │ 1.2920 │ 3.9230 │  └──────┴──────────┴───────┴──────────┴──────┴──────────┴────────┴────────┘
+└──────┴──────────┴───────┴──────┴──────────┴────────┴────────┘
+ndcg@10 = 3.9230 / 4.7619 = 0.8238
+conventions: trec_eval
+"""  # noqa: E501
+
+
+def test_the_ideal_list_stands_beside_the_ranking():
+    """All of the arithmetic on one screen: numbers to the right, four decimals, ranks without judgment left empty."""
+    assert text(explained()) == BESIDE.splitlines()
+
+
+def test_the_ideal_list_is_slim_before_it_stands_below():
+    """Where a terminal is too narrow for all of both, what the ideal terms are made of is left out."""
+    rows = text(explained(), width=120)
+
+    assert rows[2].split() == ["ranking", "ideal", "list"]
+    assert rows[6].endswith("│ 2.0000 │ 2.0000 │  │    1 │ a        │     3 │        4 │ 3.0000 │")
+    assert max(map(len, rows)) <= 120
+
+
+def test_the_ideal_list_stands_below_where_there_is_no_room():
+    """The same two tables one after the other, and nothing cut."""
+    narrow = text(explained(), width=80)
+
+    assert max(map(len, narrow)) <= 80
+    assert narrow.index("ideal list") > narrow.index("ranking")
+    beside = [cell for row in BESIDE.splitlines() for cell in row.split("│")]
+    assert {cell.strip() for cell in beside} <= {cell.strip() for row in narrow for cell in row.split("│")} | {
+        row.strip() for row in BESIDE.splitlines()
+    }
+
+
+def test_nothing_is_taken_for_markup():
+    """A document called [red] is called so on the terminal, and `_` or `|` end no cell in Markdown."""
+    found = explained(query_id="*q*", documents=(line(1, "[red]a|b_c", 1.0, 1.0),), ideal=None)
+
+    assert "[red]a|b_c" in "\n".join(text(found))
+    assert "| 1 | \\[red\\]a\\|b\\_c | 1 | 1 | 1 |" in markdown(found).splitlines()
+    assert markdown(found).startswith("### m on web, query \\*q\\*: ndcg@10 = ")
+
+
+def test_markdown_has_both_tables():
+    """In GitHub's form, the columns of numbers aligned to the right."""
+    assert markdown(explained()) == (
+        "### m on web, query q: ndcg@10 = 0.8238\n"
+        "\n"
+        "nDCG: dcg / dcg of all judged documents, best first\n"
+        "\n"
+        "The ranking:\n"
+        "\n"
+        "| rank | document | grade | gain | discount | term | sum |\n"
+        "|---:|---|---:|---:|---:|---:|---:|\n"
+        "| 1 | b | 2 | 2 | 1.0000 | 2.0000 | 2.0000 |\n"
+        "| 2 | c | 1 | 1 | 1.5850 | 0.6309 | 2.6309 |\n"
+        "| 3 | x |  |  |  |  |  |\n"
+        "| 4 | a | 3 | 3 | 2.3219 | 1.2920 | 3.9230 |\n"
+        "\n"
+        "The ideal list:\n"
+        "\n"
+        "| rank | document | grade | found at | gain | discount | term | sum |\n"
+        "|---:|---|---:|---:|---:|---:|---:|---:|\n"
+        "| 1 | a | 3 | 4 | 3 | 1.0000 | 3.0000 | 3.0000 |\n"
+        "| 2 | b | 2 | 1 | 2 | 1.5850 | 1.2619 | 4.2619 |\n"
+        "| 3 | c | 1 |  | 1 | 2.0000 | 0.5000 | 4.7619 |\n"
+        "\n"
+        "**ndcg@10 = 3.9230 / 4.7619 = 0.8238**\n"
+        "\n"
+        "- conventions: trec\\_eval\n"
+    )
+
+
+def test_json_has_every_figure_in_full():
+    """What programs get adds up to the last bit, and is JSON in the strict sense."""
+    found = json.loads(json.dumps(as_data(explained()), allow_nan=False))
+
+    assert found["value"] == found["counts_as"] == 0.8238293334905776
+    assert found["sum"] == {
+        "total": 3.922959427791637,
+        "rest": None,
+        "scale": 1,
+        "divisor": 4.761859507142915,
+        "root": 0,
+    }
+    assert found["documents"][1] == {
+        "rank": 2,
+        "ties": None,
+        "doc_id": "c",
+        "grade": 1,
+        "factors": {"gain": 1, "discount": 1.5849625007211562},
+        "term": 0.6309297535714575,
+        "running": 2.6309297535714578,
+    }
+    assert found["documents"][2]["term"] is None
+    assert [row["found_at"] for row in found["ideal"]] == [[4, 4], [1, 1], None]
+    assert found["conventions"]["ties"] == "doc_id_desc"
+    assert (found["under"], found["record"], found["undefined"]) == (None, None, None)
+
+
+def test_every_key_of_the_json_is_documented():
+    """The table of docs/explain.md has those of the whole in its first column, and those below in the second."""
+    page = (Path(__file__).parents[3] / "docs/explain.md").read_text(encoding="utf-8").partition("## For programs")[2]
+    first = {
+        name for cell in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
+    }
+    recorded = Recorded("x", measured=True, same_definition=True)
+    data = json.loads(json.dumps(as_data(replace(compared(), recorded=recorded))))
+    below = (
+        [data[key] for key in ("sum", "under", "record")] + data["documents"] + data["ideal"] + data["under"]["choices"]
+    )
+
+    assert first == set(data)
+    assert {key for part in below for key in part} <= set(re.findall(r"`(\w+)`", page))
+
+
+@pytest.mark.parametrize(
+    ("measure", "last", "value", "said"),
+    [
+        ("tp@10", Sum(3.0, None, 1.0, None), 3.0, "tp@10 = 3"),
+        ("p@10", Sum(3.0, None, 1.0, 10.0), 0.3, "p@10 = 3 / 10 = 0.3000"),
+        ("ap", Sum(1.0, None, 1.0, 1.0), 1.0, "ap = 1 / 1 = 1"),
+        ("fp@10", Sum(-3.0, 10.0, 1.0, None), 7.0, "fp@10 = 10 − 3 = 7"),
+        ("unjudged@10", Sum(-3.0, 10.0, 1.0, 10.0), 0.7, "unjudged@10 = (10 − 3) / 10 = 0.7000"),
+        ("tn", Sum(2.0, 100.0, 1.0, None), 102.0, "tn = 100 + 2 = 102"),
+        ("rbp", Sum(1.64, None, 0.2, None), 0.328, "rbp = 0.2000 × 1.6400 = 0.3280"),
+        ("f1", Sum(2.0, None, 2.0, 7.0), 4 / 7, "f1 = 2 × 2 / 7 = 0.5714"),
+        ("ndcg_rel", Sum(1.5, 0.25, 1.0, 3.0), 1.75 / 3, "ndcg_rel = (0.2500 + 1.5000) / 3 = 0.5833"),
+        ("rbp", Sum(1e-7, None, 0.2, None), 2e-8, "rbp = 0.2000 × 1.0e-07 = 2.0e-08"),
+        ("rmse", Sum(5.0, None, 1.0, 2.0, root=True), 2.5**0.5, "rmse = √(5 / 2) = 1.5811"),
+    ],
+)
+def test_the_last_line(measure, last, value, said):
+    """Only what is done is written: a rest, a factor, a divisor, a root."""
+    found = explained(measure, sum=last, outcome=Outcome(value, value), ideal=None)
+
+    assert said in text(found)
+
+
+@pytest.mark.parametrize(
+    ("measure", "given", "said"),
+    [
+        ("ndcg", {"outcome": Outcome(None, 0.0)}, "in the mean it counts as 0 (undefined_queries: zero)"),
+        (
+            "ndcg",
+            {"outcome": Outcome(None, None), "profile": PROFILES["gdeval"]},
+            "it is left out of the mean (undefined_queries: skip)",
+        ),
+        (
+            "judged@5",
+            {"outcome": Outcome(None, None)},
+            "it is left out of the mean (undefined judged is never counted)",
+        ),
+        (
+            "ap",
+            {"outcome": Outcome(0.0, None), "profile": PROFILES["beir"], "n_retrieved": 0, "documents": ()},
+            "it is left out of the mean (missing_queries: skip)",
+        ),
+    ],
+)
+def test_what_a_query_is_in_the_mean(measure, given, said):
+    """Said wherever it is not its score, with the rule that says so."""
+    why = None if given["outcome"].value is not None else "where there is nothing"
+    found = explained(measure, why=why, sum=Sum(0.0, None, 1.0, 0.0), ideal=(), **given)
+
+    assert said in text(found)
+    assert (f"{measure} = 0 / 0: undefined where there is nothing" in text(found)) == (why is not None)
+
+
+def test_below_the_head_only_what_adds_is_shown():
+    """Of 30 documents ranks 1 to 20 are shown, then 25, which adds; a sign stands for the gap, a line for the rest."""
+    head = [line(rank, f"x{rank}") for rank in range(1, 20)]
+    documents = (
+        *head,
+        line(20, "z", 0.0, 0.0),
+        line(23, "n", 0.0, 0.0),
+        line(25, "r", 1.0, 1.0),
+        line(30, "m", 0.0, 0.0),
+    )
+    rows = text(explained("ap", documents=documents, n_retrieved=30, ideal=None))
+    cells = [row.strip("│").split("│")[0].strip() for row in rows if row.startswith("│")]
+
+    assert cells == [*map(str, range(1, 21)), "⋮", "25"]
+    assert (
+        "not shown: 7 documents without judgment; 2 judged, adding nothing: n (grade 0, rank 23), m (grade 0, rank 30)"
+        in rows
+    )
+
+
+def test_below_the_cutoff_nothing_adds():
+    """With a cutoff at 2, two ranks are shown, and judged documents below it are named, three at most."""
+    documents = (line(1, "a", 1.0, 1.0), line(2, "x"), *(line(rank, f"r{rank}", 1.0, 0.0) for rank in range(3, 8)))
+    rows = text(explained("p@2", documents=documents, n_retrieved=9, ideal=None))
+
+    named = "r3 (grade 1, rank 3), r4 (grade 1, rank 4), r5 (grade 1, rank 5), 2 more"
+    assert f"not shown: 2 documents without judgment; 5 judged, adding nothing: {named}" in rows
+    assert sum(row.startswith("│") for row in rows) == 2
+
+
+def test_equal_scores_are_marked():
+    """By a sign at the rank, and a line that says what orders them."""
+    rows = text(explained(documents=(line(1, "a", 1.0, 1.0, ties=(1, 2)), line(2, "x", ties=(1, 2)))))
+
+    assert any(row.startswith("│  = 1 │ a ") for row in rows)
+    assert any(row.startswith("│  = 2 │ x ") for row in rows)
+    assert "=: equal scores, ordered by ties: doc_id_desc" in rows
+
+
+def test_where_all_orders_count_there_are_ranks_from_and_to():
+    """No document has a rank of its own, and the line below says that means are shown."""
+    profile = TREC_EVAL.with_conventions(ties="expected")
+    documents = (line(None, "a", 1.0, 0.75, ties=(1, 2)), line(None, "x", ties=(1, 2)), line(4, "b", 1.0, 0.5))
+    rows = text(explained("dcg", profile=profile, documents=documents, ideal=None))
+
+    assert [row.split("│")[1].strip() for row in rows if row.startswith("│")] == ["1–2", "1–2", "⋮", "4"]
+    assert "equal scores: each document adds the mean over all their orders (ties: expected)" in rows
+    assert "conventions: trec_eval with ties: expected" in rows
+
+
+def test_remarks_on_the_data_are_made_where_they_apply():
+    """Documents taken out, negative grades, an empty ranking, a record: a line each."""
+    condensed = TREC_EVAL.with_conventions(unjudged_documents="condensed")
+    record = Recorded("20261120T122701Z-web-8203a3f5", measured=True, same_definition=True)
+    cases = {
+        "3 documents without judgment taken out of the ranking (unjudged_documents: condensed)": {
+            "profile": condensed,
+            "n_condensed": 3,
+        },
+        "a negative grade is no judgment (negative_grades: unjudged)": {"documents": (line(1, "a", -1.0, 0.0),)},
+        "a negative grade counts as 0 (negative_grades: non_relevant)": {
+            "documents": (line(1, "a", -1.0, 0.0),),
+            "profile": TREC_EVAL.with_conventions(negative_grades="non_relevant"),
+        },
+        "nothing was retrieved": {"documents": (), "n_retrieved": 0},
+        "the record 20261120T122701Z-web-8203a3f5 has the same score": {"recorded": record},
+        "the record x does not have this measure": {"recorded": Recorded("x", measured=False, same_definition=False)},
+        "the record x has the same score, by a definition of another fingerprint": {
+            "recorded": Recorded("x", measured=True, same_definition=False)
+        },
+    }
+    plain = text(explained())
+    for said, given in cases.items():
+        assert said in text(explained(**given))
+        assert said not in plain
+
+
+def compared() -> Explanation:
+    """The hand-worked nDCG under gdeval's gain, with two choices that matter not."""
+    before, after = Outcome(0.8238293334905776, 0.8238293334905776), Outcome(0.7075284541839216, 0.7075284541839216)
+    gain = Choice("gain", "linear", "exponential", after, before, "gdeval: dcg adds 2**grade - 1")
+    idle = tuple(
+        Choice(name, "a", "b", before, after, "gdeval: so it is") for name in ("score_precision", "missing_queries")
+    )
+    return explained(comparison=Comparison(PROFILES["gdeval"], after, (gain,), idle))
+
+
+def test_the_other_profile_and_what_makes_the_difference():
+    """Both figures, the choice with the figure that it gives alone, and in one line the choices that do not matter."""
+    rows = text(compared())
+    begin = rows.index("under gdeval (gdeval.pl 1.2a and 1.3): 0.7075; as evaluated 0.8238")
+
+    assert rows[begin - 1] == ""
+    cells = [[cell.strip() for cell in row.strip("│┃").split("┃" if "┃" in row else "│")] for row in rows[begin + 3 :]]
+    assert cells[0] == ["choice", "as evaluated", "gdeval", "alone it gives", "because"]
+    assert cells[2] == ["gain", "linear", "exponential", "0.7075", "gdeval: dcg adds 2**grade - 1"]
+    assert rows[-1] == "makes no difference here: score_precision (b), missing_queries (b)"
+    assert "| gain | linear | exponential | 0.7075 | gdeval: dcg adds 2\\*\\*grade - 1 |" in markdown(compared())
+
+
+def test_several_choices_are_made_together_in_the_last_row():
+    """None of two may alone give the score under the other profile."""
+    other = Outcome(0.25, 0.25)
+    choices = tuple(Choice(name, "a", "b", Outcome(0.5, 0.5), other, "ranx: so") for name in ("ties", "gain"))
+    rows = text(explained(comparison=Comparison(PROFILES["ranx"], other, choices, ())))
+
+    table = [
+        [cell.strip() for cell in row.strip("│").split("│")] for row in rows if row.startswith(("│ ties", "│ all"))
+    ]
+    assert table == [["ties", "a", "b", "0.5000", "ranx: so"], ["all of them", "", "", "0.2500", ""]]
+
+
+def test_figures_that_differ_are_told_apart():
+    """As many decimals stand there as it takes; four would show no difference."""
+    other = Outcome(0.8238294, 0.8238294)
+    choice = Choice("ties", "a", "b", other, explained().outcome, "ranx: so")
+    rows = text(explained(comparison=Comparison(PROFILES["ranx"], other, (choice,), ())))
+
+    assert "under ranx (ranx 0.3.21: evaluate(Qrels, Run)): 0.82382940; as evaluated 0.82382933" in rows
+    assert any("│     0.82382940 │ ranx: so" in row for row in rows)
+
+
+def test_json_has_the_choices():
+    """With what each gives alone, and what all the others give without it."""
+    found = json.loads(json.dumps(as_data(compared()), allow_nan=False))["under"]
+
+    assert (found["profile"], found["value"], found["refused"]) == ("gdeval", 0.7075284541839216, None)
+    assert found["choices"][0]["alone"]["value"] == 0.7075284541839216
+    assert found["choices"][0]["all_others"]["value"] == 0.8238293334905776
+    assert [choice["name"] for choice in found["idle"]] == ["score_precision", "missing_queries"]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome(0.8238293334905776, 0.8238293334905776), "0.8238 too"),
+        (Outcome(None, None, "a negative grade"), "refused: a negative grade; as evaluated 0.8238"),
+        (Outcome(None, 0.0), "undefined (0 in the mean); as evaluated 0.8238"),
+        (Outcome(None, None), "undefined (left out of the mean); as evaluated 0.8238"),
+        (Outcome(0.5, None), "0.5000 (left out of the mean); as evaluated 0.8238"),
+    ],
+)
+def test_the_score_under_another_profile_in_words(outcome, said):
+    """The same, none, or one that counts as something else."""
+    comparison = Comparison(PROFILES["kaggle"], outcome, (), ())
+
+    assert f"under kaggle (Kaggle's ml_metrics 0.1.4: apk and mapk): {said}" in text(explained(comparison=comparison))
+
+
+def test_colours_are_written_only_where_they_are_wanted():
+    """A pipe gets none."""
+    assert "\x1b[" in arithmetic(explained(), width=160, colour=True)
+    assert "\x1b[" not in arithmetic(explained(), width=160, colour=False)
+
+
+def test_pairs_of_ratings_have_no_ranks():
+    """Rating, prediction and error stand beside the document, and no convention is named."""
+    pair = line(None, "a", None, 4.0, factors={"rating": 4.0, "prediction": 2.0, "error": -2.0})
+    rows = text(
+        explained("rmse", documents=(pair,), n_retrieved=1, ideal=None, sum=Sum(4.0, None, 1.0, 1.0, root=True))
+    )
+
+    assert "┃ document ┃ rating ┃ prediction ┃ error ┃ term ┃ sum ┃" in rows
+    assert "│ a        │      4 │          2 │    -2 │    4 │   4 │" in rows
+    assert "in the mean it weighs as much as it has pairs, 1" in rows
+    assert not any("conventions" in row or "not shown" in row for row in rows)
