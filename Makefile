@@ -1,6 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
+EQUIPPED := .venv/equipped
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run ui test bench docs golden clean
@@ -8,12 +9,17 @@ INSTALLED := .venv/installed
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
 
-setup: $(INSTALLED) ## Create .venv and install the pinned dependencies.
+setup: $(EQUIPPED) ## Create .venv and install the pinned dependencies, those of the tests included.
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "rankledger needs Python 3.11 or newer; set PYTHON")'
 	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable .
+	@touch $@
+
+$(EQUIPPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir recbole
 	@touch $@
 
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
@@ -22,19 +28,19 @@ run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, 
 ui: $(INSTALLED) ## Open MLflow on the local store, at http://127.0.0.1:5000.
 	MLFLOW_DISABLE_TELEMETRY=true $(BIN)/mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000
 
-test: $(INSTALLED) ## Check lint, formatting and types, and run all tests.
+test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-bench: $(INSTALLED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
+bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
 
-docs: $(INSTALLED) ## Rebuild the generated parts of the documentation.
+docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py
 
-golden: $(INSTALLED) ## Rebuild tests/golden from pytrec_eval, never from our own code.
+golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py
 
 clean: ## Remove the environment and all caches; records and the MLflow store stay.

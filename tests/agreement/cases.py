@@ -1,0 +1,183 @@
+"""Random cases for comparing us with other tools, and our figures of them under a profile.
+
+One query is one random case: its own judgments and its own ranking, holding what tools disagree on. Hundreds of them
+go through one evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+import pipeline
+from tests.generated import Collection, write_config
+
+__all__ = ["Case", "Figures", "assert_agree", "greatest_difference", "ours", "random_case", "reversed_rows"]
+
+Grades = dict[str, dict[str, int]]
+Ranking = dict[str, dict[str, float]]
+Figures = dict[str, dict[str, float]]
+"""By query and measure, as the measure was asked for."""
+
+NUMBERED = ("d{}", "D{}", "d-{}", "{}", "0{}", "doc_{}_long")
+BEYOND_ASCII = ("é{}", "文{}", "𝄞{}", "e\u0301{}")
+CLOSE = (1.0, 1.0 + 1e-9, 1.0 - 1e-9, 2.5, 2.5 + 1e-8)  # two scores in float32, five in float64
+
+
+@dataclass(frozen=True)
+class Case:
+    """Judgments and a ranking: query, document, grade or score. The order of the documents is that of the files."""
+
+    judgments: Grades
+    ranking: Ranking
+
+    @property
+    def answered(self) -> list[str]:
+        """The judged queries with output."""
+        return [query_id for query_id in self.judgments if query_id in self.ranking]
+
+    @property
+    def answerable(self) -> list[str]:
+        """The judged queries with a grade of at least 1."""
+        return [query_id for query_id, grades in self.judgments.items() if max(grades.values()) >= 1]
+
+    def only(self, query_ids: Sequence[str]) -> Case:
+        """The case of these queries alone."""
+        return Case(
+            {query_id: self.judgments[query_id] for query_id in query_ids if query_id in self.judgments},
+            {query_id: self.ranking[query_id] for query_id in query_ids if query_id in self.ranking},
+        )
+
+
+def random_case(
+    seed: int,
+    n_queries: int = 300,
+    *,
+    max_documents: int = 30,
+    grades: Sequence[int] = (0, 0, 1, 2, 3, 4),
+    negative: bool = False,
+    ties: Literal["none", "exact", "float32"] = "float32",
+    unjudged_documents: bool = True,
+    undefined_queries: bool = True,
+    missing_queries: bool = False,
+    unjudged_queries: bool = False,
+    beyond_ascii: bool = False,
+) -> Case:
+    """Judgments and a ranking of as many queries, from a seed.
+
+    Args:
+        seed: what they are made from.
+        n_queries: judged queries.
+        max_documents: documents a query may judge or rank.
+        grades: what judgments are drawn from.
+        negative: whether grades of -1 and -2 are drawn too.
+        ties: `none`: no two scores of a query are equal, in float32 either; `exact`: scores are equal or far apart;
+            `float32`: some differ in float64 alone.
+        unjudged_documents: whether documents without judgment are retrieved.
+        undefined_queries: whether a tenth of the queries has no relevant document.
+        missing_queries: whether a tenth of the queries has no output.
+        unjudged_queries: whether as many again are answered without judgments.
+        beyond_ascii: whether ids hold more than ASCII.
+    """
+    rng = np.random.default_rng(seed)
+    case = Case({}, {})
+    for number in range(n_queries):
+        query_id = str(number)
+        pool = _documents(rng, max_documents, NUMBERED + BEYOND_ASCII if beyond_ascii else NUMBERED)
+        judged = [str(doc_id) for doc_id in rng.permutation(pool)[: rng.integers(1, max_documents + 1)]]
+        retrievable = pool if unjudged_documents else judged
+        size = int(rng.choice([1, 2, 4, *rng.integers(1, len(retrievable) + 1, size=5)]))
+        retrieved = [str(doc_id) for doc_id in rng.permutation(retrievable)[:size]]
+        levels = [*grades, *((-1, -2) if negative else ())]
+        undefined = undefined_queries and number % 10 == 3
+        levels = [grade for grade in levels if grade < 1] if undefined else levels
+        found = {doc_id: int(rng.choice(levels)) for doc_id in judged}
+        if undefined or max(found.values()) < 1:  # trec_eval's code crashes on a query whose grades are all negative
+            found[judged[0]] = max(levels)
+        case.judgments[query_id] = found
+        if not (missing_queries and number % 10 == 7):
+            case.ranking[query_id] = dict(zip(retrieved, _scores(rng, len(retrieved), ties), strict=True))
+        if unjudged_queries and number % 10 == 5:
+            case.ranking[str(1_000_000 + number)] = case.ranking[query_id]
+    return case
+
+
+def ours(
+    folder: Path, case: Case, profile: str | Mapping[str, str], measures: Sequence[str]
+) -> tuple[Figures, dict[str, float]]:
+    """What we give under a profile: by query and measure the score, NaN where undefined; by measure the mean.
+
+    Args:
+        folder: an empty folder for the files.
+        case: what they hold.
+        profile: the conventions: a profile, or what the config says of them.
+        measures: as written; no two may be the same measure.
+    """
+    config = write_config(
+        folder,
+        {"case": Collection(case.judgments, {"tool": case.ranking})},
+        {"compared": measures},
+        ending=".parquet",
+        conventions=profile,
+        bootstrap={"resamples": 100},
+    )
+    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    assert not evaluation.failures, evaluation.failures
+    (result,) = evaluation.results
+    assert len(result.measures) == len(measures), f"asked for {measures}, found {[*map(str, result.measures)]}"
+    scores = {
+        query_id: dict(zip(measures, map(float, column), strict=True))
+        for query_id, column in zip(result.query_ids, result.values.T, strict=True)
+    }
+    means = {
+        text: math.nan if line.estimate is None else line.estimate
+        for text, line in zip(measures, evaluation.estimates, strict=True)
+    }
+    return scores, means
+
+
+def greatest_difference(found: Figures, expected: Figures) -> tuple[float, str, str]:
+    """The greatest difference, with its query and measure; one that is NaN in `found` counts as 0, as undefined does.
+
+    Every figure of `expected` is compared.
+    """
+    return max(
+        (abs((0.0 if math.isnan(found[query_id][measure]) else found[query_id][measure]) - value), query_id, measure)
+        for query_id, figures in expected.items()
+        for measure, value in figures.items()
+    )
+
+
+def assert_agree(found: Figures, expected: Figures, *, within: float = 1e-9, at_least: int = 300) -> None:
+    """Refuse a difference of more than `within`, or fewer than `at_least` queries."""
+    assert len(expected) >= at_least
+    difference, query_id, measure = greatest_difference(found, expected)
+    assert difference <= within, (
+        f"{query_id} {measure}: ours {found[query_id][measure]!r}, expected {expected[query_id][measure]!r}"
+    )
+
+
+def reversed_rows(case: Case) -> Case:
+    """The case with every query's ranking in the opposite order of rows."""
+    return replace(
+        case,
+        ranking={query_id: dict(reversed(scores.items())) for query_id, scores in case.ranking.items()},
+    )
+
+
+def _documents(rng: np.random.Generator, n_documents: int, patterns: Sequence[str]) -> list[str]:
+    return [pattern.format(number) for number, pattern in enumerate(rng.choice(patterns, size=n_documents), 1)]
+
+
+def _scores(rng: np.random.Generator, size: int, ties: Literal["none", "exact", "float32"]) -> list[float]:
+    """Scores in no order; half of the lists with ties have few of them, half have many."""
+    if ties == "none":
+        return [float(score) / 8 for score in rng.permutation(4 * size)[:size] - size]
+    distinct = [float(score) / 8 for score in rng.integers(-40, 41, size=int(rng.choice([2, 30])))]
+    special = CLOSE if ties == "float32" else (0.0, -0.0)
+    return [float(score) for score in rng.choice([*distinct, *special], size=size)]

@@ -1,0 +1,135 @@
+"""BEIR 2.2 against our profile `beir`: the tool runs here, and rounds its means to five decimals.
+
+It gives means alone, so that each query is evaluated by itself as well.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import deepcopy
+
+import pytest
+from beir.retrieval.evaluation import EvaluateRetrieval
+
+from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+ROUNDED = 0.5e-5 + 1e-9  # half of the last digit
+CUTOFFS = [1, 3, 5, 10, 100, 1000]
+EVALUATED = {"NDCG": "ndcg", "MAP": "ap", "Recall": "r", "P": "p"}
+CUSTOM = {"MRR": "rr", "R_cap": "r(denominator=cutoff)", "Accuracy": "success"}
+TIED = random_case(30, 400, negative=True, missing_queries=True, unjudged_queries=True, beyond_ascii=True)
+UNTIED = random_case(31, 400, negative=True, ties="none", missing_queries=True, beyond_ascii=True)
+
+
+def evaluate(case: Case, *, ignore_identical_ids: bool = False) -> dict[str, float]:
+    """The means of `EvaluateRetrieval.evaluate`, by our measures; it changes its arguments."""
+    found = EvaluateRetrieval.evaluate(
+        case.judgments, deepcopy(case.ranking), CUTOFFS, ignore_identical_ids=ignore_identical_ids
+    )
+    return {f"{EVALUATED[name]}@{k}": value for name, k, value in _named(found)}
+
+
+def evaluate_custom(case: Case) -> dict[str, float]:
+    """The means of `EvaluateRetrieval.evaluate_custom`, by our measures."""
+    found = [EvaluateRetrieval.evaluate_custom(case.judgments, case.ranking, CUTOFFS, name.lower()) for name in CUSTOM]
+    return {f"{CUSTOM[name]}@{k}": value for name, k, value in _named(found)}
+
+
+def _named(tables):
+    for table in tables:
+        for text, value in table.items():
+            name, k = text.split("@")
+            yield name, k, value
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, float]]:
+    return ours(tmp_path_factory.mktemp("tied"), TIED, "beir", [*evaluate(TIED)])
+
+
+@pytest.fixture(scope="module")
+def untied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, float]]:
+    case = UNTIED.only([query_id for query_id in UNTIED.answered if query_id in UNTIED.answerable])
+    return ours(tmp_path_factory.mktemp("untied"), UNTIED, "beir", [*evaluate_custom(case)])
+
+
+def test_every_query_scores_what_evaluate_gives(tied):
+    """NDCG, MAP, Recall and P at six cutoffs: trec_eval's ties, negative grades, unjudged documents."""
+    assert_agree(tied[0], {query_id: evaluate(TIED.only([query_id])) for query_id in TIED.answered}, within=ROUNDED)
+
+
+def test_the_mean_is_over_the_queries_answered(tied):
+    """`evaluate` leaves a judged query without output out, and counts one without relevant documents as 0."""
+    assert len(TIED.judgments) > len(TIED.answered)
+    assert tied[1] == pytest.approx(evaluate(TIED), abs=ROUNDED)
+
+
+def test_every_query_scores_what_evaluate_custom_gives(untied):
+    """MRR, R_cap and Accuracy of lists without ties; R_cap divides by zero where no document is relevant."""
+    answered = [query_id for query_id in UNTIED.answered if query_id in UNTIED.answerable]
+
+    expected = {query_id: evaluate_custom(UNTIED.only([query_id])) for query_id in answered}
+    assert_agree(untied[0], expected, within=ROUNDED)
+    with pytest.raises(ZeroDivisionError):
+        evaluate_custom(Case({"q": {"a": 0}}, {"q": {"a": 1.0}}))
+
+
+def test_the_means_of_evaluate_custom_are_over_all_queries(tmp_path):
+    """q scores 1 and r has no output: MRR, R_cap and Accuracy are 1/2 in BEIR, where NDCG is 1/1. Our profile has one
+    rule for all measures, that of NDCG; with `missing_queries: empty` we give 1/2 as well.
+    """
+    case = Case({"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0}})
+    measures = ["rr@10", "r(denominator=cutoff)@10", "success@10", "ndcg@10"]
+    _, skipped = ours(tmp_path / "skip", case, "beir", measures)
+    _, counted = ours(tmp_path / "empty", case, {"profile": "beir", "missing_queries": "empty"}, measures)
+
+    assert evaluate(case)["ndcg@10"] == 1
+    assert {evaluate_custom(case)[measure] for measure in measures[:3]} == {0.5}
+    assert set(skipped.values()) == {1}
+    assert set(counted.values()) == {0.5}
+
+
+def test_mrr_keeps_the_order_of_tied_results(tmp_path):
+    """a and b have equal scores, and b alone is relevant. MRR keeps the results' order, a first: 1/2. NDCG is
+    trec_eval's, b first: 1. Our profile has one order for all measures, b first; `ties: input_order` gives 1/2.
+    """
+    case = Case({"q": {"b": 1}}, {"q": {"a": 1.0, "b": 1.0}})
+    one, _ = ours(tmp_path / "one", case, "beir", ["rr@10", "ndcg@10"])
+    kept, _ = ours(tmp_path / "kept", case, {"profile": "beir", "ties": "input_order"}, ["rr@10"])
+
+    assert evaluate_custom(case)["rr@10"] == 0.5
+    assert evaluate(case)["ndcg@10"] == 1
+    assert one["q"] == {"rr@10": 1, "ndcg@10": 1}
+    assert kept["q"] == {"rr@10": 0.5}
+
+
+def test_a_document_with_the_id_of_the_query_is_taken_out(tmp_path):
+    """By default BEIR drops document 7 of query 7, for datasets whose queries are documents: a moves up to rank 1, and
+    NDCG@1 is 1. By us it stays, and a, at rank 2, is not in the first: 0. Filter such documents beforehand.
+    """
+    case = Case({"7": {"a": 1}}, {"7": {"7": 2.0, "a": 1.0}})
+    scores, _ = ours(tmp_path, case, "beir", ["ndcg@1"])
+
+    assert evaluate(case, ignore_identical_ids=True)["ndcg@1"] == 1
+    assert evaluate(case, ignore_identical_ids=False)["ndcg@1"] == 0
+    assert scores["7"]["ndcg@1"] == 0
+
+
+def test_a_hole_is_what_no_query_judges(tmp_path):
+    """a is judged for q and retrieved for r, b is judged for r. Hole@1 of r is 0, for some query judges a; unjudged@1
+    is 1, for r does not. Of a list of one, Hole@2 counts the missing second place as filled: c for q gives 1/2.
+    """
+    case = Case({"q": {"a": 1}, "r": {"b": 1}}, {"q": {"c": 1.0}, "r": {"a": 1.0}})
+    scores, _ = ours(tmp_path, case, "beir", ["unjudged@1", "unjudged@2"])
+    hole = EvaluateRetrieval.evaluate_custom(case.judgments, case.ranking, [1, 2], "hole")
+
+    assert hole == {"Hole@1": (1 + 0) / 2, "Hole@2": (1 / 2 + 0) / 2}
+    assert scores == {"q": {"unjudged@1": 1, "unjudged@2": 0.5}, "r": {"unjudged@1": 1, "unjudged@2": 0.5}}
+
+
+def test_means_are_rounded_to_five_decimals(tmp_path):
+    """One of three queries is answered right: 1/3 is 0.33333 in BEIR."""
+    case = Case({query: {"a": 1} for query in "qrs"}, {"q": {"a": 1.0}, "r": {"x": 1.0}, "s": {"x": 1.0}})
+
+    assert evaluate(case)["ndcg@10"] == 0.33333
+    assert math.isclose(ours(tmp_path, case, "beir", ["ndcg@10"])[1]["ndcg@10"], 1 / 3)

@@ -1,0 +1,277 @@
+"""ir_measures 0.4.3 against our profile `ir_measures`: the tool runs here, with all its providers."""
+
+from __future__ import annotations
+
+import math
+from subprocess import CalledProcessError
+
+import ir_measures
+import pytest
+
+from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+PRINTED = 0.5e-5 + 1e-9  # gdeval prints five decimals
+CUTOFFS = (1, 3, 5, 10, 100)
+TREC_EVAL = {
+    **{f"{theirs}@{k}": f"{ours}@{k}" for theirs, ours in (("P", "p"), ("R", "r")) for k in CUTOFFS},
+    **{f"{theirs}(rel=2)@{k}": f"{ours}(rel=2)@{k}" for theirs, ours in (("P", "p"), ("R", "r")) for k in CUTOFFS},
+    **{f"nDCG@{k}": f"ndcg@{k}" for k in CUTOFFS},
+    **{f"Success@{k}": f"success@{k}" for k in CUTOFFS},
+    **{f"AP@{k}": f"ap@{k}" for k in CUTOFFS},
+    **{f"AP(rel=2)@{k}": f"ap(rel=2)@{k}" for k in CUTOFFS},
+    **{f"IPrec@{tenth / 10}": f"iprec(recall={tenth / 10:g})" for tenth in range(11)},
+    "IPrec(rel=3)@0.4": "iprec(recall=0.4,rel=3)",
+    "nDCG": "ndcg",
+    "AP": "ap",
+    "AP(rel=3)": "ap(rel=3)",
+    "RR": "rr",
+    "RR(rel=2)": "rr(rel=2)",
+    "Rprec": "rprec",
+    "Rprec(rel=2)": "rprec(rel=2)",
+    "Bpref": "bpref",
+    "Bpref(rel=3)": "bpref(rel=3)",
+    "infAP": "infap",
+    "infAP(rel=2)": "infap(rel=2)",
+    "SetP": "p",
+    "SetP(rel=2)": "p(rel=2)",
+    "SetRelP": "relative_p",
+    "SetR": "r",
+    "SetR(rel=2)": "r(rel=2)",
+    "SetF": "f1",
+    "SetF(beta=4.0)": "f(beta=2)",
+    "SetF(beta=0.25)": "f(beta=0.5)",
+    "SetAP": "set_map",
+    "NumRet": "num_ret",
+    "NumRet(rel=1)": "tp",
+}
+SUMMED = ("num_ret", "tp")
+GDEVAL = {
+    **{f"ERR@{k}": f"err@{k}" for k in CUTOFFS},
+    **{f"nDCG(dcg='exp-log2')@{k}": f"ndcg(gain=exponential)@{k}" for k in CUTOFFS},
+}
+OWN_ORDER = {
+    **{f"RR@{k}": f"rr@{k}" for k in CUTOFFS},
+    **{f"RR(rel=2)@{k}": f"rr(rel=2)@{k}" for k in CUTOFFS},
+    **{f"Judged@{k}": f"judged@{k}" for k in CUTOFFS},
+    "Judged": "judged",
+    "Compat": "compat",
+    "Compat(p=0.8)": "compat(p=0.8)",
+    "RBP(rel=1)": "rbp",
+    "RBP(rel=2,p=0.5)": "rbp(rel=2,p=0.5)",
+}
+HARD = {"negative": True, "missing_queries": True, "unjudged_queries": True, "beyond_ascii": True}
+TIED = random_case(10, 400, **HARD)
+CLOSE = random_case(11, 400, **HARD, ties="exact")
+UNTIED = random_case(12, 400, ties="none", unjudged_queries=True, beyond_ascii=True)
+ABOVE_0 = Case(
+    UNTIED.judgments,
+    {
+        query_id: {doc_id: score + 1000 for doc_id, score in scores.items()}
+        for query_id, scores in UNTIED.ranking.items()
+    },
+)
+
+
+def calc(case: Case, measures: dict[str, str]) -> tuple[Figures, dict[str, float]]:
+    """What the tool gives, by our measures: of each query, and of all."""
+    parsed = {ir_measures.parse_measure(theirs): ours for theirs, ours in measures.items()}
+    result = ir_measures.calc([*parsed], case.judgments, case.ranking)
+    figures: Figures = {}
+    for figure in result.per_query:
+        figures.setdefault(figure.query_id, {})[parsed[figure.measure]] = float(figure.value)
+    return figures, {parsed[measure]: value for measure, value in result.aggregated.items()}
+
+
+def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> float:
+    """The tool's figure of one measure."""
+    return ir_measures.parse_measure(theirs).calc_aggregate(judgments, ranking)
+
+
+def our_one(folder, measure: str, judgments, ranking) -> float:
+    return ours(folder, Case(judgments, ranking), "ir_measures", [measure])[1][measure]
+
+
+def test_trec_evals_measures(tmp_path):
+    """74 measures of 400 queries, of which 40 have no output and score 0 in both; the means as well, counts by sums."""
+    found, means = ours(tmp_path, TIED, "ir_measures", [*TREC_EVAL.values()])
+    figures, aggregated = calc(TIED, TREC_EVAL)
+
+    assert_agree(found, figures)
+    assert figures.keys() == TIED.judgments.keys()
+    for measure, value in aggregated.items():
+        assert means[measure] * (len(TIED.judgments) if measure in SUMMED else 1) == pytest.approx(value, abs=1e-9)
+
+
+def test_gdevals_measures(tmp_path):
+    """ERR and nDCG with gains of 2**grade - 1, to the five decimals that gdeval prints; ties by id, descending."""
+    found, means = ours(tmp_path, CLOSE, "ir_measures", [*GDEVAL.values()])
+    figures, aggregated = calc(CLOSE, GDEVAL)
+
+    assert_agree(found, figures, within=PRINTED)
+    assert figures.keys() == CLOSE.judgments.keys()
+    assert means == pytest.approx(aggregated, abs=PRINTED)
+
+
+def test_measures_with_an_order_of_their_own(tmp_path):
+    """RR@k, Judged and Compat break ties by ascending id; without ties and scores below 0 they are ours."""
+    found, means = ours(tmp_path, ABOVE_0, "ir_measures", [*OWN_ORDER.values()])
+    figures, aggregated = calc(ABOVE_0, OWN_ORDER)
+
+    assert_agree(found, figures)
+    assert means == pytest.approx(aggregated, abs=1e-9)
+
+
+def test_ties_of_rr_with_a_cutoff_are_the_other_way_round(tmp_path):
+    """a and b have equal scores and a alone is relevant. RR is trec_eval's, b first: 1/2; RR@10 has a first: 1. One
+    measure has one order by us, and both are 1/2; `ties: doc_id_asc` makes both 1.
+    """
+    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
+    scores, _ = ours(tmp_path / "desc", Case(judgments, ranking), "ir_measures", ["rr", "rr@10"])
+    ascending = {"profile": "ir_measures", "ties": "doc_id_asc"}
+
+    assert (one("RR", judgments, ranking), one("RR@10", judgments, ranking)) == (0.5, 1)
+    assert scores["1"] == {"rr": 0.5, "rr@10": 0.5}
+    assert ours(tmp_path / "asc", Case(judgments, ranking), ascending, ["rr@10"])[0]["1"] == {"rr@10": 1}
+
+
+def test_ties_of_rbp_are_as_they_stand(tmp_path):
+    """a and b have equal scores and a alone is relevant. RBP takes them as they stand, a first, 0.2; by us b is first,
+    as for RR: 0.2 · 0.8 = 0.16.
+    """
+    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
+
+    assert one("RBP(rel=1)", judgments, ranking) == pytest.approx(0.2, abs=1e-12)
+    assert our_one(tmp_path, "rbp", judgments, ranking) == pytest.approx(0.16, abs=1e-12)
+
+
+def test_ties_of_judged_are_the_other_way_round(tmp_path):
+    """a and b have equal scores and a alone is judged: Judged@1 has a first, 1; by us b is, as for P@1: 0."""
+    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.0, "b": 1.0}}
+
+    assert (one("Judged@1", judgments, ranking), one("P@1", judgments, ranking)) == (1, 0)
+    assert our_one(tmp_path, "judged@1", judgments, ranking) == 0
+
+
+def test_compat_takes_documents_not_retrieved_for_scored_0(tmp_path):
+    """a and b are relevant and a alone is retrieved, so that the ideal ranking most like it is a, b: the overlap is
+    1 + 0.95 · 1/2, over 1 + 0.95 that is 0.7564. With a score of -1 the tool's ideal ranking is b, a, for b counts as
+    scored 0: 0.95 · 1/2 over 1.95 is 0.2436. By us a ranking is all that counts.
+    """
+    judgments = {"1": {"a": 1, "b": 1}}
+
+    assert one("Compat", judgments, {"1": {"a": 1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
+    assert one("Compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(0.475 / 1.95, abs=1e-12)
+    assert our_one(tmp_path, "compat", judgments, {"1": {"a": -1.0}}) == pytest.approx(1.475 / 1.95, abs=1e-12)
+
+
+def test_err_compares_doubles(tmp_path):
+    """a, graded 1, has 1.000000001 and b has 1. ERR's doubles put a first: 1/16; RR's floats tie and put b first: 1/2.
+    By us all measures compare floats, and ERR is 1/16 / 2.
+    """
+    judgments, ranking = {"1": {"a": 1}}, {"1": {"a": 1.000000001, "b": 1.0}}
+
+    assert (one("ERR@5", judgments, ranking), one("RR", judgments, ranking)) == (0.0625, 0.5)
+    assert our_one(tmp_path, "err@5", judgments, ranking) == 1 / 32
+
+
+def test_judged_counts_negative_grades(tmp_path):
+    """a has grade -1, which is no judgment for Bpref: Judged@1 is 1 all the same, and 0 by us."""
+    judgments, ranking = {"1": {"a": -1, "b": 1}}, {"1": {"a": 2.0, "b": 1.0}}
+
+    assert one("Judged@1", judgments, ranking) == 1
+    assert one("Bpref", judgments, ranking) == 1
+    assert our_one(tmp_path, "judged@1", judgments, ranking) == 0
+
+
+def test_judged_of_a_query_without_output(tmp_path):
+    """Query 2 has no output: Judged@1 is (1 + 0) / 2 in the tool. A share of nothing is undefined by us: 1 of 1."""
+    judgments, ranking = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}
+
+    assert one("Judged@1", judgments, ranking) == 0.5
+    assert our_one(tmp_path, "judged@1", judgments, ranking) == 1
+
+
+def test_what_a_query_without_output_has_is_counted_by_us(tmp_path):
+    """Query 2 has no output. The tool counts 0 for it in every measure, so that two queries with one relevant document
+    each are 1 query and 1 relevant document. By us a count of the judgments does not depend on the output: 1 each.
+    """
+    judgments, ranking = {"1": {"a": 1}, "2": {"a": 1}}, {"1": {"a": 1.0}}
+
+    assert (one("NumQ", judgments, ranking), one("NumRel", judgments, ranking)) == (1, 1)
+    assert our_one(tmp_path, "num_rel", judgments, ranking) * 2 == 2
+
+
+def test_the_beta_of_set_f_is_squared(tmp_path):
+    """1 of 1 document retrieved is relevant, of 2: P = 1, R = 1/2. SetF(beta=4.0) is (1 + 4) P R / (4 P + R) = 5/9,
+    and so is F of beta 2 by us.
+    """
+    judgments, ranking = {"1": {"a": 1, "b": 1}}, {"1": {"a": 1.0}}
+
+    assert one("SetF(beta=4.0)", judgments, ranking) == pytest.approx(5 / 9, abs=1e-12)
+    assert our_one(tmp_path, "f(beta=2)", judgments, ranking) == pytest.approx(5 / 9, abs=1e-12)
+
+
+def test_two_recalls_of_one_hundredth(tmp_path):
+    """IPrec is looked up by two decimals: of 0.15 and 0.155, asked for together, one is lost and becomes 0. One of two
+    relevant documents stands at rank 1: precision 1 up to recall 1/2, by us for both.
+    """
+    judgments, ranking = {"1": {"a": 1, "b": 1}}, {"1": {"a": 1.0}}
+    levels = {"IPrec@0.15": "iprec(recall=0.15)", "IPrec@0.155": "iprec(recall=0.155)"}
+    _, means = ours(tmp_path, Case(judgments, ranking), "ir_measures", [*levels.values()])
+
+    assert sorted(calc(Case(judgments, ranking), levels)[1].values()) == [0, 1]
+    assert one("IPrec@0.155", judgments, ranking) == 1
+    assert set(means.values()) == {1}
+
+
+def test_gdeval_takes_numbers_for_query_ids(tmp_path):
+    """Of query q-1 gdeval keeps 1: its ERR, 1/16, is counted beside a 0 for q-1, and the mean of one query is 1/32. An
+    id that ends in no number stops it. By us an id is a text, and the mean is 1/16.
+    """
+    judgments, ranking = {"q-1": {"a": 1}}, {"q-1": {"a": 1.0}}
+
+    assert one("ERR@5", judgments, ranking) == 0.03125
+    with pytest.raises(CalledProcessError):
+        one("ERR@5", {"one": {"a": 1}}, {"one": {"a": 1.0}})
+    assert our_one(tmp_path, "err@5", judgments, ranking) == 0.0625
+
+
+def test_judged_only_is_a_condensed_list(tmp_path):
+    """Of x, n and a, x is not judged, n has grade -1 and a is relevant: judged alone, a stands first. AP(judged_only)
+    is 1, and so is ours with `unjudged_documents: condensed`; P@2 stays over 2.
+    """
+    case = Case({"1": {"a": 1, "n": -1}}, {"1": {"x": 3.0, "n": 2.5, "a": 2.0}})
+    condensed = {"profile": "ir_measures", "unjudged_documents": "condensed"}
+    scores, _ = ours(tmp_path, case, condensed, ["ap", "p@2", "ndcg@1"])
+    theirs = {"AP(judged_only=True)": "ap", "P(judged_only=True)@2": "p@2", "nDCG(judged_only=True)@1": "ndcg@1"}
+
+    assert calc(case, theirs)[1] == {"ap": 1, "p@2": 0.5, "ndcg@1": 1}
+    assert scores["1"] == {"ap": 1, "p@2": 0.5, "ndcg@1": 1}
+
+
+def test_condensed_lists(tmp_path):
+    """AP, P and nDCG of 400 queries with judged_only=True are ours with `unjudged_documents: condensed`."""
+    measures = {
+        **{f"P(judged_only=True)@{k}": f"p@{k}" for k in CUTOFFS},
+        **{f"nDCG(judged_only=True)@{k}": f"ndcg@{k}" for k in CUTOFFS},
+        "AP(judged_only=True)": "ap",
+        "RR(judged_only=True)": "rr",
+        "Rprec(judged_only=True)": "rprec",
+        "SetF(judged_only=True)": "f1",
+    }
+    condensed = {"profile": "ir_measures", "unjudged_documents": "condensed"}
+    found, means = ours(tmp_path, TIED, condensed, [*measures.values()])
+    figures, aggregated = calc(TIED, measures)
+
+    assert_agree(found, figures)
+    assert means == pytest.approx(aggregated, abs=1e-9)
+
+
+def test_a_query_without_relevant_documents_scores_0(tmp_path):
+    """nDCG of query 1, whose document has grade 0, is 0 / 0: the tool says 0, we say undefined, and count 0 as well."""
+    case = Case({"1": {"a": 0}, "2": {"a": 1}}, {"1": {"a": 1.0}, "2": {"a": 1.0}})
+    scores, means = ours(tmp_path, case, "ir_measures", ["ndcg"])
+
+    assert calc(case, {"nDCG": "ndcg"}) == ({"1": {"ndcg": 0}, "2": {"ndcg": 1}}, {"ndcg": 0.5})
+    assert math.isnan(scores["1"]["ndcg"])
+    assert means == {"ndcg": 0.5}

@@ -1,0 +1,130 @@
+"""ndeval 4.5, the program of the TREC Web tracks, as pyndeval 0.0.8 holds it: the tool runs here, on the same files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyndeval
+import pytest
+import yaml
+
+import pipeline
+from tests.agreement.cases import Figures, assert_agree
+
+Judgment = tuple[str, str, str, int]  # query, subtopic, document, grade
+Ranking = dict[str, dict[str, float]]
+
+N_QUERIES = 400
+CUTOFFS = (1, 2, 3, 5, 10, 20)  # beyond 20 ndeval has none
+DOCUMENTS = [f"{prefix}{number}" for number in range(10) for prefix in ("d", "D-", "é", "文")]
+MEASURES = {
+    **{f"alpha-nDCG@{k}": "alpha_ndcg{}@" + str(k) for k in CUTOFFS},
+    **{f"strec@{k}": "strec{rel}@" + str(k) for k in CUTOFFS},
+    **{f"ERR-IA@{k}": "err_ia{rel}@" + str(k) for k in CUTOFFS if k > 1},
+    "NRBP": "nrbp{}",
+}
+
+
+def random_case(seed: int) -> tuple[list[Judgment], Ranking]:
+    """Judgments and rankings without ties: up to 12 subtopics, some without a relevant document, some queries too.
+
+    Judgments stand by subtopic: pyndeval numbers subtopics as they come, and sums of 0.7 and 1 depend on their order.
+    """
+    rng = np.random.default_rng(seed)
+    judgments: list[Judgment] = []
+    ranking: Ranking = {}
+    for number in range(N_QUERIES):
+        query_id = f"q{number}"
+        levels = [-2, 0, 0] if number % 20 == 3 else [-2, 0, 0, 1, 1, 2]
+        for subtopic in range(1, 1 + rng.integers(1, 13 if number % 4 == 0 else 5)):
+            judged = rng.permutation(DOCUMENTS)[: rng.integers(1, 15)]
+            judgments += [(query_id, str(subtopic), str(doc_id), int(rng.choice(levels))) for doc_id in judged]
+        retrieved = rng.permutation(DOCUMENTS)[: rng.integers(1, len(DOCUMENTS) + 1)]
+        ranking[query_id] = {str(doc_id): float(place) for place, doc_id in enumerate(retrieved)}
+    return sorted(judgments, key=lambda judgment: int(judgment[1])), ranking
+
+
+def ours(folder: Path, judgments: list[Judgment], ranking: Ranking, measures: list[str]) -> Figures:
+    """What we give, from TREC text whose second field is the subtopic."""
+    folder.mkdir(exist_ok=True)
+    lines = [" ".join(map(str, judgment)) for judgment in judgments]
+    (folder / "qrels").write_text("\n".join(lines), encoding="utf-8")
+    lines = [f"{q} Q0 {doc_id} 0 {score} t" for q, scores in ranking.items() for doc_id, score in scores.items()]
+    (folder / "run").write_text("\n".join(lines), encoding="utf-8")
+    config = {
+        "name": "subtopics",
+        "datasets": {"web": {"judgments": "qrels", "subtopics": True}},
+        "models": {"tool": {"outputs": "run"}},
+        "suites": {"compared": measures},
+        "bootstrap": {"resamples": 100},
+    }
+    (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+    evaluation = pipeline.evaluate(folder / "config.yaml", jobs=1, tracking=False, runs_dir=folder / "runs")
+    (result,) = evaluation.results
+    return {
+        query_id: dict(zip(measures, map(float, column), strict=True))
+        for query_id, column in zip(result.query_ids, result.values.T, strict=True)
+    }
+
+
+def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str], **parameters: float) -> Figures:
+    """What ndeval gives, by our measures."""
+    evaluator = pyndeval.RelevanceEvaluator(judgments, [*measures], **parameters)
+    run = [(q, doc_id, score) for q, scores in ranking.items() for doc_id, score in scores.items()]
+    return {
+        query_id: {ours: figures[name] for name, ours in measures.items()}
+        for query_id, figures in evaluator.evaluate(run).items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize(
+    ("parameters", "written", "rel"),
+    [
+        ({}, "", ""),
+        ({"relevance_level": 2}, "(rel=2)", "(rel=2)"),
+    ],
+)
+def test_all_measures(tmp_path, seed, parameters, written, rel):
+    """18 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there."""
+    judgments, ranking = random_case(seed)
+    measures = {name: text.format(written, rel=rel) for name, text in MEASURES.items()}
+
+    found = ours(tmp_path, judgments, ranking, [*measures.values()])
+
+    assert_agree(found, theirs(judgments, ranking, measures, **parameters))
+    assert sum(np.isnan(figures[measures["NRBP"]]) for figures in found.values()) >= 20
+
+
+@pytest.mark.parametrize(("alpha", "beta"), [(0, 0.5), (1, 0.8), (0.3, 0.1), (0.9, 0.99)])
+def test_alpha_and_beta(tmp_path, alpha, beta):
+    """Alpha-nDCG at six cutoffs and NRBP of 400 queries; with alpha 0.3 the greedy list is not told from halves."""
+    judgments, ranking = random_case(2)
+    measures = {f"alpha-nDCG@{k}": f"alpha_ndcg(alpha={alpha})@{k}" for k in CUTOFFS}
+    measures["NRBP"] = f"nrbp(alpha={alpha},beta={beta})"
+
+    found = ours(tmp_path, judgments, ranking, [*measures.values()])
+
+    assert_agree(found, theirs(judgments, ranking, measures, alpha=alpha, beta=beta))
+
+
+def test_err_ia_at_1_is_not_normalised(tmp_path):
+    """a is relevant to both subtopics: all that one document can be, which is 1 by us. ndeval divides from rank 2 on,
+    and gives the 2 subtopics that a gains; at 2 it divides 2 / 1 by 2 (1 + 0.5 / 2): 0.8, as we do.
+    """
+    judgments = [("1", "1", "a", 1), ("1", "2", "a", 1)]
+    measures = {"ERR-IA@1": "err_ia@1", "ERR-IA@2": "err_ia@2"}
+
+    assert theirs(judgments, {"1": {"a": 1.0}}, measures) == {"1": {"err_ia@1": 2, "err_ia@2": 0.8}}
+    assert ours(tmp_path, judgments, {"1": {"a": 1.0}}, [*measures.values()]) == {"1": {"err_ia@1": 1, "err_ia@2": 0.8}}
+
+
+def test_equal_scores_are_the_other_way_round(tmp_path):
+    """a and b have equal scores and a alone is relevant. pyndeval puts a first, ndeval itself goes by the rank column;
+    we have b first, as in trec_eval: 1 / log2 3.
+    """
+    judgments, ranking = [("1", "1", "a", 1)], {"1": {"a": 1.0, "b": 1.0}}
+
+    assert theirs(judgments, ranking, {"alpha-nDCG@5": "alpha_ndcg@5"}) == {"1": {"alpha_ndcg@5": 1}}
+    assert ours(tmp_path, judgments, ranking, ["alpha_ndcg@5"])["1"]["alpha_ndcg@5"] == pytest.approx(1 / np.log2(3))

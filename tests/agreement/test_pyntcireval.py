@@ -1,0 +1,72 @@
+"""pyNTCIREVAL 0.0.3, NTCIR's tool in Python, against our Q-measure and nERR: the tool runs here, on the same lists."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import pytest
+from pyNTCIREVAL import Labeler
+from pyNTCIREVAL.metrics import QMeasure, nERR
+
+from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
+
+CASE = random_case(50, 400, ties="none", beyond_ascii=True)
+CUTOFFS = (None, 1, 3, 5, 10, 100)
+GREATEST = 4
+GAINS = {"linear": [1, 2, 3, 4], "exponential": [1, 3, 7, 15]}
+
+
+def at(metric: str, k: int | None) -> str:
+    return metric if k is None else f"{metric}@{k}"
+
+
+def theirs(case: Case, metrics: dict[str, Callable[[list[int]], QMeasure | nERR]]) -> Figures:
+    """What the tool gives, by our measures, of the queries with a relevant document: of others it divides by 0.
+
+    A metric is made from the number of documents judged at each level.
+    """
+    figures: Figures = {}
+    for query_id in case.answerable:
+        labeler = Labeler(case.judgments[query_id])
+        scores = case.ranking[query_id]
+        labelled = labeler.label(sorted(scores, key=scores.__getitem__, reverse=True))
+        counts = labeler.compute_per_level_doc_num(GREATEST + 1)
+        figures[query_id] = {measure: make(counts).compute(labelled) for measure, make in metrics.items()}
+    return figures
+
+
+@pytest.mark.parametrize("gain", GAINS)
+@pytest.mark.parametrize("beta", [0, 1, 10])
+def test_q_measure(tmp_path, gain, beta):
+    """Six cutoffs of more than 300 queries; the sum is divided by min(R, k)."""
+    expected = theirs(
+        CASE,
+        {
+            at(f"q_measure(beta={beta},gain={gain})", k): lambda counts, k=k: QMeasure(counts, GAINS[gain], beta, k)
+            for k in CUTOFFS
+        },
+    )
+    found, _ = ours(tmp_path, CASE, "trec_eval", [at(f"q_measure(beta={beta},gain={gain})", k) for k in CUTOFFS])
+
+    assert_agree(found, expected)
+
+
+def test_nerr(tmp_path):
+    """A document's gain of 2**grade - 1 over the greatest plus 1 is our (2**grade - 1) / 2**4."""
+    expected = theirs(CASE, {at("nerr", k): lambda counts, k=k: nERR(counts, GAINS["exponential"], k) for k in CUTOFFS})
+    found, _ = ours(tmp_path, CASE, "trec_eval", [at("nerr", k) for k in CUTOFFS])
+
+    assert_agree(found, expected)
+
+
+def test_a_query_without_relevant_documents_is_undefined(tmp_path):
+    """The tool's Q-measure adds up nothing, and its nERR divides 0 by 0; both are undefined by us."""
+    case = Case({"1": {"a": 0}}, {"1": {"a": 1.0}})
+    labelled = Labeler(case.judgments["1"]).label(["a"])
+    found, _ = ours(tmp_path, case, "trec_eval", ["nerr", "q_measure"])
+
+    assert QMeasure([1, 0], [1], 1).compute(labelled) == 0
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        assert math.isnan(nERR([1, 0], [1], None).compute(labelled))
+    assert all(map(math.isnan, found["1"].values()))

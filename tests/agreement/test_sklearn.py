@@ -1,0 +1,295 @@
+"""scikit-learn 1.9 against our profile `sklearn`: the tool runs here, on the same figures."""
+
+from __future__ import annotations
+
+import warnings
+from math import log2
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn import metrics as sklearn
+
+import pipeline
+from pipeline.errors import InputError
+from pipeline.tables import Evaluation
+from tests.agreement.cases import Case, Figures, assert_agree, ours
+from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
+from tests.generated import Collection, rating_collection, write_config
+
+CUTOFFS = (None, 1, 2, 3, 5, 10, 100)
+TIED = matrix_case(1)
+UNTIED = matrix_case(2, grades=(0, 0, 1), ties="none")
+
+
+def at(metric: str, k: int | None) -> str:
+    return metric if k is None else f"{metric}@{k}"
+
+
+@pytest.fixture(scope="module")
+def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, float]]:
+    measures = [at(metric, k) for metric in ("dcg", "ndcg") for k in CUTOFFS]
+    return ours(tmp_path_factory.mktemp("tied"), TIED, "sklearn", measures)
+
+
+def test_gains_of_tied_documents_are_averaged_over_their_orders(tied):
+    """`dcg_score` and `ndcg_score` at seven cutoffs, of scores equal, equal in float32 alone, and different."""
+    expected: Figures = {}
+    for query_id, scores, grades in columns(TIED):
+        expected[query_id] = {}
+        for k in CUTOFFS:
+            expected[query_id][at("dcg", k)] = sklearn.dcg_score([grades], [scores], k=k)
+            expected[query_id][at("ndcg", k)] = sklearn.ndcg_score([grades], [scores], k=k)
+
+    assert_agree(tied[0], expected)
+
+
+def test_the_mean_counts_a_query_without_relevant_documents_as_0(tied):
+    """`ndcg_score` of a row of zeros is 0, and rows weigh alike."""
+    without = [query_id for query_id, _, grades in columns(TIED) if not grades.any()]
+    rows = [sklearn.ndcg_score([grades], [scores], k=10) for _, scores, grades in columns(TIED)]
+
+    assert len(without) > 20
+    assert all(np.isnan(tied[0][query_id]["ndcg@10"]) for query_id in without)
+    assert tied[1]["ndcg@10"] == pytest.approx(np.mean(rows), abs=1e-9)
+
+
+def test_many_rows_at_once_have_our_mean(tmp_path):
+    """One matrix of 300 × 12: what `ndcg_score` gives for all rows together is our mean."""
+    rng = np.random.default_rng(3)
+    grades, scores = rng.integers(0, 4, size=(300, 12)), rng.integers(0, 6, size=(300, 12)) / 4
+    case = Case(
+        {f"q{row}": {f"d{place:02d}": int(grade) for place, grade in enumerate(grades[row])} for row in range(300)},
+        {f"q{row}": {f"d{place:02d}": float(score) for place, score in enumerate(scores[row])} for row in range(300)},
+    )
+
+    _, means = ours(tmp_path, case, "sklearn", ["ndcg", "ndcg@5", "dcg@5"])
+
+    assert means["ndcg"] == pytest.approx(sklearn.ndcg_score(grades, scores), abs=1e-9)
+    assert means["ndcg@5"] == pytest.approx(sklearn.ndcg_score(grades, scores, k=5), abs=1e-9)
+    assert means["dcg@5"] == pytest.approx(sklearn.dcg_score(grades, scores, k=5), abs=1e-9)
+
+
+def test_average_precision_of_different_scores(tmp_path):
+    """`average_precision_score` is ours where no scores are equal, 0 for want of relevant documents as well;
+    `label_ranking_average_precision_score` is where there are both relevant and other documents.
+    """
+    found, _ = ours(tmp_path, UNTIED, "sklearn", ["ap"])
+    expected: Figures = {}
+    for query_id, scores, grades in columns(UNTIED):
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="No positive class found")
+            value = float(sklearn.average_precision_score(grades, scores))
+        expected[query_id] = {"ap": value}
+        if 0 < grades.sum() < len(grades):
+            assert value == pytest.approx(sklearn.label_ranking_average_precision_score([grades], [scores]), abs=1e-9)
+
+    assert_agree(found, expected)
+
+
+def test_ranking_loss_counts_the_pairs_of_kendall_distance(tmp_path):
+    """`label_ranking_loss` is the share of pairs in the wrong order, equal scores among them: times the number of
+    pairs, Kendall's distance.
+    """
+    case = all_judged(matrix_case(7, 400, grades=(0, 0, 1)))
+    found, _ = ours(tmp_path, case, "sklearn", ["kendall_distance"])
+    expected: Figures = {}
+    for query_id, scores, grades in columns(case):
+        n_pairs = float(grades.sum() * (1 - grades).sum())
+        if n_pairs:
+            loss = sklearn.label_ranking_loss([grades], [scores])
+            expected[query_id] = {"kendall_distance": loss * n_pairs}
+
+    assert_agree(found, expected)
+
+
+def test_of_equal_scores_the_last_class_is_the_first_of_top_k(tmp_path):
+    """`top_k_accuracy_score` of one true class is success, and ties stand by class, the last one first."""
+    rng = np.random.default_rng(4)
+    case, expected = Case({}, {}), {}
+    for number in range(300):
+        scores = rng.integers(1, 5, size=int(rng.integers(11, 20))) / 4
+        true = int(rng.integers(len(scores)))
+        case.judgments[f"q{number}"] = {f"d{true:02d}": 1}
+        case.ranking[f"q{number}"] = {f"d{place:02d}": float(score) for place, score in enumerate(scores)}
+        labels = np.arange(len(scores))
+        expected[f"q{number}"] = {
+            f"success@{k}": float(sklearn.top_k_accuracy_score([true], [scores], k=k, labels=labels))
+            for k in (1, 3, 10)
+        }
+
+    found, _ = ours(tmp_path, case, "sklearn", ["success@1", "success@3", "success@10"])
+
+    assert_agree(found, expected)
+
+
+def test_sets_are_classified_documents(tmp_path):
+    """Precision, recall, F1 and F2 of what was retrieved, relevant documents that were not retrieved included."""
+    rng = np.random.default_rng(5)
+    case, expected = Case({}, {}), {}
+    for number in range(300):
+        relevant, retrieved = rng.random((2, 12)) < rng.choice([0.1, 0.3, 0.7], size=(2, 1))
+        relevant &= number % 10 != 3
+        retrieved[number % 12] |= not retrieved.any()
+        query_id = f"q{number}"
+        case.judgments[query_id] = {f"d{place}": int(is_relevant) for place, is_relevant in enumerate(relevant)}
+        case.ranking[query_id] = {f"d{place}": float(place) for place in np.flatnonzero(retrieved)}
+        expected[query_id] = {
+            "p": float(sklearn.precision_score(relevant, retrieved, zero_division=0)),
+            "r": float(sklearn.recall_score(relevant, retrieved, zero_division=0)),
+            "f1": float(sklearn.f1_score(relevant, retrieved, zero_division=0)),
+            "f(beta=2)": float(sklearn.fbeta_score(relevant, retrieved, beta=2, zero_division=0)),
+        }
+
+    found, _ = ours(tmp_path, case, "sklearn", ["p", "r", "f1", "f(beta=2)"])
+
+    assert_agree(found, expected)
+
+
+RATINGS = rating_collection(6, n_users=60, models=("knn",))
+ERRORS = {
+    "mae": sklearn.mean_absolute_error,
+    "mse": sklearn.mean_squared_error,
+    "rmse": sklearn.root_mean_squared_error,
+}
+
+
+def pairs(collection: Collection) -> dict[str, tuple[list[float], list[float]]]:
+    """By user, the ratings and the predictions of what has both."""
+    found = {}
+    for user, ratings in collection.judged.items():
+        predicted = collection.outputs["knn"].get(user, {})
+        both = [doc_id for doc_id in ratings if doc_id in predicted]
+        if both:
+            found[user] = ([ratings[doc_id] for doc_id in both], [predicted[doc_id] for doc_id in both])
+    return found
+
+
+def rated(folder: Path, collection: Collection, measures: list[str]) -> Evaluation:
+    config = write_config(folder, {"stars": collection}, {"errors": measures}, ending=".csv", conventions="sklearn")
+    return pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+
+
+def test_rating_errors_pool_all_pairs(tmp_path):
+    """MAE, MSE and RMSE over more than 300 pairs, each pair with the same weight."""
+    evaluation = rated(tmp_path, RATINGS, [*ERRORS])
+    users = pairs(RATINGS).values()
+    ratings = [rating for one, _ in users for rating in one]
+    predictions = [prediction for _, one in users for prediction in one]
+
+    assert len(ratings) > 300
+    assert {line.measure: line.estimate for line in evaluation.estimates} == pytest.approx(
+        {name: error(ratings, predictions) for name, error in ERRORS.items()}, abs=1e-9
+    )
+
+
+def test_rating_errors_of_each_user(tmp_path):
+    """The same of each user alone."""
+    scores = rated(tmp_path, RATINGS, [*ERRORS]).scores.set_index("query_id")
+    for user, (ratings, predictions) in pairs(RATINGS).items():
+        for name, error in ERRORS.items():
+            assert scores.loc[user, name] == pytest.approx(error(ratings, predictions), abs=1e-9)
+
+
+EXPLAINED = {"r2": sklearn.r2_score, "explained_variance": sklearn.explained_variance_score}
+
+
+def test_explained_variance_pools_all_pairs(tmp_path):
+    """`r2_score` and `explained_variance_score` over more than 300 pairs, about the mean of all ratings."""
+    evaluation = rated(tmp_path, RATINGS, [*EXPLAINED])
+    users = pairs(RATINGS).values()
+    ratings = [rating for one, _ in users for rating in one]
+    predictions = [prediction for _, one in users for prediction in one]
+
+    assert {line.measure: line.estimate for line in evaluation.estimates} == pytest.approx(
+        {name: score(ratings, predictions) for name, score in EXPLAINED.items()}, abs=1e-9
+    )
+
+
+def test_explained_variance_of_each_user(tmp_path):
+    """The same of each user alone, about the user's own mean; with nothing to explain, as all ratings are equal, it is
+    undefined for us and 1 or 0 there.
+    """
+    scores = rated(tmp_path, RATINGS, [*EXPLAINED]).scores.set_index("query_id")
+    for user, (ratings, predictions) in pairs(RATINGS).items():
+        for name, score in EXPLAINED.items():
+            if len(set(ratings)) > 1:
+                assert scores.loc[user, name] == pytest.approx(score(ratings, predictions), abs=1e-9)
+            else:
+                assert np.isnan(scores.loc[user, name])
+
+
+def test_scores_are_doubles(tmp_path):
+    """1 + 1e-9 stands above 1, though the two are one float32: the only relevant document is first, not tied."""
+    case = Case({"q": {"d0": 0, "d1": 1}}, {"q": {"d0": 1.0, "d1": 1.0 + 1e-9}})
+    found, _ = ours(tmp_path, case, "sklearn", ["ndcg"])
+
+    assert sklearn.ndcg_score([[0, 1]], [[1.0, 1.0 + 1e-9]]) == 1.0
+    assert found["q"]["ndcg"] == 1.0
+
+
+def test_negative_grades_are_refused(tmp_path):
+    """`ndcg_score` raises for a negative grade, and so do we."""
+    case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
+
+    with pytest.raises(ValueError, match="negative y_true"):
+        sklearn.ndcg_score([[1, 0, -1]], [[3, 2, 1]])
+    with pytest.raises(InputError, match="-1"):
+        ours(tmp_path, case, "sklearn", ["ndcg"])
+
+
+def test_queries_without_output_are_refused(tmp_path):
+    """Every row of grades needs its row of scores."""
+    case = Case({"q0": {"d0": 1, "d1": 0}, "q1": {"d0": 1, "d1": 0}}, {"q0": {"d0": 2.0, "d1": 1.0}})
+
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        sklearn.ndcg_score([[1, 0], [1, 0]], [[2, 1]])
+    with pytest.raises(AssertionError, match="q1"):
+        ours(tmp_path, case, "sklearn", ["ndcg"])
+
+
+def test_average_precision_of_ties_is_that_of_no_order(tmp_path):
+    """Three equal scores, two relevant documents: `average_precision_score` gives both the precision at the end of the
+    group, (2/3 + 2/3) / 2 = 2/3. The three orders have 1, (1 + 2/3) / 2 = 5/6 and (1/2 + 2/3) / 2 = 7/12, and ours is
+    that of the order of columns from the last to the first, 7/12.
+    """
+    case = Case({"q": {"d0": 1, "d1": 1, "d2": 0}}, {"q": {"d0": 0.5, "d1": 0.5, "d2": 0.5}})
+    found, _ = ours(tmp_path, case, "sklearn", ["ap"])
+
+    assert sklearn.average_precision_score([1, 1, 0], [0.5, 0.5, 0.5]) == pytest.approx(2 / 3)
+    assert found["q"]["ap"] == pytest.approx(7 / 12)
+
+
+def test_nothing_to_find_is_no_perfect_ranking(tmp_path):
+    """Of two queries one has no relevant document, the other has it second: `label_ranking_average_precision_score`
+    gives the first 1 and the mean (1 + 1/2) / 2 = 3/4; we give it 0, and the mean 1/4.
+    """
+    grades, scores = [[0, 0, 0], [0, 1, 0]], [[3, 2, 1], [3, 2, 1]]
+    case = Case(
+        {f"q{row}": {f"d{place}": grade for place, grade in enumerate(grades[row])} for row in range(2)},
+        {f"q{row}": {f"d{place}": float(score) for place, score in enumerate(scores[row])} for row in range(2)},
+    )
+    found, means = ours(tmp_path, case, "sklearn", ["ap"])
+
+    assert sklearn.label_ranking_average_precision_score(grades, scores) == pytest.approx(3 / 4)
+    assert np.isnan(found["q0"]["ap"])
+    assert means["ap"] == pytest.approx(1 / 4)
+
+
+def test_a_base_of_the_discount_is_a_factor():
+    """`dcg_score(log_base=10)` is the DCG times log2(10): grades 0 and 1 make 1 / log10(3) = log2(10) / log2(3)."""
+    value = sklearn.dcg_score([[0, 1]], [[2, 1]], log_base=10)
+
+    assert value == pytest.approx(log2(10) / log2(3))
+    assert value == pytest.approx(log2(10) * sklearn.dcg_score([[0, 1]], [[2, 1]]))
+
+
+def test_negative_gains_are_not_subtracted(tmp_path):
+    """Grades 1, 0, -1 down the list: `dcg_score` subtracts 1 / log2(4) and gives 1/2; by a profile that takes negative
+    grades, a document that was judged harmful gains nothing, and the DCG is 1.
+    """
+    case = Case({"q": {"d0": 1, "d1": 0, "d2": -1}}, {"q": {"d0": 3.0, "d1": 2.0, "d2": 1.0}})
+    found, _ = ours(tmp_path, case, "trec_eval", ["dcg"])
+
+    assert sklearn.dcg_score([[1, 0, -1]], [[3, 2, 1]]) == pytest.approx(1 / 2)
+    assert found["q"]["dcg"] == 1.0

@@ -1,0 +1,163 @@
+"""trec_eval 10.0 against our profile `trec_eval_10`: golden figures of its binary, to the four decimals it prints."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from tests.agreement.cases import Case, Figures, ours
+from tests.golden.make_trec_eval_10 import FOLDER
+
+HALF = 0.5e-4 + 1e-9  # of the last digit printed
+RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+MEASURES = {
+    "num_ret": "num_ret",
+    "num_rel": "num_rel",
+    "num_rel_ret": "tp",
+    "map": "ap",
+    "gm_map": "gmap",
+    "Rprec": "rprec",
+    "bpref": "bpref",
+    "recip_rank": "rr",
+    **{f"iprec_at_recall_{tenth / 10:.2f}": f"iprec(recall={tenth / 10:g})" for tenth in range(11)},
+    **{f"P_{k}": f"p@{k}" for k in RANKS},
+    **{f"recall_{k}": f"r@{k}" for k in RANKS},
+    "infAP": "infap",
+    "gm_bpref": "gm_bpref",
+    **{f"Rprec_mult_{fifth / 5:.2f}": f"rprec_mult(factor={fifth / 5:g})" for fifth in range(1, 11)},
+    "utility": "utility",
+    "11pt_avg": "ap11",
+    "binG": "bing",
+    "G": "g",
+    "ndcg": "ndcg",
+    "ndcg_rel": "ndcg_rel",
+    "Rndcg": "rndcg",
+    **{f"ndcg_cut_{k}": f"ndcg@{k}" for k in RANKS},
+    **{f"map_cut_{k}": f"ap@{k}" for k in RANKS},
+    **{f"relative_P_{k}": f"relative_p@{k}" for k in RANKS},
+    **{f"success_{k}": f"success@{k}" for k in (1, 5, 10)},
+    "set_P": "p",
+    "set_relative_P": "relative_p",
+    "set_recall": "r",
+    "set_map": "set_map",
+    "set_F": "f1",
+    "num_nonrel_judged_ret": "num_nonrel_judged_ret",
+    "rbp": "rbp",
+    "rbp_resid": "rbp_resid",
+    **{f"unj_{k}": f"unjudged@{k}" for k in (5, 10, 20)},
+}
+SUMMED = ("num_ret", "num_rel", "num_rel_ret", "num_nonrel_judged_ret")
+WITHOUT_COUNTERPART = {"runid", "num_q"}  # the name of the output and the number of queries
+
+
+@pytest.fixture(scope="module")
+def printed() -> dict[str, dict[str, str]]:
+    with (FOLDER / "expected.tsv").open(encoding="utf-8", newline="") as file:
+        return {row.pop("query_id"): row for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)}
+
+
+@pytest.fixture(scope="module")
+def case() -> Case:
+    found = Case({}, {})
+    for line in (FOLDER / "judgments.txt").read_text(encoding="utf-8").splitlines():
+        query_id, _, doc_id, grade = line.split(" ")
+        found.judgments.setdefault(query_id, {})[doc_id] = int(grade)
+    for line in (FOLDER / "ranking.txt").read_text(encoding="utf-8").splitlines():
+        query_id, _, doc_id, _, score, _ = line.split(" ")
+        found.ranking.setdefault(query_id, {})[doc_id] = float(score)
+    return found
+
+
+@pytest.fixture(scope="module")
+def found(case: Case, tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, float]]:
+    return ours(tmp_path_factory.mktemp("golden"), case, "trec_eval_10", [*MEASURES.values()])
+
+
+def test_the_golden_data_holds_the_hard_cases(case, printed):
+    """Four hundred queries with ties in float32 alone, missing and unjudged queries, negative grades, odd ids."""
+    grades = {grade for judged in case.judgments.values() for grade in judged.values()}
+
+    assert len(case.judgments) == len(printed) - 1 == 400
+    assert grades == {-2, -1, 0, 1, 2, 3, 4}
+    assert len(case.judgments) - len(case.answered) == 40
+    assert len(case.ranking.keys() - case.judgments.keys()) == 40
+    lists = [np.array([*scores.values()]) for scores in case.ranking.values()]
+    assert sum(len(np.unique(scores)) < len(scores) for scores in lists) > 100
+    assert sum(len(np.unique(scores.astype(np.float32))) < len(np.unique(scores)) for scores in lists) > 50
+    assert not all(doc_id.isascii() for judged in case.judgments.values() for doc_id in judged)
+
+
+def test_every_query_scores_what_is_printed(case, printed, found):
+    """Each measure of `all_trec -c -q` is ours, rounded; of rbp only where no grade is above 1."""
+    scores, _ = found
+    compared = 0
+    for query_id, grades in case.judgments.items():
+        for name, measure in MEASURES.items():
+            if not printed[query_id][name] or (name == "rbp" and max(grades.values()) > 1):
+                continue  # a geometric mean has no line per query
+            value = scores[query_id][measure]
+            value = 0.0 if value != value else value
+            assert abs(value - float(printed[query_id][name])) <= HALF, (query_id, name, value)
+            compared += 1
+
+    assert compared > 35_000
+
+
+def test_the_mean_is_what_is_printed_for_all(case, printed, found):
+    """With -c the last lines are our means over all judged queries; of counts they are sums, rbp is as below."""
+    _, means = found
+    for name, measure in MEASURES.items():
+        if name == "rbp":
+            continue
+        value = means[measure] * (len(case.judgments) if name in SUMMED else 1)
+        assert abs(value - float(printed["all"][name])) <= HALF, (name, value)
+
+
+def test_no_measure_is_left_out(printed):
+    """Everything that `all_trec` prints is compared but for the name of the output and the number of queries."""
+    assert printed["all"].keys() - MEASURES.keys() == WITHOUT_COUNTERPART
+    assert MEASURES.keys() <= printed["all"].keys()
+    assert printed["all"]["num_q"] == "400"
+
+
+def test_scores_are_compared_as_doubles(tmp_path):
+    """a at 1.000000001 and b at 1: with doubles a stands first, rr 1 for it; with floats they tie and b does: 1/2."""
+    case = Case({"q": {"a": 1}}, {"q": {"a": 1.000000001, "b": 1.0}})
+
+    assert ours(tmp_path / "10", case, "trec_eval_10", ["rr"])[0]["q"]["rr"] == 1
+    assert ours(tmp_path / "9", case, "trec_eval", ["rr"])[0]["q"]["rr"] == 0.5
+
+
+def test_recall_points_are_rounded(tmp_path):
+    """Three relevant documents, found at ranks 1, 3 and 5: recall 0.4 asks for int(1.2 + 0.9) = 2 of them in version 9,
+    precision 2/3, and for lround(1.2) = 1 in version 10, precision 1.
+    """
+    case = Case({"q": {"a": 1, "c": 1, "e": 1}}, {"q": {"a": 5.0, "b": 4.0, "c": 3.0, "d": 2.0, "e": 1.0}})
+
+    assert ours(tmp_path / "10", case, "trec_eval_10", ["iprec(recall=0.4)"])[0]["q"]["iprec(recall=0.4)"] == 1
+    nine = ours(tmp_path / "9", case, "trec_eval", ["iprec(recall=0.4)"])[0]["q"]["iprec(recall=0.4)"]
+    assert nine == pytest.approx(2 / 3, abs=1e-12)
+
+
+def test_rbp_of_a_grade_above_1_is_not_imitated(tmp_path):
+    """a, graded 1, stands above b, graded 2: by us 0.1 + 0.1 · 0.9 = 0.19, for both are relevant. trec_eval scales
+    gains by the least and the greatest, which m_rbp.c compares before it sets them: `-m rbp` prints 0.1400, which is
+    0.1 · 1/2 + 0.09 · 2/2, where gcc -O0 or -O2 compiled it, and -nan where -O1 did.
+    """
+    case = Case({"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}})
+
+    assert ours(tmp_path, case, "trec_eval_10", ["rbp"])[0]["q"]["rbp"] == pytest.approx(0.19, abs=1e-12)
+
+
+def test_a_list_without_unjudged_documents_has_no_residual(tmp_path):
+    """a, judged, is the whole list. What stands below it weighs 0.9, the residual by definition; trec_eval 10 gives 0,
+    and once the unjudged b stands below, 0.1 · 0.9 + 0.81 = 0.9 again.
+    """
+    case = Case({"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 2.0}, "r": {"a": 2.0, "b": 1.0}})
+    scores, _ = ours(tmp_path, case, "trec_eval_10", ["rbp_resid", "rbp_resid(below=counted)"])
+
+    assert scores["q"]["rbp_resid"] == 0
+    assert scores["q"]["rbp_resid(below=counted)"] == pytest.approx(0.9, abs=1e-12)
+    assert scores["r"]["rbp_resid"] == pytest.approx(0.9, abs=1e-12)
