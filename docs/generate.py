@@ -7,16 +7,19 @@ A test fails while a page differs from what this makes.
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 import textwrap
 import typing
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from metrics.aliases import ALIASES
+from metrics.aliases import ALIASES, TOOLS, Alias
+from metrics.conventions import PROFILES, Conventions
 from metrics.registry import AVERAGE, METRICS, Metric, Parameter
 from pipeline.cli import cli
 from pipeline.config.sections import json_schema
@@ -32,6 +35,7 @@ SECTIONS = {
     "A dataset: `datasets.NAME`": "Dataset",
     "A model: `models.NAME`": "Model",
     "A file": "File",
+    "`conventions`": "Conventions",
     "`bootstrap`": "Bootstrap",
     "`execution`": "Execution",
     "`tracking`": "Tracking",
@@ -39,6 +43,7 @@ SECTIONS = {
 }
 SHOWN = {  # what is written for a part of the schema that has a section of its own
     "Bootstrap": "[mapping](#bootstrap)",
+    "Conventions": "[profile or mapping](#conventions)",
     "Dataset": "[dataset](#a-dataset-datasetsname)",
     "DatasetDefaults": "[dataset](#a-dataset-datasetsname)",
     "Defaults": "[mapping](#defaults)",
@@ -50,12 +55,21 @@ SHOWN = {  # what is written for a part of the schema that has a section of its 
 NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
 BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
 BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "neither end is better"}
-AVERAGED = "`pooled` weighs every query by its pairs, which is the mean over all pairs; `query` counts queries equally."
+AVERAGED = "`pooled` is the figure of all pairs, whoever's they are; `query` is the mean of the queries' own figures."
 
 
 def pages() -> dict[Path, str]:
     """Every page that has a generated part, and what it should hold."""
-    parts = {"config": _config, "metrics": _metrics, "metric_table": _metric_table, "commands": _commands}
+    parts = {
+        "config": _config,
+        "metrics": _metrics,
+        "metric_table": _metric_table,
+        "names": _names,
+        "commands": _commands,
+        "profiles": _profiles,
+        "profile_defaults": _profile_defaults,
+        "reasons": _reasons,
+    }
     texts = {page: page.read_text(encoding="utf-8") for page in sorted(FOLDER.glob("*.md"))}
     return {
         page: MARKED.sub(lambda found: "\n".join([found[1], *parts[found[2]](), found[3]]), text)
@@ -148,13 +162,81 @@ def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
     """What the list says of one metric."""
     yield f"written `{_written(metric)}`: `{metric.formula}`; {BETTER[metric.direction]}"
     yield f"gives {' '.join(text['Returns']).removeprefix('(Q,), ')}"
+    if metric.per == "dataset":
+        yield "of all queries together: a dataset has one figure, without confidence interval"
+    if metric.needs:
+        yield f"needs {' and '.join(f'`{need}:`' for need in metric.needs)} in the dataset"
     if metric.undefined == "skip":
         yield "an undefined query is left out of the mean, whatever the conventions say of others"
-    names = sorted(name for name, ours in ALIASES.items() if ours == metric.name)
+    names = [name for name, alias in ALIASES.items() if alias.ours == (metric.name,) and name != metric.name]
     if names:
-        yield f"also called {', '.join(f'`{name}`' for name in names)}: refused, with the name above suggested"
+        yield f"also written {', '.join(f'`{name}`' for name in sorted(names, key=str.lower) if '(' not in name)}"
     yield f"reference: {' '.join(text['Reference'])}"
     yield f"version {metric.version}"
+
+
+def _names() -> Iterator[str]:
+    for tool in TOOLS:
+        yield from (f"## {tool.title}", "", f"Names of {tool.versions}.", "", "| there | here | |", "|---|---|---|")
+        for name, alias in tool.names.items():
+            said = alias.said.replace("@#", "@10")
+            yield f"| {_theirs(name)} | {_ours(alias)} | {_cell(said)} |"
+        yield ""
+
+
+def _theirs(name: str) -> str:
+    """A name of another tool; `…` stands for a number, or for the rest of the name."""
+    plain, _, parameter = name.replace("#", "…").replace("*", "…").partition("(")
+    return f"`{plain}` with `{parameter.rstrip(')')}`" if parameter else f"`{plain}`"
+
+
+def _ours(alias: Alias) -> str:
+    """What it is here; `…` stands for the number in the name, and for what lies between two measures of one metric."""
+    shown: list[str] = []
+    for _, found in itertools.groupby(alias.ours, lambda ours: re.split(r"\W", ours)[0]):
+        measures = [f"`{ours.replace('#', '…')}`" for ours in found]
+        shown += measures if len(measures) < 4 else [measures[0], f"{measures[1]} … {measures[-1]}"]
+    return ", ".join(shown) or "refused"
+
+
+def _profiles() -> Iterator[str]:
+    """Every convention as every profile has it."""
+    yield from ("| convention |" + "".join(f" `{name}` |" for name in PROFILES), "|---" * (len(PROFILES) + 1) + "|")
+    for convention in fields(Conventions):
+        choices = []
+        for profile in PROFILES.values():
+            choice = getattr(profile.conventions, convention.name)
+            others = profile.ties if convention.name == "ties" else {}
+            own = "".join(f"; {metric}: `{ties}`" for metric, ties in others.items())
+            choices.append(f"{'all' if choice is None else f'`{choice}`'}{own}")
+        yield f"| `{convention.name}` | {' | '.join(choices)} |"
+    yield ""
+
+
+def _profile_defaults() -> Iterator[str]:
+    """The parameters whose default a profile changes, beside the default that all others have."""
+    yield from ("| parameter | default | elsewhere |", "|---|---|---|")
+    changed = [
+        (metric, name) for profile in PROFILES.values() for metric, own in profile.defaults.items() for name in own
+    ]
+    for metric, name in sorted(set(changed)):
+        elsewhere = [
+            f"{profile.name}: `{profile.defaults[metric][name]}`"
+            for profile in PROFILES.values()
+            if name in profile.defaults.get(metric, {})
+        ]
+        own = METRICS[metric].parameters[name].default
+        ours = "the judgments' greatest" if own is None else f"`{own}`"
+        yield f"| `{metric}({name}=…)` | {ours} | {', '.join(elsewhere)} |"
+    yield ""
+
+
+def _reasons() -> Iterator[str]:
+    """Who does what, profile by profile."""
+    for profile in PROFILES.values():
+        yield from (f"### {profile.name}", "", f"{profile.tool}.", "")
+        yield from _items(f"`{choice}`: {reason}" for choice, reason in profile.because.items())
+        yield ""
 
 
 def _items(texts: Iterable[str]) -> Iterator[str]:

@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import struct
+import typing
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from metrics.conventions import PROFILES
+from metrics.conventions import PROFILES, Conventions
 from metrics.measure import Measure
 from metrics.registry import METRICS
 from pipeline import cli
@@ -63,7 +64,13 @@ def test_generated_parts_are_up_to_date():
     """`python docs/generate.py` would change no page."""
     generated = runpy.run_path(str(ROOT / "docs/generate.py"))["pages"]()
 
-    assert {name_of(page) for page in generated} == {"docs/commands.md", "docs/config.md", "docs/metrics.md"}
+    assert {name_of(page) for page in generated} == {
+        "docs/commands.md",
+        "docs/config.md",
+        "docs/conventions.md",
+        "docs/metrics.md",
+        "docs/names.md",
+    }
     assert [name_of(page) for page, text in generated.items() if page.read_text(encoding="utf-8") != text] == []
 
 
@@ -114,13 +121,18 @@ def test_every_exit_code_is_documented():
 
 
 def test_every_convention_is_documented():
-    """Each convention stands with what the profile chooses."""
+    """Each convention has a meaning, each word that it may be is explained, and each profile says why it chooses."""
     text = text_of("docs/conventions.md")
+    meanings = text.partition("## What each means")[2].partition("\n## ")[0]
+    types = typing.get_type_hints(Conventions)
 
-    for name, profile in PROFILES.items():
-        assert f"`{name}`" in text
-        for convention in fields(profile):
-            assert f"| `{convention.name}` | `{getattr(profile, convention.name)}` |" in text
+    for convention in fields(Conventions):
+        assert f"| `{convention.name}` |" in meanings
+        for word in typing.get_args(types[convention.name]):
+            assert f"`{word}`" in meanings or not isinstance(word, str)
+    for profile in PROFILES.values():
+        assert {field.name for field in fields(Conventions)} <= set(profile.because)
+        assert {*profile.defaults, *profile.ties} <= set(profile.because)
 
 
 def test_every_part_of_a_record_is_documented(scratch):

@@ -11,16 +11,21 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SHARED = {"arrow", "credentials", "errors", "parallel", "tables"}  # below every stage
-STAGES = {"config", "data", "environment", "evaluation", "inference", "record", "report", "tracking"}
+SHARED = {"arithmetic", "arrow", "credentials", "errors", "parallel", "tables"}  # below every stage
+STAGES = {
+    *("config", "data", "environment", "evaluation", "explanation", "inference", "record", "report", "sensitivity"),
+    *("tracking", "trec_eval"),
+}
 MAY_IMPORT = {
     **dict.fromkeys(SHARED, SHARED),
     **{stage: SHARED | {stage} for stage in STAGES},
     "workflow": SHARED | STAGES,
-    "cli": SHARED | {"config", "report", "workflow"},
+    "drop_in": SHARED | STAGES,
+    "explaining": SHARED | STAGES | {"workflow"},
+    "cli": SHARED | {"config", "drop_in", "explaining", "report", "trec_eval", "workflow"},
     "__init__": {"workflow"},
 }
-COMPUTE = {"credentials", "errors", "evaluation", "inference", "parallel"}
+COMPUTE = {"credentials", "errors", "evaluation", "explanation", "inference", "parallel", "sensitivity", "trec_eval"}
 
 
 def modules() -> list[Path]:

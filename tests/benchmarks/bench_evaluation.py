@@ -1,6 +1,7 @@
 """Whole evaluations beside pytrec_eval: the same files to the same measures, as processes of their own.
 
-7,000 queries × 1,000 documents, 25 measures; ours adds 10,000 resamples, a record and hashes of the inputs.
+7,000 queries × 1,000 documents, 25 measures; ours adds 10,000 resamples, a record and hashes of the inputs. And what
+300 measures cost beside 25.
 """
 
 from __future__ import annotations
@@ -40,6 +41,18 @@ suites:
     - success@1,5
     - ap11
 """
+CUTOFFS = "5,10,20,100,1000"
+SIXTY = (
+    *("ndcg", "ndcg(gain=exponential)", "ndcg(gain=binary)", "ndcg(discount=jarvelin)", "ndcg(gain=binary,rel=2)"),
+    *("ndcg(gain=exponential,discount=jarvelin)", "ndcg(discount=jarvelin,base=10)", "dcg", "dcg(gain=exponential)"),
+    *("dcg(discount=jarvelin)", "cg", "cg(gain=exponential)", "cg(gain=binary)", "q_measure", "rankscore"),
+    *("p", "p(rel=2)", "p(rel=3)", "p(denominator=retrieved)", "p(rel=2,denominator=retrieved)", "judged", "unjudged"),
+    *("r", "r(rel=2)", "r(rel=3)", "r(denominator=cutoff)", "r(rel=2,denominator=cutoff)", "rankscore(half_life=10)"),
+    *("f1", "f1(rel=2)", "f(beta=2)", "f(beta=0.5)", "f(beta=2,rel=2)", "success", "success(rel=2)", "success(rel=3)"),
+    *("tp", "tp(rel=2)", "fp", "fp(rel=2)", "fn", "fn(rel=2)", "rr", "rr(rel=2)", "rr(rel=3)", "rp", "rp(rel=2)"),
+    *("ap", "ap(rel=2)", "ap(rel=3)", "ap(denominator=cutoff)", "ap(denominator=hits)", "ap(rel=2,denominator=cutoff)"),
+    *("gmap", "rbp", "rbp(p=0.5)", "rbp(p=0.95)", "rbp(gain=graded)", "err", "err(continuation=0.9)"),
+)
 THEIRS = """\
 import json, sys, pytrec_eval
 measures = {
@@ -109,3 +122,33 @@ def test_an_evaluation_beside_pytrec_eval(folder, capsys):
         ratios = sorted(pair[0][1] / pair[1][1] for pair in pairs)
         spread = f"({ratios[0]:.3f} to {ratios[-1]:.3f})"
         print(f"{'ratio of walls, pair by pair':38} {statistics.median(ratios):6.3f}   {spread}")
+
+
+def test_300_measures_beside_25(folder, capsys):
+    """What scoring and resampling take, from each record's own clock; the figures both have are the same."""
+    lines = "".join(f'    - "{measure}@{CUTOFFS}"\n' for measure in SIXTY)
+    many = CONFIG.format(folder=folder).partition("    - ")[0] + lines
+    (folder / "many.yaml").write_text(many, encoding="utf-8")
+    rankledger = Path(sys.executable).with_name("rankledger")
+    seconds, estimates = {}, {}
+    for _ in range(ROUNDS):
+        for name in ("config", "many"):
+            options = ["--no-tracking", "--json", "--runs-dir", folder / "runs"]
+            printed = json.loads(run([rankledger, "evaluate", folder / f"{name}.yaml", *options])[0])
+            timings = json.loads((Path(printed["record"]) / "manifest.json").read_text(encoding="utf-8"))["timings"]
+            seconds.setdefault(name, []).append(timings["score"] + timings["resample"])
+            estimates[name] = {line["measure"]: line["estimate"] for line in printed["estimates"]}
+
+    assert len(estimates["many"]) == len(SIXTY) * 5 == 300
+    both = estimates["config"].keys() & estimates["many"].keys()
+    assert len(both) >= 15
+    assert {name: estimates["config"][name] for name in both} == {name: estimates["many"][name] for name in both}
+    with capsys.disabled():
+        print()
+        for name, count in (("config", 25), ("many", 300)):
+            found = sorted(seconds[name])
+            spread = f"({found[0]:.2f} to {found[-1]:.2f})"
+            print(f"{f'{count} measures: scoring, resampling':38} {statistics.median(found):6.2f} s {spread}")
+        ratios = sorted(many / few for few, many in zip(seconds["config"], seconds["many"], strict=True))
+        spread = f"({ratios[0]:.2f} to {ratios[-1]:.2f})"
+        print(f"{'ratio, run by run':38} {statistics.median(ratios):6.2f}   {spread}")
