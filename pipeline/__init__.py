@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pipeline.workflow import evaluate
+    from pipeline.workflow.evaluate import evaluate
 
 __all__ = ["evaluate"]
 
@@ -25,9 +25,9 @@ def _refuse_shadowed_metrics() -> None:
 def __getattr__(name: str) -> object:
     # Imported when first used: `rankledger --help` must not wait for NumPy and Arrow.
     if name in __all__:
-        from pipeline import workflow
+        from pipeline.workflow import evaluate
 
-        return getattr(workflow, name)
+        return getattr(evaluate, name)
     raise AttributeError(f"module 'pipeline' has no attribute '{name}'")
 
 

@@ -70,7 +70,7 @@ def evaluate(
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
     """
     from pipeline.report.text import as_data, closing, leaderboard
-    from pipeline.workflow import evaluate as run
+    from pipeline.workflow.evaluate import evaluate as run
 
     evaluation = run(
         config,
@@ -110,7 +110,7 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
         rankledger validate configs/quickstart.yaml
     """
     from pipeline.report.text import matrix
-    from pipeline.workflow import validate as run
+    from pipeline.workflow.evaluate import validate as run
 
     validation = run(config, overrides=overrides, date=date, jobs=jobs)
     _print(matrix(validation, width=_width()))
@@ -153,8 +153,8 @@ def explain(source: str, form: str | None, **options: Any) -> None:
     Example:
         rankledger explain configs/quickstart.yaml --model bm25 --query q004 --measure ndcg@10 --under ranx
     """
-    from pipeline.explaining import explain as run
     from pipeline.report.explain import arithmetic, as_data, markdown
+    from pipeline.workflow.explain import explain as run
 
     explanation = run(source, **options)
     if form == "json":
@@ -215,7 +215,7 @@ def trec_eval(
     Example:
         rankledger trec_eval -q -m map -m P.5,10 qrels.txt ranking.txt
     """
-    from pipeline.drop_in import trec_eval as run
+    from pipeline.workflow.trec_eval import trec_eval as run
 
     _write(
         run(

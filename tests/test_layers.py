@@ -19,10 +19,8 @@ STAGES = {
 MAY_IMPORT = {
     **dict.fromkeys(SHARED, SHARED),
     **{stage: SHARED | {stage} for stage in STAGES},
-    "workflow": SHARED | STAGES,
-    "drop_in": SHARED | STAGES,
-    "explaining": SHARED | STAGES | {"workflow"},
-    "cli": SHARED | {"config", "drop_in", "explaining", "report", "trec_eval", "workflow"},
+    "workflow": SHARED | STAGES | {"workflow"},
+    "cli": SHARED | {"config", "report", "trec_eval", "workflow"},
     "__init__": {"workflow"},
 }
 COMPUTE = {"credentials", "errors", "evaluation", "explanation", "inference", "parallel", "sensitivity", "trec_eval"}

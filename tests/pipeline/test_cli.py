@@ -375,7 +375,7 @@ def test_with_every_output_missing_there_is_still_a_record(rankledger, config, a
 def test_a_bug_keeps_its_traceback(rankledger, config, monkeypatch, tmp_path):
     """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
-        importlib.import_module("pipeline.workflow"), "score", boom(RuntimeError("two and two is five"))
+        importlib.import_module("pipeline.workflow.evaluate"), "score", boom(RuntimeError("two and two is five"))
     )
     told = rankledger("evaluate", str(config), "--no-tracking")
 
@@ -413,7 +413,7 @@ def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_
 
 def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
-    monkeypatch.setattr(importlib.import_module("pipeline.workflow"), "score", boom(KeyboardInterrupt()))
+    monkeypatch.setattr(importlib.import_module("pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt()))
     told = rankledger("evaluate", str(config), "--no-tracking")
 
     assert told.code == 130
@@ -547,7 +547,7 @@ def test_validate_prints_the_matrix_and_writes_nothing(rankledger, config, tmp_p
 
 def test_validate_computes_nothing(rankledger, config, monkeypatch):
     """Neither scores nor resamples are made."""
-    workflow = importlib.import_module("pipeline.workflow")
+    workflow = importlib.import_module("pipeline.workflow.evaluate")
     for step in ("score", "estimate", "write_record"):
         monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
 

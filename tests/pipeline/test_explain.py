@@ -23,11 +23,11 @@ from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
 from pipeline.data.single import SingleQuery
 from pipeline.errors import InputError
 from pipeline.evaluation import score
-from pipeline.explaining import explain
 from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
 from pipeline.parallel import Workers
 from pipeline.report.explain import as_data
+from pipeline.workflow.explain import explain
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.pipeline.data.content import refusal, write

@@ -15,7 +15,7 @@ import pipeline
 from metrics.measure import Measure
 from pipeline.errors import InputError
 from pipeline.tables import Evaluation
-from pipeline.workflow import validate
+from pipeline.workflow.evaluate import validate
 from tests.blocks import PlainCatalogue
 from tests.oracle import CATALOGUE_ORACLE
 

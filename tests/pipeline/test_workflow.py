@@ -21,7 +21,7 @@ import pipeline
 from pipeline.data import join
 from pipeline.errors import InputError
 from pipeline.tables import Evaluation
-from pipeline.workflow import validate
+from pipeline.workflow.evaluate import validate
 from tests.generated import Collection, Table, rating_collection, search_collection, write_config
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
 def test_the_cells_above_make_several_blocks(tmp_path, monkeypatch):
     """With so few cells the queries really are in several blocks; otherwise the test before would show nothing."""
     counted = []
-    workflow = importlib.import_module("pipeline.workflow")
+    workflow = importlib.import_module("pipeline.workflow.evaluate")
     score = workflow.score
 
     def counting(joined: Any, *rest: Any) -> Any:
@@ -373,7 +373,7 @@ def test_judgments_that_are_wrong_stop_everything(tmp_path):
 
 def test_options_win_over_the_config(tmp_path, monkeypatch):
     """Jobs and backend are the arguments' where they are given, and the config's otherwise."""
-    workflow = importlib.import_module("pipeline.workflow")
+    workflow = importlib.import_module("pipeline.workflow.evaluate")
     seen = []
     workers = workflow.Workers
     monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given) or workers(1))

@@ -1,4 +1,4 @@
-"""From a config or a record to the arithmetic of one score: wires the stages that it takes, beside the workflow."""
+"""From a config or a record to the arithmetic of one score."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
 from pipeline.record import find_record, read_record, read_score, refuse_changed
 from pipeline.tables import Record
-from pipeline.workflow import read_planned, source_of
+from pipeline.workflow.evaluate import read_planned, source_of
 
 __all__ = ["explain"]
 

@@ -1,4 +1,4 @@
-"""From a config to a finished record: the one module that knows every stage and the order they come in."""
+"""From a config to a finished record, and to what it would be evaluated of."""
 
 from __future__ import annotations
 
