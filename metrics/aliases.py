@@ -69,6 +69,8 @@ _ALL_TREC = (
 
 _AUC = "it needs a score for every document of the catalogue; bpref compares the judged ones that were retrieved"
 _CLUSTERS = "it needs groups of queries or documents, which no file here names; leave it out"
+_CURVE = "it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"
+_FALL_OUT = "it divides by the non-relevant documents of the catalogue; fp@# and tn@# are its parts"
 _GAINS = "grades are gains here; write the gains into the judgments as grades, and the measure without them"
 _LEVEL_GAINS = "there the level takes gains away, which rel does not do here; set those grades to 0 in the judgments"
 _GROUPS = "it needs several judgments of one document, and judgments here have one; leave it out"
@@ -346,10 +348,22 @@ _TORCHMETRICS = {
     "RetrievalRecall": _is("r"),
     "RetrievalHitRate": _is("success"),
     "RetrievalRPrecision": _is("rprec"),
-    "RetrievalFallOut": _no("it divides by the non-relevant documents of the catalogue; fp@# and tn@# are its parts"),
+    "RetrievalFallOut": _no(_FALL_OUT),
     "RetrievalAUROC": _no(_AUC),
-    "RetrievalPrecisionRecallCurve": _no("it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"),
+    "RetrievalPrecisionRecallCurve": _no(_CURVE),
     "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
+    "retrieval_average_precision": _is("ap(denominator=hits)"),
+    "retrieval_reciprocal_rank": _is("rr"),
+    "retrieval_normalized_dcg": _is("ndcg"),
+    "retrieval_precision": _is("p"),
+    "retrieval_precision(adaptive_k=False)": _is("p"),
+    "retrieval_precision(adaptive_k=True)": _is("p(denominator=retrieved)"),
+    "retrieval_recall": _is("r"),
+    "retrieval_hit_rate": _is("success"),
+    "retrieval_r_precision": _is("rprec"),
+    "retrieval_fall_out": _no(_FALL_OUT),
+    "retrieval_auroc": _no(_AUC),
+    "retrieval_precision_recall_curve": _no(_CURVE),
 }
 
 _KAGGLE = {

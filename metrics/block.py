@@ -10,10 +10,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Floats", "JudgedBlock", "check_exponent", "cut", "divide", "sum_down"]
+__all__ = [
+    "MANY_ROWS",
+    "Bools",
+    "Floats",
+    "JudgedBlock",
+    "check_exponent",
+    "check_summable",
+    "cut",
+    "divide",
+    "sum_down",
+]
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+
+_GREATEST_EXPONENT = 960  # leaves room for the sum of 2**32 of them, and for that times 2**30
+
+MANY_ROWS = 24
+"""Rows for each distinct grade from which counting grade by grade is quicker than row by row."""
 
 _PER_ROW = ("ranks", "grades", "tie_first", "tie_last", "judgment_row", "subtopic_grades")
 _PER_QUERY = ("query_ids", "judged_grades", "n_judged", "n_retrieved", "n_documents", "judged_subtopic_grades")
@@ -177,13 +192,23 @@ def sum_down(terms: npt.NDArray[Any]) -> Floats:
 
 
 def check_exponent(grade: float) -> None:
-    """Refuse a grade of which 2**grade is infinite in doubles.
+    """Refuse a grade of which 2**grade, added up over any number of documents, may be infinite in doubles.
 
     Raises:
         ValueError: it is; the message names it.
     """
-    if grade >= 1024:
+    if grade > _GREATEST_EXPONENT:
         raise ValueError(f"grade {grade:g} is too great for 2**grade; rescale the grades or take them as they are")
+
+
+def check_summable(grade: float) -> None:
+    """Refuse a grade that, added up over any number of documents, may be infinite in doubles.
+
+    Raises:
+        ValueError: it is; the message names it.
+    """
+    if grade > 2.0**_GREATEST_EXPONENT:
+        raise ValueError(f"grade {grade:g} is too great to be added up; rescale the grades")
 
 
 def divide(numerator: Floats, denominator: Floats | float) -> Floats:

@@ -53,7 +53,8 @@ class Conventions:
             raise ValueError(f"depth counts ranks from 1, found {self.depth}")
         if self.ties == "expected" and self.depth is not None and self.unjudged_documents == "condensed":
             raise ValueError(
-                "ties: expected with a depth cannot be condensed: what is cut off would depend on the order"
+                "ties: expected with a depth cannot be condensed, for what is cut off would depend on the order; "
+                "choose other ties, or take the depth out"
             )
 
 
@@ -82,9 +83,16 @@ class Profile:
         return replace(self.conventions, ties=self.ties.get(metric, self.conventions.ties))
 
     def with_conventions(self, **chosen: object) -> Profile:
-        """The profile with other conventions; a chosen order of ties holds of every metric."""
+        """The profile with other conventions; a chosen order of ties holds of every metric.
+
+        Raises:
+            ValueError: they have no meaning together, or with the order of ties that a metric has of its own.
+        """
         conventions = replace(self.conventions, **chosen)  # type: ignore[arg-type]
-        return replace(self, conventions=conventions, ties={} if "ties" in chosen else self.ties)
+        found = replace(self, conventions=conventions, ties={} if "ties" in chosen else self.ties)
+        for metric in found.ties:
+            found.conventions_of(metric)
+        return found
 
 
 _TREC_EVAL = Conventions(

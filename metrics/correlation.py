@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
+from metrics.block import MANY_ROWS, Bools, Floats, JudgedBlock, cut, sum_down
 from metrics.terms import Summed, Terms
 
 __all__ = ["ap_corr", "kendall_distance", "kendall_tau"]
@@ -97,6 +97,13 @@ def _pairs(block: JudgedBlock, k: int | None) -> tuple[Floats, Floats, Floats]:
     grades = np.where(compared, block.grades, np.nan)  # a comparison with NaN is false both ways
     concordant = np.zeros(grades.shape)
     discordant = np.zeros(grades.shape)
+    distinct = np.unique(grades[compared])
+    if MANY_ROWS * len(distinct) < len(grades):
+        for grade in distinct:
+            at_grade = grades == grade
+            concordant[at_grade] = (grades > grade).cumsum(axis=0)[at_grade]
+            discordant[at_grade] = (grades < grade).cumsum(axis=0)[at_grade]
+        return concordant, discordant, sum_down(compared)
     for row in range(1, len(grades)):
         concordant[row] = (grades[:row] > grades[row]).sum(axis=0)
         discordant[row] = (grades[:row] < grades[row]).sum(axis=0)

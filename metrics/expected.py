@@ -8,7 +8,7 @@ follows from how many relevant documents a group has among how many.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -48,11 +48,12 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
     found = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
     if metric.name in _CLOSED_FORMS:
         relevant = block.relevant(parameters["rel"])
-        return replace(found, terms=_CLOSED_FORMS[metric.name](block, relevant, deepest), factors={})
+        return replace(found, terms=_by_group(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={})
     sizes = tie_sizes(block)
+    reached = _reached(block, deepest)
     terms = found.terms / sizes
-    for step in range(1, int(sizes.max())):
-        queries = np.flatnonzero((sizes > step).any(axis=0))
+    for step in range(1, int(reached.max())):
+        queries = np.flatnonzero((reached > step).any(axis=0))
         part, size = block.of(queries), sizes[:, queries]
         moved = replace(
             part,
@@ -63,53 +64,72 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
     return replace(found, terms=terms, factors={})
 
 
-def _average_precision(block: JudgedBlock, relevant: Bools, deepest: float) -> Floats:
-    """At a rank of its group a relevant document has those above the group above it, and a share of its group's."""
-    sizes, n_relevant, above = _groups(block, relevant)
-    share = (n_relevant - 1) / np.maximum(sizes - 1, 1)
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The G groups of equal scores that hold relevant documents, each array (G,)."""
+
+    first: Floats
+    sizes: Floats
+    reached: Floats
+    """The ranks of a group that count."""
+
+    n_relevant: Floats
+    above: Floats
+    """Relevant documents above the group."""
+
+
+def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]) -> Floats:
+    """(H, Q): what each relevant document adds, which is the same for all those of a group; 0 for the others."""
+    queries, rows = np.nonzero(relevant.T)
+    first = block.tie_first[rows, queries]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (queries[1:] != queries[:-1]) | (first[1:] != first[:-1])
+    at = np.flatnonzero(begins)
+    above = (relevant.cumsum(axis=0) - relevant)[rows[at], queries[at]].astype(np.float64)
+    n_relevant = np.diff(at, append=len(rows)).astype(np.float64)
+    sizes, reached = (found[rows[at], queries[at]] for found in (tie_sizes(block), _reached(block, deepest)))
     terms = np.zeros(block.ranks.shape)
-    for step in range(int(sizes.max())):
-        rank = block.tie_first + step
-        counted = relevant & (step < sizes) & (rank <= deepest)
-        terms += np.where(counted, (above + 1 + step * share) / rank / sizes, 0.0)
+    terms[rows, queries] = term(_Groups(first[at], sizes, reached, n_relevant, above))[np.cumsum(begins) - 1]
     return terms
 
 
-def _reciprocal_rank(block: JudgedBlock, relevant: Bools, deepest: float) -> Floats:
-    return _first_hit(block, relevant, deepest, lambda rank: 1 / rank)
+def _average_precision(groups: _Groups) -> Floats:
+    """At a rank of its group a relevant document has those above the group above it, and a share of its group's."""
+    share = (groups.n_relevant - 1) / np.maximum(groups.sizes - 1, 1)
+    terms = np.zeros(len(groups.first))
+    for step in range(int(groups.reached.max(initial=0))):
+        precision = (groups.above + 1 + step * share) / (groups.first + step)
+        terms += np.where(step < groups.reached, precision / groups.sizes, 0.0)
+    return terms
 
 
-def _success(block: JudgedBlock, relevant: Bools, deepest: float) -> Floats:
-    return _first_hit(block, relevant, deepest, np.ones_like)
+def _reciprocal_rank(groups: _Groups) -> Floats:
+    return _first_hit(groups, lambda rank: 1 / rank)
 
 
-def _first_hit(block: JudgedBlock, relevant: Bools, deepest: float, worth: Callable[[Floats], Floats]) -> Floats:
+def _success(groups: _Groups) -> Floats:
+    return _first_hit(groups, np.ones_like)
+
+
+def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
     """What the first relevant document is worth at each rank of its group, times the chance that it stands there."""
-    sizes, n_relevant, above = _groups(block, relevant)
-    first_group = relevant & (above == 0)
-    chance = np.where(first_group, n_relevant / sizes, 0.0)
-    terms = np.zeros(block.ranks.shape)
-    for step in range(int(sizes.max())):
-        rank = block.tie_first + step
-        terms += np.where(first_group & (rank <= deepest), chance * worth(rank) / n_relevant, 0.0)
+    sizes, n_relevant = groups.sizes, groups.n_relevant
+    chance = np.where(groups.above == 0, n_relevant / sizes, 0.0)
+    terms = np.zeros(len(groups.first))
+    for step in range(int(groups.reached.max(initial=0, where=groups.above == 0))):
+        terms += np.where(step < groups.reached, chance * worth(groups.first + step) / n_relevant, 0.0)
         left = sizes - step
         # none so far: the chance that the next of those left is the first relevant one
         chance = np.where(left > n_relevant, chance * (left - n_relevant) / np.maximum(left - 1, 1), 0.0)
     return terms
 
 
-def _groups(block: JudgedBlock, relevant: Bools) -> tuple[Floats, Floats, Floats]:
-    """(H, Q) each: the documents of a document's group, the relevant ones (at least 1), and those above the group."""
-    hits = relevant.cumsum(axis=0)
-    begins = np.ones(hits.shape, dtype=bool)
-    begins[1:] = block.tie_first[1:] != block.tie_first[:-1]
-    before = np.maximum.accumulate(np.where(begins, hits - relevant, 0), axis=0)
-    ends = np.ones(hits.shape, dtype=bool)
-    ends[:-1] = begins[1:]
-    after = np.minimum.accumulate(np.where(ends, hits, hits[-1] + 1)[::-1], axis=0)[::-1]
-    return tie_sizes(block), np.maximum(after - before, 1).astype(np.float64), before.astype(np.float64)
+def _reached(block: JudgedBlock, deepest: float) -> Floats:
+    """(H, Q): how many ranks of each document's group count: a group may be of thousands and a cutoff of ten."""
+    first = np.where(block.ranks < np.inf, block.tie_first, 1.0)
+    return np.clip(deepest + 1 - first, 0.0, tie_sizes(block))
 
 
-_CLOSED_FORMS: Mapping[str, Callable[[JudgedBlock, Bools, float], Floats]] = MappingProxyType(
+_CLOSED_FORMS: Mapping[str, Callable[[_Groups], Floats]] = MappingProxyType(
     {"ap": _average_precision, "gmap": _average_precision, "rr": _reciprocal_rank, "success": _success}
 )

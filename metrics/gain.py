@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, check_exponent, cut, sum_down
+from metrics.block import Floats, JudgedBlock, check_exponent, check_summable, cut, sum_down
 from metrics.terms import Summed, Terms
 
 __all__ = ["Discount", "Gain", "GradedGain", "cg", "dcg", "g", "ndcg", "ndcg_rel", "q_measure", "rndcg"]
@@ -35,7 +35,7 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: 
         (Q,), 0 or more; never NaN.
 
     Raises:
-        ValueError: a grade is too great for 2**grade.
+        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
@@ -67,7 +67,7 @@ def dcg(
         (Q,), 0 or more; never NaN.
 
     Raises:
-        ValueError: `base` is not above 1, or a grade is too great for 2**grade.
+        ValueError: `base` is not above 1, or a grade is too great to be added up or for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2000 and 2002, doi:10.1145/582415.582418; Burges et al. 2005 for the exponential gain
@@ -104,7 +104,7 @@ def ndcg(
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `base` is not above 1, or a grade is too great for 2**grade.
+        ValueError: `base` is not above 1, or a grade is too great to be added up or for 2**grade.
 
     Reference:
         Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, with the log2(rank + 1) discount of trec_eval
@@ -132,7 +132,7 @@ def q_measure(
     Args:
         block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
-        beta: how much the gains weigh, 0 or more; with 0 it is average precision.
+        beta: how much the gains weigh, from 0 to 1e9; with 0 it is average precision.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
         denominator: `cutoff` divides by min(R, k), R being the judged documents that gain; `relevant` by R.
 
@@ -140,13 +140,15 @@ def q_measure(
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: `beta` is below 0, or a grade is too great for 2**grade.
+        ValueError: `beta` is outside [0, 1e9], or a grade is too great to be added up or for 2**grade.
 
     Reference:
         Sakai 2005, doi:10.1007/978-3-540-31871-2_22; NTCIREVAL, which divides by min(R, k).
     """
     if not beta >= 0:
         raise ValueError(f"beta must be at least 0, found {beta:g}")
+    if beta > 1e9:
+        raise ValueError(f"beta must be at most 1e9, found {beta:g}")
     gained = np.where(block.ranks <= cut(k), _gains(block, gain), 0.0)
     best = _gains(block.ideal(), gain)
     place = np.minimum(block.ranks, len(best)).astype(np.intp) - 1
@@ -176,7 +178,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
     Raises:
-        ValueError: a grade is too great for 2**grade.
+        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         trec_eval `Rndcg`, an experimental measure; the gain of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
@@ -212,7 +214,7 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: a grade is too great for 2**grade.
+        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         trec_eval `ndcg_rel`, an experimental measure; the gain of Järvelin & Kekäläinen 2002,
@@ -245,7 +247,7 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         (Q,), in [0, 1]; NaN where the query has no judged document with positive gain.
 
     Raises:
-        ValueError: a grade is too great for 2**grade.
+        ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
         trec_eval `G`, an experimental measure of 2008.
@@ -263,9 +265,11 @@ def _gains(block: JudgedBlock, gain: Gain, rel: float = 1) -> Floats:
     if gain == "binary":
         return block.relevant(rel).astype(np.float64)
     grades: Floats = np.fmax(block.grades, 0.0)  # fmax turns the padding's NaN into 0 as well
+    greatest = float(np.fmax.reduce(block.judged_grades[0], initial=0.0))
     if gain == "linear":
+        check_summable(greatest)
         return grades
-    check_exponent(grades.max(initial=0.0))
+    check_exponent(greatest)
     return np.exp2(grades) - 1.0
 
 

@@ -30,6 +30,8 @@ __all__ = ["Measure", "Value"]
 
 Value = float | int | str | tuple[int, ...]
 
+_EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no greater integers than 64 bits hold
+
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CUTOFFS = re.compile(r"\[(\s*[1-9]\d{0,17}\s*(,\s*[1-9]\d{0,17}\s*)*)\]|([1-9]\d{0,17})", re.ASCII)
@@ -192,7 +194,7 @@ def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
         number = float(text) if _NUMBER.fullmatch(text) else math.inf
         if math.isinf(number):
             raise ValueError(f"{metric.name}: {parameter.name} is a number, found '{text}'")
-        return int(number) if number.is_integer() else number
+        return int(number) if number.is_integer() and abs(number) < _EXACT else number
     cutoffs = _CUTOFFS.fullmatch(text)
     if cutoffs is None:
         raise ValueError(f"{metric.name}: {parameter.name} is a list such as [5,10], found '{text}'")
@@ -284,7 +286,9 @@ def _is_measure(text: str) -> bool:
 
 
 def _written(value: Value) -> str:
-    return f"[{','.join(map(str, value))}]" if isinstance(value, tuple) else str(value)
+    if isinstance(value, tuple):
+        return f"[{','.join(map(str, value))}]"
+    return str(value).replace("e+", "e") if isinstance(value, float) else str(value)  # a key has no plus sign
 
 
 def _plain(value: Value | None) -> Value | float | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats, JudgedBlock, cut, sum_down
+from metrics.block import MANY_ROWS, Floats, JudgedBlock, cut, sum_down
 from metrics.terms import Summed, Terms
 
 __all__ = ["Ranked", "RankingsBlock", "compat", "rbo"]
@@ -129,17 +129,27 @@ def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDA
     """Of each document in both lists the query and the deeper of its ranks; query by query, the upper ones first."""
     if other is None or not len(other.documents):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
-    places = np.minimum(np.searchsorted(other.documents, one.documents), len(other.documents) - 1)
-    rows = np.flatnonzero(other.documents[places] == one.documents)
-    deeper = np.maximum(one.ranks[rows], other.ranks[places[rows]]).astype(np.float64)
-    rows, deeper = rows[deeper <= deepest], deeper[deeper <= deepest]
-    order = np.lexsort((deeper, one.queries[rows]))
-    return one.queries[rows][order], deeper[order]
+    near, others = np.flatnonzero(one.ranks <= deepest), np.flatnonzero(other.ranks <= deepest)
+    wanted, known = one.documents[near], other.documents[others]
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found = np.flatnonzero(known[places] == wanted)
+    rows = near[found]
+    deeper = np.maximum(one.ranks[rows], other.ranks[others[places[found]]])
+    # The two numbers as one, which sorts several times as fast as a pair of them does.
+    n_ranks = int(deeper.max(initial=0)) + 1
+    queries, deeper = np.divmod(np.sort(one.queries[rows] * n_ranks + deeper), n_ranks)
+    return queries, deeper.astype(np.float64)
 
 
 def _ideal_places(block: JudgedBlock) -> Floats:
-    """(H, Q): the rank of each document in that ideal ranking which is most like the ranking."""
+    """(H, Q): the rank of each document graded above 0 in that ideal ranking which is most like the ranking."""
     places = np.ones(block.ranks.shape)
+    distinct = np.unique(block.grades[block.grades > 0])
+    if MANY_ROWS * len(distinct) < len(places):
+        for grade in distinct:
+            equal = block.grades == grade
+            places[equal] = ((block.judged_grades > grade).sum(axis=0) + equal.cumsum(axis=0))[equal]
+        return places
     for row, grades in enumerate(block.grades):
         places[row] += (block.judged_grades > grades).sum(axis=0) + (block.grades[:row] == grades).sum(axis=0)
     return places

@@ -5,6 +5,7 @@ All are binary: a document is relevant when its grade is at least `rel`. Unjudge
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -164,7 +165,7 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
         raise ValueError("cutoffs is empty; name at least one")
     found = [rp.terms(block, k=k, rel=rel) for k in cutoffs]
     shares = [np.where(one.divisor > 0, one.terms / np.maximum(one.divisor, 1.0), 0.0) for one in found]
-    return Terms(np.sum(shares, axis=0), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
+    return Terms(_added(shares), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
 
 
 @Summed
@@ -215,7 +216,7 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
         Manning, Raghavan & Schütze 2008, Introduction to Information Retrieval, section 8.4; trec_eval `11pt_avg`.
     """
     levels = [iprec.terms(block, recall=tenths / 10, rel=rel, recall_points=recall_points) for tenths in range(11)]
-    return Terms(np.sum([level.terms for level in levels], axis=0), divisor=11.0, defined=block.n_relevant(rel) > 0)
+    return Terms(_added([level.terms for level in levels]), divisor=11.0, defined=block.n_relevant(rel) > 0)
 
 
 @Summed
@@ -237,6 +238,11 @@ def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
     discount = np.log2(above + 2.0)
     factors = {"relevant": hit, "others above": above, "discount": discount}
     return Terms(hit / discount, factors, divisor=block.n_relevant(rel))
+
+
+def _added(parts: Sequence[Floats]) -> Floats:
+    """(H, Q): the sum of the parts in their order, which `np.sum` leaves where they are of one document each."""
+    return functools.reduce(np.add, parts)
 
 
 def _needed(product: Floats, recall_points: RecallPoints) -> Floats:

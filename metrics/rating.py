@@ -91,7 +91,7 @@ def r2(block: RatingsBlock) -> Floats:
     Returns:
         (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN where
         all ratings are equal (scikit-learn gives 1 to exact predictions of them and 0 to others). Pooled, ratings
-        count as equal whose variance is less than 1e-12 of their mean square, which doubles cannot tell from none.
+        count as equal whose variance is less than 1e-12 of their mean square, as seen from the middle of all ratings.
 
     Reference:
         Wright 1921, Correlation and causation, Journal of Agricultural Research 20; scikit-learn `r2_score`.

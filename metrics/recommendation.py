@@ -18,6 +18,8 @@ __all__ = ["calibration", "diversity", "novelty", "popularity", "serendipity", "
 
 Ints = npt.NDArray[np.int64]
 
+_SPARSE = 16  # a place of a dense matrix costs this much less than an entry that is sorted
+
 
 def novelty(
     block: CatalogueBlock, *, k: int | None = None, share: Literal["queries", "interactions"] = "queries"
@@ -35,15 +37,16 @@ def novelty(
             the document); `interactions`, all interactions (the chance that one of them is with it).
 
     Returns:
-        (Q,), bits, 0 or more; NaN where nothing was recommended.
+        (Q,), bits, 0 or more; NaN where nothing was recommended, and everywhere if nobody consumed anything.
 
     Reference:
         Zhou et al. 2010, doi:10.1073/pnas.1000488107, surprisal; `interactions` is the free discovery of Vargas &
         Castells 2011, doi:10.1145/2043932.2043955, without discount and relevance.
     """
     codes = block.first(k)
-    total = block.n_consumers if share == "queries" else _popularity(block).sum()
-    return _mean(codes, np.log2(total / np.maximum(_consumers(block, codes), 1)))
+    total = float(block.n_consumers if share == "queries" else _popularity(block).sum())
+    information = np.log2((total or np.nan) / np.maximum(_consumers(block, codes), 1))
+    return _mean(codes, information)
 
 
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
@@ -155,6 +158,7 @@ def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> F
     values, n_queries = _feature(block, feature), block.codes.shape[1]
     queries, documents = _listed(block.first(k), values)
     places, columns, entries = values.of(documents)
+    entries = _moderate(places, entries)
     lengths = np.sqrt(np.bincount(places, weights=entries**2, minlength=len(documents)))
     n_known = np.bincount(queries[lengths > 0], minlength=n_queries).astype(np.float64)
     kept = np.flatnonzero(lengths[places] > 0)
@@ -277,6 +281,17 @@ def _listed(codes: Codes, feature: Sparse) -> tuple[Ints, Ints]:
     return queries, codes[ranks, queries].astype(np.int64)
 
 
+def _moderate(places: Ints, entries: Floats) -> Floats:
+    """Vectors times powers of two, which change no cosine, where their squares might be infinite or vanish."""
+    sizes = np.abs(entries)
+    if not np.any((sizes > 1e100) | ((sizes < 1e-100) & (sizes > 0))):
+        return entries
+    greatest = np.zeros(int(places.max()) + 1)
+    np.maximum.at(greatest, places, sizes)
+    _, exponents = np.frexp(greatest)
+    return np.ldexp(entries, -exponents[places])
+
+
 def _shares(feature: Sparse, queries: Ints, documents: npt.NDArray[Any], n_queries: int) -> tuple[Ints, Codes, Floats]:
     """What each category of each document adds to its query's distribution: query, category and share."""
     places, columns, entries = feature.of(documents)
@@ -304,8 +319,12 @@ def _by_column(
     """
     n_columns = max(int(columns.max(initial=0)) for _, columns, _ in sources) + 1
     keys = [queries * n_columns + columns for queries, columns, _ in sources]
-    distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
-    parts = np.split(inverse, np.cumsum([len(part) for part in keys])[:-1])
+    n_sums, n_entries = n_queries * n_columns, sum(map(len, keys))
+    if n_sums <= _SPARSE * n_entries:  # a sum for every query and column, 0 where there is nothing, is quicker
+        distinct, parts = np.arange(n_sums), keys
+    else:
+        distinct, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        parts = np.split(inverse, np.cumsum([len(part) for part in keys])[:-1])
     sums = [
         np.bincount(part, weights=values, minlength=len(distinct)).astype(np.float64)
         for part, (_, _, values) in zip(parts, sources, strict=True)

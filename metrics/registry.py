@@ -72,7 +72,7 @@ class Metric:
         needs: what the dataset must have beside its judgments of queries.
         aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
-            own figures.
+            own figures; takes a block and the origins of all the dataset's.
         undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
             out, for a 0 would read as a perfect or a neutral score.
         additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
@@ -259,6 +259,7 @@ _TABLE = (
         TREC_EVAL,
         direction="neither",
         additive=True,
+        monotone=False,  # cut at a depth, what stands between the best and the worst grades counts
     ),
     Metric(
         "judged",
@@ -422,6 +423,7 @@ _TABLE = (
         "Σ gain / log2(2 + Σ_{j≤i} (max(ideal gain, 1) - gain)) / Σ gain of all judged documents",
         (0, 1),
         TREC_EVAL,
+        monotone=False,
     ),
     Metric(
         "rbp",

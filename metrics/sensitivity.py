@@ -13,7 +13,7 @@ import numpy as np
 
 from metrics import scoring, ties
 from metrics.block import Floats, JudgedBlock
-from metrics.conventions import Conventions, Profile
+from metrics.conventions import Conventions, Profile, Ties
 from metrics.expected import has_expectation
 from metrics.measure import Measure
 
@@ -25,11 +25,13 @@ N_ORDERS = 200
 
 def sampled(measure: Measure, conventions: Conventions) -> tuple[str, ...]:
     """Which of `least`, `expected` and `greatest` come from orders drawn at random: the others are exact."""
-    whole = conventions.depth is None or conventions.unjudged_documents != "condensed"
-    expected = () if whole and has_expectation(measure.metric, measure.parameters) else ("expected",)
+    # Where unjudged documents are taken out of what a depth leaves, the order decides how many are left.
+    varying = conventions.depth is not None and conventions.unjudged_documents == "condensed"
     # A relevant document that moves up into the first k adds to what such a score is divided by.
     by_hits = measure.parameters.get("denominator") == "hits" and (measure.k or conventions.depth) is not None
-    return expected if measure.metric.monotone and not by_hits else ("least", "expected", "greatest")
+    if varying or by_hits or not measure.metric.monotone:
+        return ("least", "expected", "greatest")
+    return () if has_expectation(measure.metric, measure.parameters) else ("expected",)
 
 
 def tie_bounds(
@@ -59,32 +61,54 @@ def tie_bounds(
     if not queries.size:
         return bounds
     block = block.of(queries)
-    drawn = [ties.shuffled(block, rng) for _ in range(N_ORDERS)] if _any_sampled(measures, profile) else []
+    found = np.empty((3, len(measures), len(queries)))
+    worst, best, any_order = (_Ordered(block, profile, max_grade, order) for order in _ORDERS)
     for row, measure in enumerate(measures):
-        conventions = profile.conventions_of(measure.metric.name)
-        found = _bounds(measure, block, conventions, drawn, max_grade)
-        bounds[:, row, queries] = found
+        ends = worst.score(measure), best.score(measure)
+        exact = "expected" not in sampled(measure, profile.conventions_of(measure.metric.name))
+        found[0, row], found[2, row] = np.minimum(*ends), np.maximum(*ends)
+        found[1, row] = any_order.score(measure) if exact else 0.0
+    _draw(measures, found, block, profile, max_grade, rng)
+    found[1] = np.clip(found[1], found[0], found[2])  # a mean of equal scores may be rounded beyond them
+    bounds[:, :, queries] = found
     return bounds
 
 
-def _any_sampled(measures: Sequence[Measure], profile: Profile) -> bool:
-    return any(sampled(measure, profile.conventions_of(measure.metric.name)) for measure in measures)
+_ORDERS: tuple[Ties, ...] = ("pessimistic", "optimistic", "expected")
 
 
-def _bounds(
-    measure: Measure, block: JudgedBlock, conventions: Conventions, drawn: Sequence[JudgedBlock], max_grade: float
-) -> Floats:
-    """(3, Q)."""
+class _Ordered:
+    """A block whose ties stand in one order, under the conventions of whatever measure is asked for."""
 
-    def score(block: JudgedBlock, chosen: Conventions) -> Floats:
-        return scoring.score(measure, scoring.ruled(block, chosen), chosen, max_grade=max_grade)
+    def __init__(self, block: JudgedBlock, profile: Profile, max_grade: float, order: Ties) -> None:
+        self._block, self._profile, self._max_grade, self._order = block, profile, max_grade, order
+        self._ruled: dict[Conventions, JudgedBlock] = {}
 
-    names = sampled(measure, conventions)
-    orders = [
-        score(block, replace(conventions, ties="pessimistic")),
-        score(block, replace(conventions, ties="optimistic")),
-    ]
-    shuffled = [score(one, replace(conventions, ties="input_order")) for one in drawn] if names else []
-    extremes = np.stack([*orders, *shuffled] if "least" in names else orders)
-    mean = np.mean(shuffled, axis=0) if names else score(block, replace(conventions, ties="expected"))
-    return np.stack([extremes.min(axis=0), mean, extremes.max(axis=0)])
+    def score(self, measure: Measure) -> Floats:
+        """(Q,)."""
+        conventions = replace(self._profile.conventions_of(measure.metric.name), ties=self._order)
+        if conventions not in self._ruled:
+            self._ruled[conventions] = scoring.ruled(self._block, conventions)
+        return scoring.score(measure, self._ruled[conventions], conventions, max_grade=self._max_grade)
+
+
+def _draw(
+    measures: Sequence[Measure],
+    found: Floats,
+    block: JudgedBlock,
+    profile: Profile,
+    max_grade: float,
+    rng: np.random.Generator,
+) -> None:
+    """Mend what comes from orders drawn at random, (3, M, Q); one order at a time, for a block is large."""
+    names = {row: sampled(measure, profile.conventions_of(measure.metric.name)) for row, measure in enumerate(measures)}
+    rows = [row for row, drawn in names.items() if drawn]
+    for _ in range(N_ORDERS if rows else 0):
+        order = _Ordered(ties.shuffled(block, rng), profile, max_grade, "input_order")
+        for row in rows:
+            values = order.score(measures[row])
+            found[1, row] += values
+            if "least" in names[row]:
+                found[0, row] = np.minimum(found[0, row], values)
+                found[2, row] = np.maximum(found[2, row], values)
+    found[1, rows] /= N_ORDERS

@@ -121,7 +121,7 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
 
     Args:
         block: the judged documents each query retrieved.
-        beta: how many times as important recall is as precision; above 0.
+        beta: how many times as important recall is as precision; above 0, at most 1e9.
         k: ranks to count, and the denominator of precision; None counts all retrieved.
         rel: the least grade that is relevant.
 
@@ -129,13 +129,15 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
     Raises:
-        ValueError: `beta` is not above 0.
+        ValueError: `beta` is not above 0, or above 1e9.
 
     Reference:
         van Rijsbergen 1979, Information Retrieval, chapter 7; trec_eval `set_F`, whose parameter is beta squared.
     """
     if not beta > 0:
         raise ValueError(f"beta must be above 0, found {beta:g}")
+    if beta > 1e9:
+        raise ValueError(f"beta must be at most 1e9, found {beta:g}")
     n_relevant = block.n_relevant(rel)
     size = block.n_retrieved if k is None else cut(k)
     return Terms(

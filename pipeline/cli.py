@@ -291,7 +291,7 @@ def _print(text: str) -> None:
 def _write(texts: Iterable[str]) -> None:
     """Write texts on stdout as they are, in UTF-8 wherever it goes: other programs compare the bytes."""
     with _unread_is_fine():
-        sys.stdout.buffer.writelines(text.encode() for text in texts)
+        sys.stdout.buffer.writelines(text.encode(errors="surrogateescape") for text in texts)
         sys.stdout.flush()
 
 

@@ -12,6 +12,7 @@ from metrics.block import Floats, JudgedBlock
 from metrics.catalogue import CatalogueBlock
 from metrics.conventions import Conventions, Profile
 from metrics.measure import Measure
+from metrics.moments import origins
 from metrics.overlap import RankingsBlock
 from metrics.rating import RatingsBlock
 from pipeline.errors import InputError
@@ -136,7 +137,9 @@ def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
 
 def _moments(moments: Callable[..., Floats], task: Joined) -> Floats:
     """(S, Q)."""
-    return np.concatenate([moments(block) for block in task.blocks], axis=1)
+    blocks = [block for block in task.blocks if isinstance(block, RatingsBlock)]
+    found = origins(blocks)
+    return np.concatenate([moments(block, found) for block in blocks], axis=1)
 
 
 def _figure(measure: Measure, task: Joined) -> float:

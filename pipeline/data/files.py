@@ -28,7 +28,7 @@ class StoredFile:
 
     Attributes:
         path: as people write it, a path or a URL.
-        filesystem: a pyarrow filesystem; None for standard input.
+        filesystem: a pyarrow filesystem; None for standard input and for pipes, which can be read but once.
         name: its path on that filesystem.
     """
 
@@ -45,7 +45,7 @@ class StoredFile:
     def open(self) -> pa.Buffer:
         """Its bytes as they are stored: a local file is mapped into memory, not copied."""
         if self.filesystem is None:
-            return _standard_input()
+            return _stream(self.name)
         if isinstance(self.filesystem, pa.fs.LocalFileSystem):
             with pa.memory_map(self.name) as file:
                 return file.read_buffer()
@@ -77,7 +77,8 @@ def find_files(path: str) -> list[StoredFile]:
 
     Args:
         path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed over), or a URL of one of
-            these, such as `s3://bucket/outputs/*.parquet`; or `-`, standard input.
+            these, such as `s3://bucket/outputs/*.parquet`; or `-`, standard input; or a pipe, such as a shell's
+            `<(zcat ranking.gz)`.
 
     Raises:
         InputError: nothing is there.
@@ -86,6 +87,8 @@ def find_files(path: str) -> list[StoredFile]:
         return [StoredFile(path, None, path)]
     scheme, filesystem, name = _open(path)
     kind = filesystem.get_file_info(name).type
+    if not scheme and (Path(name).is_fifo() or Path(name).is_char_device()):
+        return [StoredFile(path, None, name)]
     if kind == pa.fs.FileType.File:
         return [StoredFile(path, filesystem, name)]
     if kind == pa.fs.FileType.Directory:
@@ -134,5 +137,5 @@ def _first_line(error: Exception) -> str:
 
 
 @functools.cache  # it can be read once
-def _standard_input() -> pa.Buffer:
-    return pa.py_buffer(sys.stdin.buffer.read())
+def _stream(name: str) -> pa.Buffer:
+    return pa.py_buffer(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes())

@@ -25,7 +25,7 @@ class TrecFiles:
 
     Attributes:
         joined: the judged documents that each query retrieved.
-        tag: the name of the output, from the ranking's last line.
+        tag: the name of the output, from the ranking's last line; bytes that are no UTF-8 are lone surrogates.
     """
 
     joined: Joined
@@ -65,4 +65,4 @@ def _tag(path: str) -> str:
     fields = last_fields(memoryview(file.uncompress(file.open())).cast("B"))
     if len(fields) <= _TAG:
         raise InputError(f"{path}: the last line has no sixth field, which names the output; add it")
-    return fields[_TAG].decode("utf-8", errors="replace")
+    return fields[_TAG].decode("utf-8", errors="surrogateescape")

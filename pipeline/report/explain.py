@@ -12,7 +12,7 @@ from rich.text import Text
 
 from metrics.conventions import PROFILES
 from pipeline.arithmetic import HEAD, Comparison, Explanation, Line, Outcome
-from pipeline.report.sheets import Sheet, number, numbers, plain
+from pipeline.report.sheets import Sheet, number, numbers, plain, visible
 
 __all__ = ["arithmetic", "as_data", "markdown"]
 
@@ -34,20 +34,20 @@ def arithmetic(explanation: Explanation, *, width: int, colour: bool) -> str:
 
     def say(*lines: str, style: str = "") -> None:
         for line in lines:
-            console.print(Text(line, style=style), soft_wrap=True)
+            console.print(Text(visible(line), style=style), soft_wrap=True)
 
     say(_heading(explanation), style="bold")
     say(_definition(explanation))
     for table in _arranged(_lists(explanation), console):
-        console.print(table)
+        console.print(table, crop=False)
     say(_equation(explanation), style="bold")
     say(*_remarks(explanation))
     if explanation.comparison is not None:
         say("", _under(explanation, explanation.comparison), style="bold")
         if explanation.comparison.choices:
-            console.print(_choices(explanation, explanation.comparison).for_terminal())
+            console.print(_choices(explanation, explanation.comparison).for_terminal(width), crop=False)
         say(*_idle(explanation.comparison))
-    return text.getvalue()
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
 
 
 def markdown(explanation: Explanation) -> str:
@@ -131,17 +131,24 @@ def _shown(explanation: Explanation) -> Iterator[Line]:
 
 
 def _is_shown(line: Line, k: int | None) -> bool:
-    return line.place <= min(HEAD, k or HEAD) or line.term != 0
+    return line.place <= _head(k) or line.term != 0
+
+
+def _head(k: int | None) -> int:
+    """The rank down to which every document is shown."""
+    return min(HEAD, k or HEAD)
 
 
 def _sheet(
     title: str, lines: Sequence[Line], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
 ) -> Sheet:
     columns: dict[str, list[str]] = {"rank": [_rank(line) for line in lines]} if ranked else {}
-    columns["document"] = [line.doc_id or "" for line in lines]
-    if ranked:
+    named = any(line.doc_id is not None for line in lines)
+    if named:
+        columns["document"] = [line.doc_id or "" for line in lines]
+    if named and ranked:
         columns["grade"] = numbers([line.grade for line in lines])
-    if ideal:
+    if named and ideal:
         columns["found at"] = [_span(line.found_at) for line in lines]
     columns |= {name: numbers([line.factors.get(name) for line in lines]) for name in factors}
     columns["term"] = numbers([line.term for line in lines])
@@ -238,7 +245,7 @@ def _left_out(explanation: Explanation) -> Iterator[str]:
         more = [f"{len(hidden) - _NAMED} more"] if len(hidden) > _NAMED else []
         parts.append(f"{len(hidden)} judged, adding nothing: {', '.join([*named, *more])}")
     if parts:
-        yield f"not shown: {'; '.join(parts)}"
+        yield f"not shown, below rank {_head(explanation.measure.k)}: {'; '.join(parts)}"
 
 
 def _profile(explanation: Explanation) -> str:
@@ -314,11 +321,11 @@ def _idle(comparison: Comparison) -> Iterator[str]:
 
 def _arranged(sheets: Sequence[Sheet], console: Console) -> list[Table]:
     """The tables side by side where there is room: the ideal list in full, else without what its terms are made of."""
-    tables = [sheet.for_terminal() for sheet in sheets]
+    tables = [sheet.for_terminal(console.width) for sheet in sheets]
     if len(sheets) == 2:
         ranking, ideal = sheets
         for second in (ideal, ideal.only(_SLIM)):
-            pair = [ranking.for_terminal(), second.for_terminal()]
+            pair = [ranking.for_terminal(console.width), second.for_terminal(console.width)]
             if sum(console.measure(table).maximum for table in pair) + 2 <= console.width:
                 beside = Table.grid(padding=(0, 2, 0, 0))
                 beside.add_row(*pair)

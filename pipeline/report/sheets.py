@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Sheet", "number", "numbers", "plain"]
+__all__ = ["Sheet", "number", "numbers", "plain", "visible"]
+
+_NARROWEST = 12  # what is left of a column of text on a narrow terminal
+_FRAME = 3  # a line and a blank on either side
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
 @dataclass(frozen=True)
@@ -31,13 +37,19 @@ class Sheet:
             rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
         )
 
-    def for_terminal(self) -> Table:
-        """The table with its frame; numbers to the right and never broken."""
-        table = Table(title=Text(self.title), title_justify="left")
-        for header, numeric in zip(self.headers, self.numeric, strict=True):
+    def for_terminal(self, width: int) -> Table:
+        """The table with its frame: as wide as `width` allows, and wider rather than with numbers broken."""
+        rows = [[visible(cell) for cell in row] for row in self.rows]
+        widest = [max(map(cell_len, column)) for column in zip(self.headers, *rows, strict=True)]
+        least = [
+            found if numeric else min(found, _NARROWEST) for found, numeric in zip(widest, self.numeric, strict=True)
+        ]
+        framed = sum(least) + _FRAME * len(least) + 1
+        table = Table(title=Text(self.title), title_justify="left", width=framed if framed > width else None)
+        for header, numeric, found in zip(self.headers, self.numeric, least, strict=True):
             justify: Literal["right", "left"] = "right" if numeric else "left"
-            table.add_column(Text(header), justify=justify, no_wrap=numeric, overflow="fold")
-        for row in self.rows:
+            table.add_column(Text(header), justify=justify, no_wrap=numeric, overflow="fold", min_width=found)
+        for row in rows:
             table.add_row(*map(Text, row))
         return table
 
@@ -68,8 +80,14 @@ def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str
     return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
 
 
+def visible(text: str) -> str:
+    """Text on one line and in its own order: what would steer a terminal or turn the writing round is spelt out."""
+    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def plain(text: str) -> str:
     """Text that Markdown shows as it is."""
-    for sign in "\\`*_{}[]<>|#~&":
+    text = visible(text)
+    for sign in "\\`*_{}[]<>|#~&$":
         text = text.replace(sign, f"\\{sign}")
     return text

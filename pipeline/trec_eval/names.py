@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -62,6 +62,7 @@ class Line:
         return self.measures if self.of_all is None else (*self.measures, self.of_all)
 
 
+_Real = TypeVar("_Real", int, float)
 _New = Callable[..., Measure]  # a measure from a metric, its cutoff and parameters, at the level and by the profile
 _Entry = Callable[[str, str, _New], list[Line]]  # the lines of a name, of what was written after its dot
 
@@ -80,8 +81,8 @@ def _mean(metric: str) -> _Entry:
 
 def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
     def entry(name: str, written: str, new: _New) -> list[Line]:
-        cutoffs = [int(number) for number in _numbers(written or usual)]  # atol takes 23.4 for 23
-        return [Line(f"{name}_{k}", "mean", (new(metric, k),)) for k in _distinct(cutoffs)]
+        cutoffs = _distinct(_whole_numbers(written or usual))
+        return [Line(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
 
     return entry
 
@@ -257,7 +258,13 @@ def _numbers(written: str) -> list[float]:
     return [float(text) for text in texts]
 
 
-def _distinct(numbers: Sequence[float]) -> list[float]:
+def _whole_numbers(written: str) -> list[int]:
+    """As C's atol has them: 23.4 is 23, and 1e2 is 1."""
+    _numbers(written)
+    return [int(float(re.split("[eE]", text)[0])) for text in written.split(",")]
+
+
+def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
     """The numbers in their order, for that is how they are printed."""
     if len(set(numbers)) < len(numbers):
         raise ValueError("a parameter stands twice")

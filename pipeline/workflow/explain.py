@@ -155,4 +155,4 @@ def _recorded(record: Record, found: Explanation) -> Recorded:
             f"{record.path}: {name} of query {found.query_id!r} is {stored!r} in scores.parquet and comes to {value!r} "
             f"now, {why}; explain {record.path / 'config.yaml'} to see it as it is now"
         )
-    return Recorded(record.path.name, measured=stored is not None, same_definition=same)
+    return Recorded(record.manifest["evaluation_id"], measured=stored is not None, same_definition=same)

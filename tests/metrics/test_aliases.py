@@ -81,6 +81,9 @@ TORCHMETRICS = """
     RetrievalMAP RetrievalMAP(top_k=10) RetrievalMRR RetrievalNormalizedDCG(top_k=10) RetrievalPrecision(top_k=5)
     RetrievalPrecision(top_k=5,adaptive_k=True) RetrievalRecall(top_k=5) RetrievalHitRate(top_k=5) RetrievalFallOut
     RetrievalRPrecision RetrievalAUROC RetrievalPrecisionRecallCurve RetrievalRecallAtFixedPrecision
+    retrieval_average_precision(top_k=10) retrieval_reciprocal_rank retrieval_normalized_dcg(top_k=10)
+    retrieval_precision(top_k=5,adaptive_k=True) retrieval_recall(top_k=5) retrieval_hit_rate(top_k=5)
+    retrieval_r_precision retrieval_fall_out retrieval_auroc retrieval_precision_recall_curve
 """
 KAGGLE = "MAP@7 apk@10 mapk@12 mapk(k=12)"
 RECBOLE = """
@@ -303,6 +306,9 @@ EXPECTED = {
     "RetrievalPrecision(top_k=5)": "p@5",
     "RetrievalPrecision(top_k=5,adaptive_k=True)": "p(denominator=retrieved)@5",
     "RetrievalNormalizedDCG(top_k=10)": "ndcg@10",
+    "retrieval_average_precision(top_k=10)": "ap(denominator=hits)@10",
+    "retrieval_precision(top_k=5,adaptive_k=True)": "p(denominator=retrieved)@5",
+    "retrieval_r_precision": "rprec",
     "mapk@12": "ap(denominator=cutoff)@12",
     # RecBole, Cornac, LensKit, RecTools, Elliot, WarpRec
     "Hit@10": "success@10",

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from metrics import correlation
 from metrics.correlation import ap_corr, kendall_distance, kendall_tau
 from tests.blocks import plain_block, ranked
 
@@ -173,3 +174,14 @@ def test_ap_correlation_is_cut():
     assert ap_corr(block, k=2).tolist() == [1]
     assert ap_corr(block) == pytest.approx([(1 + 0 + 1) / 3])
     assert ap_corr(block, k=100) == ap_corr(block)
+
+
+@pytest.mark.parametrize("metric", [kendall_distance, kendall_tau, ap_corr])
+@pytest.mark.parametrize("k", [None, 5])
+def test_counting_by_grade_and_by_row_agree(metric, k, graded_block, monkeypatch):
+    """Long lists are counted grade by grade, others row by row: the same bits for 309 queries."""
+    monkeypatch.setattr(correlation, "MANY_ROWS", 0)
+    by_grade = metric(graded_block, k=k)
+    monkeypatch.setattr(correlation, "MANY_ROWS", 1e9)
+
+    np.testing.assert_array_equal(by_grade, metric(graded_block, k=k))

@@ -210,8 +210,26 @@ def test_q_measure_without_gains_is_average_precision(graded_block):
     )
 
 
-@pytest.mark.parametrize("beta", [-0.5, float("nan")])
-def test_q_measure_refuses_a_negative_beta(beta):
-    """A gain cannot weigh less than nothing."""
-    with pytest.raises(ValueError, match="beta must be at least 0, found"):
+@pytest.mark.parametrize("beta", [-0.5, float("nan"), 1e10])
+def test_q_measure_refuses_a_negative_or_huge_beta(beta):
+    """A gain cannot weigh less than nothing, nor so much that its product with a grade is infinite."""
+    with pytest.raises(ValueError, match=r"beta must be at (least 0|most 1e9), found"):
         q_measure(plain_block([ranked(1)]), beta=beta)
+
+
+@pytest.mark.parametrize("metric", [cg, dcg, ndcg, q_measure, rndcg, ndcg_rel, g])
+@pytest.mark.parametrize(("gain", "grade"), [("linear", 1e308), ("exponential", 1023.0)])
+def test_grades_whose_sum_is_infinite_are_refused(metric, gain, grade):
+    """Two grades of 1e308, or of 2**1023, add up to infinity, and infinity over infinity would count as undefined."""
+    with pytest.raises(ValueError, match=rf"grade {grade:g} is too great".replace("+", r"\+")):
+        metric(plain_block([ranked(grade, 0, grade)]), gain=gain)
+
+
+@pytest.mark.parametrize(("gain", "grade"), [("linear", 2.0**960), ("exponential", 960.0)])
+def test_great_grades_have_finite_scores(gain, grade):
+    """The greatest grade allowed, at ranks 1 and 3 of three: (1 + 1/2) / (1 + 1 / log2 3), whatever the beta."""
+    block = plain_block([ranked(grade, 0, grade)])
+
+    assert ndcg(block, gain=gain) == pytest.approx([1.5 / (1 + 1 / math.log2(3))])
+    assert np.isfinite([metric(block, gain=gain) for metric in (cg, dcg, q_measure, rndcg, ndcg_rel, g)]).all()
+    assert np.isfinite(q_measure(block, gain=gain, beta=1e9)).all()

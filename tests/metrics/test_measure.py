@@ -466,3 +466,19 @@ def test_measures_survive_pickling():
 def test_measures_are_values():
     """Equal measures are one key of a mapping; another cutoff is another measure."""
     assert len({Measure.parse("ndcg@10"), Measure.parse(" ndcg @10"), Measure.parse("ndcg@5")}) == 2
+
+
+@pytest.mark.parametrize("text", ["dcg(discount=jarvelin,base=1e20)", "rbp(gain=graded,max_grade=1e300)@10"])
+def test_whole_numbers_too_great_for_integers_stay_doubles(text):
+    """They are computed with and written as doubles, and so read back, for NumPy takes no greater integers."""
+    measure = Measure.parse(text)
+
+    assert Measure.parse(str(measure)) == measure
+    assert len(str(measure)) < 50
+
+
+@pytest.mark.parametrize("text", ["f(beta=1e10)", "f(beta=1e200)@10", "q_measure(beta=1e308)"])
+def test_a_beta_that_drowns_the_rest_is_refused(text):
+    """Its square, or its product with a grade, might be infinite."""
+    with pytest.raises(ValueError, match="at most 1e9, found"):
+        Measure.parse(text)

@@ -211,3 +211,13 @@ def test_binary_g():
 def test_binary_g_at_a_higher_threshold():
     """At rel = 2 the grade 1 on top is one that is not relevant: 1 / log2 3, over two of which one was missed."""
     assert bing(plain_block([ranked(1, 2, missed=[3])]), rel=2) == pytest.approx([1 / np.log2(3) / 2])
+
+
+@pytest.mark.parametrize("score", [ap11, lambda block: avg_rp(block, cutoffs=range(1, 14))])
+def test_one_document_alone_keeps_its_bits(score):
+    """A block of one judged document and one query, which NumPy adds up in another order, scores as among others."""
+    for above in range(12):
+        query = ranked(*[None] * above, 1, missed=[1] * (above % 3))
+        alone, beside, padded = plain_block([query]), plain_block([query, query]), plain_block([query], padding=3)
+
+        assert score(alone).tolist() == score(beside)[:1].tolist() == score(padded).tolist()

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from metrics.aggregation import contributions
-from metrics.moments import MOMENTS, moments
+from metrics.moments import MOMENTS, moments, origins
 from metrics.rating import explained_variance, mae, mse, r2, rmse
 from metrics.registry import METRICS
 from tests.blocks import random_ratings, ratings_block
+from tests.oracle import RATINGS_ORACLE
 
 # Errors: +1, -2 and 0 for the first user, +0.5 for the second, none for the third.
 BLOCK = ratings_block(ratings=[[3, 5, 1], [4], []], predictions=[[4, 3, 1], [4.5], []])
@@ -79,28 +80,64 @@ def test_equal_ratings_have_nothing_to_explain():
 
     for name in ("r2", "explained_variance"):
         assert np.isnan(METRICS[name].function(block)).all()
-        means = moments(block)
+        means = moments(block, origins([block]))
         assert np.isnan(METRICS[name].aggregation.backward(means)).all()
 
 
 def test_moments():
-    """Means over the pairs of each user: of ratings, their squares, errors and their squares."""
-    assert MOMENTS == ("rating", "squared_rating", "error", "squared_error")
-    expected = [[3, 4, np.nan], [35 / 3, 16, np.nan], [-1 / 3, 0.5, np.nan], [5 / 3, 0.25, np.nan]]
-    np.testing.assert_allclose(moments(BLOCK), expected)
+    """Means over the pairs of each user: ratings less 3 and errors less -1/2, their squares, and the squared errors.
+
+    The ratings 3 5 1 and 4 are 3 in their middle, the errors 1 -2 0 and 0.5 are -1/2.
+    """
+    assert MOMENTS == ("rating", "squared_rating", "error", "squared_deviation", "squared_error")
+    assert origins([BLOCK]) == (3.0, -0.5)
+    expected = [
+        *([0, 1, np.nan], [8 / 3, 1, np.nan], [1 / 6, 1, np.nan]),
+        *([19 / 12, 1, np.nan], [5 / 3, 0.25, np.nan]),
+    ]
+    np.testing.assert_allclose(moments(BLOCK, origins([BLOCK])), expected)
+
+
+@pytest.mark.parametrize("bias", [0.0, 2.0**20])
+@pytest.mark.parametrize("offset", [0.0, 2.0**30])
+def test_pooled_figures_far_from_zero(offset, bias):
+    """Ratings a thousand million up, or predictions a million too high, keep nine digits.
+
+    The oracle sees the same ratings near 0; all these numbers are exact in doubles.
+    """
+    rng = np.random.default_rng(3)
+    ratings = [list(rng.integers(1, 6, 20) + offset) for _ in range(50)]
+    errors = rng.integers(-8, 9, (50, 20)) / 8 + bias
+    predictions = [list(row + error) for row, error in zip(ratings, errors, strict=True)]
+    block = ratings_block(ratings, predictions)
+    every = np.concatenate(ratings) - offset, np.concatenate(predictions) - offset
+
+    for name in ("r2", "explained_variance"):
+        aggregation = METRICS[name].aggregation
+        found = contributions(aggregation, moments(block, origins([block])), block.n_pairs, undefined_is_zero=False)
+        expected = RATINGS_ORACLE[name](*map(list, every))
+        assert aggregation.backward(found[0].sum(axis=1) / found[1].sum(axis=1)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_no_pairs_have_an_origin():
+    """Without any pair the origins are 0, and the means NaN."""
+    block = ratings_block([[]], [[]])
+
+    assert origins([block]) == origins([]) == (0.0, 0.0)
+    assert np.isnan(moments(block, origins([block]))).all()
 
 
 @pytest.mark.parametrize(("name", "expected"), [("r2", 1 - 5.25 / 8.75), ("explained_variance", 1 - 5.1875 / 8.75)])
 def test_pooled_figures_are_made_of_all_pairs(name, expected):
     """Ratings 3 5 1 4 deviate from 13/4 by -1/4 7/4 -9/4 3/4: 8.75; errors 1 -2 0 0.5 from -1/8: 5.25 - 4/64."""
     metric = METRICS[name]
-    sums = contributions(metric.aggregation, moments(BLOCK), BLOCK.n_pairs, undefined_is_zero=False)
+    sums = contributions(metric.aggregation, moments(BLOCK, origins([BLOCK])), BLOCK.n_pairs, undefined_is_zero=False)
     means = sums[0].sum(axis=1) / sums[1].sum(axis=1)
 
     assert metric.aggregation.backward(means) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("metric", [mae, mse, rmse, r2, explained_variance, moments])
+@pytest.mark.parametrize("metric", [mae, mse, rmse, r2, explained_variance, lambda block: moments(block, (2.9, 0.1))])
 def test_neighbours_change_no_bit(metric):
     """A user alone has the bits of a user among 99 others, with and without padding."""
     users = random_ratings(np.random.default_rng(7), 100)

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics import catalogue
+from metrics import catalogue, recommendation
 from metrics.block import Floats
 from metrics.catalogue import CatalogueBlock
 from metrics.measure import Measure
@@ -364,3 +364,33 @@ def test_a_list_like_the_history_is_calibrated(found):
         for divergence in ("kl", "js"):
             values = calibration(block, feature="category", divergence=divergence)
             assert (np.isnan(values) | (values < 1e-12)).all()
+
+
+@pytest.mark.parametrize("text", [text for text in CATALOGUE_VARIANTS if "feature" in text])
+def test_few_and_many_columns_give_the_same_bits(text, monkeypatch):
+    """Sums by column are kept for all columns or for those that occur, whichever are quicker: the same bits."""
+    measure = Measure.parse(text)
+    blocks = [recommended_block(random_catalogue(np.random.default_rng(seed))) for seed in range(50)]
+    found = []
+    for factor in (0, 1e9):
+        monkeypatch.setattr(recommendation, "_SPARSE", factor)
+        found.append([measure.metric.function(block, **measure.arguments(max_grade=1)) for block in blocks])
+
+    np.testing.assert_array_equal(np.concatenate(found[0]), np.concatenate(found[1]))
+
+
+@pytest.mark.parametrize("scale", [1e200, 1e-200, 2.0**-1060])
+def test_the_length_of_vectors_does_not_matter(scale):
+    """Vectors (1 0), (1 1) and (0 1): cosines 1/√2, 0 and 1/√2, even where squares would be infinite or vanish."""
+    vectors = [{0: scale, 1: 0.0}, {0: 1.0, 1: 1.0}, {0: 0.0, 1: scale}]
+    block = catalogue_block([[0, 1, 2]], 3, features={"vector": sparse(vectors)})
+
+    assert diversity(block, feature="vector") == pytest.approx([1 - np.sqrt(2) / 3])
+
+
+@pytest.mark.parametrize("share", ["queries", "interactions"])
+def test_novelty_where_nobody_consumed_anything(share):
+    """A share of nothing tells nothing: undefined, and not minus infinity."""
+    block = catalogue_block([[0, 1], []], 2, popularity=np.zeros(2), n_consumers=0)
+
+    assert np.isnan(novelty(block, share=share)).all()

@@ -170,3 +170,14 @@ def test_bounds_are_the_same_at_any_number_of_jobs(tmp_path):
         found.append((evaluation.record / "summary.csv").read_bytes())
 
     assert found[0] == found[1]
+
+
+def test_conventions_that_a_profile_makes_impossible_are_refused_in_one_line(tmp_path):
+    """scikit-learn's nDCG takes all orders of ties, although the config does not write `ties`: no traceback for it."""
+    conventions = {"profile": "sklearn", "unjudged_documents": "condensed", "depth": 3}
+
+    with pytest.raises(InputError, match=r"config\.yaml:\d+: conventions: ties: expected with a depth") as refused:
+        evaluated(tmp_path, conventions, "ndcg@10")
+
+    assert "\n" not in str(refused.value)
+    assert str(refused.value).endswith("choose other ties, or take the depth out")

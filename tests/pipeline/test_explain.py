@@ -563,6 +563,16 @@ def test_a_record_is_found_by_its_id(record):
     assert found.outcome == today.outcome
 
 
+def test_a_record_that_was_moved_keeps_its_id(record, monkeypatch):
+    """Its id is what its manifest says, and not what its folder is called, `.` least of all."""
+    moved = record.rename(record.with_name("kept"))
+    monkeypatch.chdir(moved)
+    found = explain(".", model="bm25", query=min(WEB.judged), measure="ap", dataset="web")
+
+    assert found.recorded is not None
+    assert found.recorded.evaluation_id == record.name
+
+
 def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypatch):
     """What the evaluation took from environment and command is in the record; what `tracking` needs is not asked."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -159,9 +161,34 @@ def test_comments_are_passed_over(run):
 def test_a_ranking_may_come_through_standard_input(run, monkeypatch, profile):
     """`-` is read once and says what the file says."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING.encode())))
-    files._standard_input.cache_clear()
+    files._stream.cache_clear()
 
     assert run("--profile", profile, ranking="-") == run("--profile", profile)
+
+
+def test_files_may_come_through_pipes(run):
+    """As `<(zcat qrels.gz)` of a shell has them, which can be read but once."""
+    expected = run()
+    for name in ("qrels", "ranking"):
+        os.mkfifo(f"{name}.pipe")
+        text = Path(name).read_text(encoding="utf-8")
+        threading.Thread(target=Path(f"{name}.pipe").write_text, args=[text], daemon=True).start()
+    files._stream.cache_clear()
+
+    assert run(qrels="qrels.pipe", ranking="ranking.pipe") == expected
+
+
+def test_the_name_of_an_output_is_printed_byte_for_byte(run, capsysbinary):
+    """It need not be UTF-8, for it is no id."""
+    Path("latin").write_bytes("q1 Q0 b 1 3.0 Müller\n".encode("latin-1"))
+    main(["trec_eval", "-m", "runid", "qrels", "latin"])
+
+    assert capsysbinary.readouterr().out == b"runid                 \tall\tM\xfcller\n"
+
+
+def test_cutoffs_are_cut_as_the_program_does(run):
+    """C's atol stops at the first sign that is no digit: 2.9 is 2, and 1e2 is 1."""
+    assert [row.split()[0] for row in run("-m", "P.2.9,1e2")] == ["P_1", "P_2"]
 
 
 def test_the_version_is_told_on_stderr(run, capsysbinary):

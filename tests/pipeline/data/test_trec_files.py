@@ -61,7 +61,7 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
     """`-` has rows and a name though a pipe can be read but once."""
     (tmp_path / "qrels").write_bytes(QRELS)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING)))
-    files._standard_input.cache_clear()
+    files._stream.cache_clear()
     found = read_trec_files("qrels", "-", CONVENTIONS, n_documents=0)
 
     assert found.tag == "last"

@@ -11,6 +11,7 @@ from scipy import stats
 
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
+from metrics.moments import origins
 from pipeline.inference.intervals import estimate
 from pipeline.inference.resample import _draw_counts
 from pipeline.parallel import Workers
@@ -163,7 +164,9 @@ def test_a_figure_of_several_means_is_resampled_exactly(name):
     values = measure.metric.function(block)
     given = scores(values, measures=[name], weights=block.n_pairs)
 
-    (line,) = summarise(dataclasses.replace(given, moments={measure: measure.moments(block)}), resamples=100)
+    (line,) = summarise(
+        dataclasses.replace(given, moments={measure: measure.moments(block, origins([block]))}), resamples=100
+    )
 
     stream = int.from_bytes(hashlib.sha256(b"d").digest()[:16], "big")
     resamples = [np.repeat(np.arange(40), times.astype(int)) for times in _draw_counts([0, stream, 0], 100, 40)]

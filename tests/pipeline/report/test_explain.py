@@ -110,11 +110,11 @@ def test_the_ideal_list_stands_below_where_there_is_no_room():
 
 
 def test_nothing_is_taken_for_markup():
-    """A document called [red] is called so on the terminal, and `_` or `|` end no cell in Markdown."""
-    found = explained(query_id="*q*", documents=(line(1, "[red]a|b_c", 1.0, 1.0),), ideal=None)
+    """[red] is called so on the terminal; in Markdown `_` or `|` end no cell, and `$` begins no formula."""
+    found = explained(query_id="*q*", documents=(line(1, "[red]a|b_$c$", 1.0, 1.0),), ideal=None)
 
-    assert "[red]a|b_c" in "\n".join(text(found))
-    assert "| 1 | \\[red\\]a\\|b\\_c | 1 | 1 | 1 |" in markdown(found).splitlines()
+    assert "[red]a|b_$c$" in "\n".join(text(found))
+    assert "| 1 | \\[red\\]a\\|b\\_\\$c\\$ | 1 | 1 | 1 |" in markdown(found).splitlines()
     assert markdown(found).startswith("### m on web, query \\*q\\*: ndcg@10 = ")
 
 
@@ -259,9 +259,44 @@ def test_below_the_head_only_what_adds_is_shown():
 
     assert cells == [*map(str, range(1, 21)), "⋮", "25"]
     assert (
-        "not shown: 7 documents without judgment; 2 judged, adding nothing: n (grade 0, rank 23), m (grade 0, rank 30)"
-        in rows
+        "not shown, below rank 20: 7 documents without judgment; "
+        "2 judged, adding nothing: n (grade 0, rank 23), m (grade 0, rank 30)" in rows
     )
+
+
+@pytest.mark.parametrize("width", [40, 20])
+def test_numbers_are_never_cut(width):
+    """On a terminal with no room for the figures lines are longer than it is wide, and documents keep 12 columns."""
+    documents = (line(1, "d" * 30, 1.0, 1.0, factors={"gain": 1.0, "discount": 1234.5678}),)
+    rows = text(explained(documents=documents), width=width)
+
+    assert [row for row in rows if row.startswith("│") and "1234" in row] == [
+        "│    1 │ dddddddddddd │     1 │    1 │ 1234.5678 │    1 │   1 │"
+    ]
+
+
+def test_ids_cannot_steer_a_terminal():
+    """Escapes, line ends and marks that turn the writing round are spelt out, so that a row stays the row it is."""
+    hostile = "a\x1b[2J\nb\u202ec"
+    explanation = explained(query_id=hostile, documents=(line(1, hostile, 1.0, 1.0), line(30, hostile, 1.0, 0.0)))
+    rows = text(explanation)
+
+    assert rows[0] == r"m on web, query a\x1b[2J\nb\u202ec: ndcg@10 = 0.8238"
+    assert sum(r"a\x1b[2J\nb\u202ec" in row for row in rows) == 3
+    assert not {"\x1b", "\u202e"} & set("".join(rows))
+    assert r"| 1 | a\\x1b\[2J\\nb\\u202ec | 1 |" in markdown(explanation)
+
+
+def test_an_ideal_list_that_names_nothing_has_no_columns_for_it():
+    """The greedy list of subtopics knows gains alone: no empty document, grade and rank."""
+    ideal = (line(1, None, None, 2.0, factors={"gain": 2.0}),)
+
+    assert "| rank | gain | term | sum |" in markdown(explained("alpha_ndcg@10", ideal=ideal)).splitlines()
+
+
+def test_no_line_ends_in_blanks():
+    """What is copied out of a terminal has nothing to trim."""
+    assert not [row for row in arithmetic(explained(), width=80, colour=False).splitlines() if row != row.rstrip()]
 
 
 def test_below_the_cutoff_nothing_adds():
@@ -270,7 +305,7 @@ def test_below_the_cutoff_nothing_adds():
     rows = text(explained("p@2", documents=documents, n_retrieved=9, ideal=None))
 
     named = "r3 (grade 1, rank 3), r4 (grade 1, rank 4), r5 (grade 1, rank 5), 2 more"
-    assert f"not shown: 2 documents without judgment; 5 judged, adding nothing: {named}" in rows
+    assert f"not shown, below rank 2: 2 documents without judgment; 5 judged, adding nothing: {named}" in rows
     assert sum(row.startswith("│") for row in rows) == 2
 
 
