@@ -20,7 +20,8 @@ import click
 
 from metrics.aliases import ALIASES, TOOLS, Alias
 from metrics.conventions import PROFILES, Conventions
-from metrics.registry import AVERAGE, METRICS, Metric, Parameter
+from metrics.metric import AVERAGE, Metric, Parameter
+from metrics.registry import METRICS
 from pipeline.cli import cli
 from pipeline.config.sections import json_schema
 

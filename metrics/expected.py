@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from metrics.block import Bools, Floats, JudgedBlock, cut
-from metrics.registry import Metric
+from metrics.metric import Metric
 from metrics.terms import Terms
 from metrics.ties import tie_sizes
 

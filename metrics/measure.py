@@ -23,8 +23,9 @@ from metrics.block import JudgedBlock
 from metrics.catalogue import CatalogueBlock, Sparse
 from metrics.conventions import Profile
 from metrics.expected import has_expectation
+from metrics.metric import Metric, Parameter
 from metrics.overlap import Ranked, RankingsBlock
-from metrics.registry import METRICS, Metric, Parameter
+from metrics.registry import METRICS
 
 __all__ = ["Measure", "Value"]
 
@@ -68,7 +69,8 @@ class Measure:
         """
         measures = cls.expand(text, profile)
         if len(measures) > 1:
-            raise ValueError(f"'{text}' is {len(measures)} measures; write one cutoff")
+            listed = ", ".join([*map(str, measures[:3]), *(["…"] if len(measures) > 3 else [])])
+            raise ValueError(f"'{text}' is {len(measures)} measures, {listed}; write one")
         return measures[0]
 
     @classmethod

@@ -29,7 +29,7 @@ def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
         rel: the least grade that is relevant.
 
     Returns:
-        (Q,), in [0, 1]; 0 where no relevant document was retrieved, NaN where the query has none.
+        (Q,), in [0, 1]; 0 where no relevant document was retrieved, NaN where the query has no relevant document.
 
     Reference:
         Voorhees 1999, The TREC-8 question answering track report; trec_eval `recip_rank`.

@@ -6,7 +6,8 @@ import inspect
 import typing
 
 from metrics.measure import Measure
-from metrics.registry import METRICS, Metric, Parameter
+from metrics.metric import Metric, Parameter
+from metrics.registry import METRICS
 from pipeline.errors import InputError
 
 __all__ = ["catalogue", "explanation"]

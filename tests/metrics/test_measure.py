@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
 from metrics.conventions import PROFILES, Conventions
 from metrics.measure import Measure
-from metrics.registry import METRICS, Metric
+from metrics.metric import Metric
+from metrics.registry import METRICS
 from tests.metrics.variants import VARIANTS
 
 TREC_EVAL = PROFILES["trec_eval"]
@@ -151,7 +152,7 @@ ERRORS = {
     "p@5@10": "'p@5@10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
     "@10": "'@10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
     "p@5(rel=2)": "'p@5(rel=2)' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
-    "ndcg@5,10": "'ndcg@5,10' is 2 measures; write one cutoff",
+    "ndcg@5,10": "'ndcg@5,10' is 2 measures, ndcg@5, ndcg@10; write one",
     "qqqqq@10": "unknown metric 'qqqqq@10'; `rankledger measures` lists them",
     "ndgc@10": "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
     "ndcg(depth=5)": "ndcg has no parameter 'depth'; it has gain, discount, base, rel",

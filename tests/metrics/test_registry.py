@@ -25,8 +25,9 @@ from metrics import (
     sets,
 )
 from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
+from metrics.metric import Metric
 from metrics.moments import EXPLAINED_VARIANCE, R_SQUARED
-from metrics.registry import METRICS, Metric
+from metrics.registry import METRICS
 from metrics.terms import Summed
 
 MODULES = (

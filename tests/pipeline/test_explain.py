@@ -675,7 +675,7 @@ def test_the_dataset_is_the_one_that_judges_the_query(config):
         ({"query": "q00"}, "the query 'q00' is not judged in web, news; did you mean 'q0'?"),
         ({"query": "none", "dataset": "web"}, "the query 'none' is not judged in web"),
         ({"measure": "ndgc@10"}, "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"),
-        ({"measure": "ndcg@5,10"}, "'ndcg@5,10' is 2 measures; write one cutoff"),
+        ({"measure": "ndcg@5,10"}, "'ndcg@5,10' is 2 measures, ndcg@5, ndcg@10; write one"),
         ({"dataset": "wbe"}, "there is no dataset 'wbe'; did you mean 'web'?"),
         ({"under": "ranks"}, "there is no profile 'ranks'; did you mean 'ranx'?"),
         ({"dataset": "stars"}, "ap is of rankings, the dataset 'stars' of ratings; name another measure or dataset"),

@@ -6,7 +6,8 @@ import inspect
 
 import pytest
 
-from metrics.registry import METRICS, Metric
+from metrics.metric import Metric
+from metrics.registry import METRICS
 from pipeline.errors import InputError
 from pipeline.report.definitions import catalogue, explanation
 

@@ -1,0 +1,119 @@
+"""What is known of a metric beside its function: how it is written, read, averaged and bounded."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+from metrics.aggregation import MEAN, Aggregation
+from metrics.block import JudgedBlock
+from metrics.terms import Summed, Terms
+
+__all__ = ["AVERAGE", "Metric", "Parameter"]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a metric.
+
+    Attributes:
+        name: as it is written in a measure.
+        type: the annotation: float, a Literal of the words allowed, a sequence of integers.
+        default: what holds when it is not given; `inspect.Parameter.empty` where it must be.
+    """
+
+    name: str
+    type: Any
+    default: Any
+
+    @property
+    def required(self) -> bool:
+        """Whether a measure must name it."""
+        return self.default is inspect.Parameter.empty
+
+
+AVERAGE = Parameter("average", Literal["pooled", "query"], "pooled")
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: a function of a block, and what its figures mean.
+
+    Attributes:
+        name: as it is written in a config.
+        function: takes a block and keyword parameters; gives (Q,), or one figure where `per` is `dataset`.
+        title: what it is called in prose.
+        formula: in a line, with R relevant documents of the query, n retrieved, k the cutoff.
+        range: the least and the greatest value.
+        direction: whether a higher or a lower figure is better, or neither.
+        reference: who defined it.
+        input: which block it takes: `judged`, `catalogue`, `rankings` (those of other models too) or `ratings`.
+        per: what has a value: each `query`, or the `dataset` alone, which then has one figure and no interval.
+        needs: what the dataset must have beside its judgments of queries.
+        aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
+        moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
+            own figures; takes a block and the origins of all the dataset's.
+        undefined: what an undefined query does to the mean: `convention` leaves it to the conventions, `skip` leaves it
+            out, for a 0 would read as a perfect or a neutral score.
+        additive: whether each document's term depends on its own rank and grade alone, and nothing that is added or
+            divided by on any rank: the mean score over all orders of tied documents then is exact.
+        monotone: whether no order of tied documents scores beyond those with the best grades first and last.
+        conditions: parameters that have an effect only where another has a certain value: `(other, value)` by name.
+        version: raised by every change that moves a score.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    title: str
+    formula: str
+    range: tuple[float, float]
+    reference: str
+    direction: Literal["higher", "lower", "neither"] = "higher"
+    input: Literal["judged", "catalogue", "rankings", "ratings"] = "judged"
+    per: Literal["query", "dataset"] = "query"
+    needs: tuple[Literal["documents", "interactions", "subtopics"], ...] = ()
+    aggregation: Aggregation = MEAN
+    moments: Callable[..., Any] | None = None
+    undefined: Literal["convention", "skip"] = "convention"
+    additive: bool = False
+    monotone: bool = True
+    conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
+    version: int = 1
+
+    @cached_property
+    def parameters(self) -> Mapping[str, Parameter]:
+        """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
+        found = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
+        return found | ({"average": AVERAGE} if self.input == "ratings" else {})
+
+    def terms(self, block: JudgedBlock, **arguments: Any) -> Terms:
+        """The score of a judged metric before its last sum."""
+        if not isinstance(self.function, Summed):
+            raise TypeError(f"{self.name} is no sum over judged documents")
+        return self.function.terms(block, **arguments)
+
+    @property
+    def of_subtopics(self) -> bool:
+        """Whether it is of documents that are judged by subtopic."""
+        return "subtopics" in self.needs
+
+    @property
+    def cutoff(self) -> Literal["refused", "optional", "required"]:
+        """Whether `@k` may or must be written."""
+        if "k" not in self._keywords:
+            return "refused"
+        return "required" if self._keywords["k"].required else "optional"
+
+    @cached_property
+    def _keywords(self) -> Mapping[str, Parameter]:
+        types = typing.get_type_hints(self.function)
+        signature = inspect.signature(self.function)
+        return {
+            name: Parameter(name, types[name], parameter.default)
+            for name, parameter in signature.parameters.items()
+            if parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        }
