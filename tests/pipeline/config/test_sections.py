@@ -249,8 +249,8 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("conventions: {ties: random}", TIES),
         (
             "conventions: {ties: expected, depth: 5, unjudged_documents: condensed}",
-            "conventions: ties: expected with a depth cannot be condensed, for what is cut off would depend on the order; "
-            "choose other ties, or take the depth out",
+            "conventions: ties: expected with a depth cannot be condensed, for what is cut off would depend on the "
+            "order; choose other ties, or take the depth out",
         ),
         ("tracking: {metric_name: x}", METRIC_NAME),
         ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
