@@ -87,11 +87,7 @@ def evaluate(
     with clock.stage("read"):
         inputs = _read(planned, loaded.config.conventions.resolved.conventions, workers)
     with clock.stage("score"):
-        measures = {dataset.name: dataset.measures for dataset in planned.datasets}
-        profile = loaded.config.conventions.resolved
-        results = score(inputs.joined, measures, profile, workers)
-        if "ties" in loaded.config.sensitivity:
-            results = bound_ties(results, inputs.joined, profile, seed=loaded.config.seed, workers=workers)
+        results = _score(loaded.config, planned, inputs, workers)
     with clock.stage("resample"):
         estimates = _estimate(loaded.config, results, workers)
     manifest = _manifest(loaded, planned, inputs) | {
@@ -216,6 +212,15 @@ def source_of(file: File) -> Source:
         file.format,
         {str(ours): name for ours, name in file.columns.items()},
     )
+
+
+def _score(config: Config, planned: Plan, inputs: _Inputs, workers: Workers) -> tuple[Scores, ...]:
+    measures = {dataset.name: dataset.measures for dataset in planned.datasets}
+    profile = config.conventions.resolved
+    results = score(inputs.joined, measures, profile, workers)
+    if "ties" in config.sensitivity:
+        results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
+    return results
 
 
 def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tuple[Estimate, ...]:
