@@ -97,11 +97,6 @@ class Metric:
         return self.function.terms(block, **arguments)
 
     @property
-    def of_subtopics(self) -> bool:
-        """Whether it is of documents that are judged by subtopic."""
-        return "subtopics" in self.needs
-
-    @property
     def cutoff(self) -> Literal["refused", "optional", "required"]:
         """Whether `@k` may or must be written."""
         if "k" not in self._keywords:

@@ -86,7 +86,9 @@ def block(queries) -> JudgedBlock:
 
 
 PLAIN_VARIANTS = [
-    text for text in JUDGED_VARIANTS if not Measure.parse(text).metric.of_subtopics and "probability" not in text
+    text
+    for text in JUDGED_VARIANTS
+    if "subtopics" not in Measure.parse(text).metric.needs and "probability" not in text
 ]
 
 

@@ -52,10 +52,6 @@ def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
     return refusal(read_judgments, write(Path(name), data), None, columns)
 
 
-def check_trec(text: str) -> None:
-    assert judgments(text) == JUDGED
-
-
 # TREC text
 
 
@@ -90,7 +86,7 @@ def check_trec(text: str) -> None:
 )
 def test_trec_lines_that_mean_the_same(line):
     """Blanks, tabs, line ends, comments, iterations and further fields do not change what is read."""
-    check_trec("".join(line.format(*row) for row in JUDGED))
+    assert judgments("".join(line.format(*row) for row in JUDGED)) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
@@ -101,7 +97,7 @@ def test_trec_fields_that_are_several_separators_apart_in_every_line(separator, 
     gaps = [separator] * 3
     gaps[gap] = separator * width
 
-    check_trec("".join(f"{q}{gaps[0]}0{gaps[1]}{d}{gaps[2]}{v:g}\n" for q, d, v in JUDGED))
+    assert judgments("".join(f"{q}{gaps[0]}0{gaps[1]}{d}{gaps[2]}{v:g}\n" for q, d, v in JUDGED)) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
@@ -109,7 +105,7 @@ def test_a_wide_gap_in_one_line_and_a_further_field_in_another(separator):
     """All lines have as many separators, but not the same fields between them."""
     lines = [separator.join(fields) for fields in (["q1", "0", "12", "1", "x"], ["q1", "", "0", "013", "0"])]
 
-    check_trec("\n".join([*lines, separator.join(["01", "", "0", "12", "2"])]))
+    assert judgments("\n".join([*lines, separator.join(["01", "", "0", "12", "2"])])) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
@@ -130,14 +126,17 @@ def test_trec_rankings_that_have_a_wide_gap_in_every_line(separator, gap):
 @pytest.mark.parametrize("separator", [" ", "\t", " \t"])
 def test_trec_text_may_end_anyhow(separator, end):
     """With or without a final newline, blanks, or a comment."""
-    check_trec("\n".join(separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED) + end)
+    assert judgments("\n".join(separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED) + end) == JUDGED
 
 
 @pytest.mark.parametrize("separator", [" ", "\t"])
 @pytest.mark.parametrize("beginning", ["", "# comment\n", "\n", " "])
 def test_a_byte_order_mark_is_no_part_of_the_first_id(separator, beginning):
     """Editors on Windows write one; a comment after it is a comment."""
-    check_trec("\ufeff" + beginning + "".join(separator.join([q, "0", d, f"{v:g}"]) + "\n" for q, d, v in JUDGED))
+    assert (
+        judgments("\ufeff" + beginning + "".join(separator.join([q, "0", d, f"{v:g}"]) + "\n" for q, d, v in JUDGED))
+        == JUDGED
+    )
 
 
 @pytest.mark.parametrize("comment", ["", "# comment\n"])
@@ -155,7 +154,7 @@ def test_extra_fields_on_some_lines(place, separator):
     lines = [separator.join([q, "0", d, f"{v:g}"]) for q, d, v in JUDGED]
     lines[place] += separator + "note" + separator + "9"
 
-    check_trec("\n".join(lines))
+    assert judgments("\n".join(lines)) == JUDGED
 
 
 @pytest.mark.parametrize("n_tagged", [0, 1, 2, 3])
