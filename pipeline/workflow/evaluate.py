@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import math
-import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
-from metrics.conventions import Conventions
-from metrics.measure import Measure
 from pipeline.config.paths import relocate
-from pipeline.config.plan import Plan, PlannedDataset, Task, plan
-from pipeline.config.sections import Config, File, Loaded, load
+from pipeline.config.plan import Plan, plan
+from pipeline.config.sections import Config, Loaded, load
 from pipeline.credentials import without_credentials
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
 from pipeline.environment import environment
 from pipeline.errors import InputError
 from pipeline.evaluation import score
 from pipeline.inference.intervals import estimate
 from pipeline.parallel import Workers
-from pipeline.record import definitions, new_evaluation_id, write_record
+from pipeline.record import new_evaluation_id, write_record
 from pipeline.report.text import note
 from pipeline.sensitivity import bound_ties
-from pipeline.tables import Estimate, Evaluation, Failure, InputFile, Joined, Quality, Record, Scores, Validation
+from pipeline.tables import Estimate, Evaluation, Record, Scores, Validation
+from pipeline.workflow.manifest import manifest_of
+from pipeline.workflow.reading import Inputs, read_inputs
 
-__all__ = ["evaluate", "read_planned", "source_of", "validate"]
+__all__ = ["evaluate", "validate"]
 
 Backend = Literal["threads", "processes"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Inputs:
-    """Everything that was read; a task has either a join or a failure."""
-
-    datasets: Mapping[str, DatasetInput]
-    joined: Mapping[tuple[str, str], Joined]
-    files: Mapping[tuple[str, str], tuple[InputFile, ...]]
-    failures: tuple[Failure, ...]
-
-    @property
-    def quality(self) -> dict[tuple[str, str], Quality]:
-        """What the join found, by (dataset, model)."""
-        return {task: joined.quality for task, joined in self.joined.items()}
 
 
 def evaluate(
@@ -85,12 +67,12 @@ def evaluate(
     planned = plan(loaded, date)
     workers = _workers(loaded.config, jobs, backend)
     with clock.stage("read"):
-        inputs = _read(planned, loaded.config.conventions.resolved.conventions, workers)
+        inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
     with clock.stage("score"):
         results = _score(loaded.config, planned, inputs, workers)
     with clock.stage("resample"):
         estimates = _estimate(loaded.config, results, workers)
-    manifest = _manifest(loaded, planned, inputs) | {
+    manifest = manifest_of(loaded, planned, inputs) | {
         "command": shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
         "environment": environment(Path(config).parent),
         "created": started.isoformat(),
@@ -122,7 +104,7 @@ def validate(
     """
     loaded = load(config, overrides)
     planned = plan(loaded, date)
-    inputs = _read(planned, loaded.config.conventions.resolved.conventions, _workers(loaded.config, jobs, None))
+    inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, _workers(loaded.config, jobs, None))
     return Validation(
         n_queries={name: len(dataset.judgments.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
@@ -151,70 +133,7 @@ def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Worke
     return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
 
 
-def _read(planned: Plan, conventions: Conventions, workers: Workers) -> _Inputs:
-    datasets = {dataset.name: read_planned(dataset, conventions) for dataset in planned.datasets}
-    depths = {
-        dataset.name: (_depth(dataset.measures, "catalogue"), _depth(dataset.measures, "rankings"))
-        for dataset in planned.datasets
-    }
-    calls = [(task, datasets[task.dataset], conventions, *depths[task.dataset]) for task in planned.tasks]
-    found = workers.run("Reading", _read_task, calls)
-    read = {
-        (task.dataset, task.model): output
-        for task, output in zip(planned.tasks, found, strict=True)
-        if not isinstance(output, Failure)
-    }
-    return _Inputs(
-        datasets=datasets,
-        joined={key: joined for key, (_, joined) in read.items()},
-        files={key: files for key, (files, _) in read.items()},
-        failures=tuple(output for output in found if isinstance(output, Failure)),
-    )
-
-
-def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:
-    """The dataset's own files, as `read_dataset` gives them."""
-    return read_dataset(
-        source_of(dataset.judged),
-        kind=dataset.kind,
-        queries=None if dataset.queries is None else source_of(dataset.queries),
-        documents=None if dataset.documents is None else source_of(dataset.documents),
-        interactions=None if dataset.interactions is None else source_of(dataset.interactions),
-        features=[*dict.fromkeys(m.parameters["feature"] for m in dataset.measures if "feature" in m.parameters)],
-        keep_first=dataset.duplicates == "keep_first",
-        conventions=conventions,
-        subtopics=dataset.subtopics,
-    )
-
-
-def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"]) -> float:
-    """The ranks down to which a measure of that input asks which documents stand there; 0 where none does."""
-    cutoffs = [measure.k for measure in measures if measure.metric.input == input]
-    return max((math.inf if k is None else float(k) for k in cutoffs), default=0.0)
-
-
-def _read_task(
-    task: Task, dataset: DatasetInput, conventions: Conventions, depth: float, compared: float
-) -> tuple[tuple[InputFile, ...], Joined] | Failure:
-    try:
-        return read_output(
-            dataset, source_of(task.output), conventions, with_catalogue=depth > 0, depth=depth, compared=compared
-        )
-    except InputError as error:
-        return Failure(task.dataset, task.model, str(error))
-
-
-def source_of(file: File) -> Source:
-    """The file as errors and the manifest name it: from the working directory, where it is below that."""
-    inside = Path(file.path).is_relative_to(Path.cwd())
-    return Source(
-        os.path.relpath(file.path) if inside else file.path,
-        file.format,
-        {str(ours): name for ours, name in file.columns.items()},
-    )
-
-
-def _score(config: Config, planned: Plan, inputs: _Inputs, workers: Workers) -> tuple[Scores, ...]:
+def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
     measures = {dataset.name: dataset.measures for dataset in planned.datasets}
     profile = config.conventions.resolved
     results = score(inputs.joined, measures, profile, workers)
@@ -235,50 +154,6 @@ def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tu
             workers=workers,
         )
     return tuple(estimates)
-
-
-def _manifest(loaded: Loaded, planned: Plan, inputs: _Inputs) -> dict[str, Any]:
-    config = loaded.config
-    profile = config.conventions.resolved
-    measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
-    return {
-        "name": config.name,
-        "date": planned.date,
-        "seed": config.seed,
-        "conventions": {"profile": config.conventions.profile, **asdict(profile.conventions)},
-        "bootstrap": config.bootstrap.model_dump(),
-        "sensitivity": list(config.sensitivity),
-        "expansions": dict(loaded.document.expansions),
-        "definitions": definitions(measures, profile),
-        "datasets": {
-            dataset.name: {
-                "kind": dataset.kind,
-                "suites": {suite: [str(measure) for measure in found] for suite, found in dataset.suites.items()},
-                "inputs": [
-                    {"role": role, **asdict(file)}
-                    for role, files in inputs.datasets[dataset.name].files.items()
-                    for file in files
-                ],
-            }
-            for dataset in planned.datasets
-        },
-        "models": {
-            name: {"params": dict(model.params), "tags": dict(model.tags), "owner": model.owner}
-            for name, model in planned.models.items()
-        },
-        "outputs": [
-            {
-                "dataset": task.dataset,
-                "model": task.model,
-                "path": source_of(task.output).path,
-                "files": [asdict(file) for file in inputs.files[task.dataset, task.model]],
-                "quality": asdict(inputs.quality[task.dataset, task.model]),
-            }
-            for task in planned.tasks
-            if (task.dataset, task.model) in inputs.joined
-        ],
-        "failures": [asdict(failure) for failure in inputs.failures],
-    }
 
 
 def _write(

@@ -22,7 +22,7 @@ from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
 from pipeline.record import find_record, read_record, read_score, refuse_changed
 from pipeline.tables import Record
-from pipeline.workflow.evaluate import read_planned, source_of
+from pipeline.workflow.reading import read_planned, source_of
 
 __all__ = ["explain"]
 
