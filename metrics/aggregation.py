@@ -26,10 +26,12 @@ class Aggregation:
     Attributes:
         forward: takes values to the scale they are averaged on.
         backward: takes means back, (1, …) to (1, …); or several to one figure, (S, …) to (1, …).
+        slope: how much the figure moves with each mean, (S, …) to (S, …): the derivative of `backward`.
     """
 
     forward: Callable[[Floats], Floats]
     backward: Callable[[Floats], Floats]
+    slope: Callable[[Floats], Floats]
 
 
 def unchanged(values: Floats) -> Floats:
@@ -41,9 +43,14 @@ def _floored_logarithm(values: Floats) -> Floats:
     return np.log(np.maximum(values, _FLOOR))
 
 
-MEAN = Aggregation(forward=unchanged, backward=unchanged)
-ROOT_MEAN_SQUARE = Aggregation(forward=np.square, backward=np.sqrt)
-GEOMETRIC_MEAN = Aggregation(forward=_floored_logarithm, backward=np.exp)
+def _slope_of_root(means: Floats) -> Floats:
+    """Half the reciprocal of the root; 0 where the mean is 0, for then every value is 0 and none of them moves it."""
+    return np.divide(0.5, np.sqrt(means), out=np.zeros_like(means), where=means > 0)
+
+
+MEAN = Aggregation(forward=unchanged, backward=unchanged, slope=np.ones_like)
+ROOT_MEAN_SQUARE = Aggregation(forward=np.square, backward=np.sqrt, slope=_slope_of_root)
+GEOMETRIC_MEAN = Aggregation(forward=_floored_logarithm, backward=np.exp, slope=np.exp)
 
 
 def contributions(

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from metrics.block import Floats, cut
 
-__all__ = ["CatalogueBlock", "Sparse", "entropy", "gini", "item_coverage", "personalization"]
+__all__ = ["CatalogueBlock", "Lists", "Sparse", "entropy", "gini", "item_coverage", "personalization"]
 
 Codes = npt.NDArray[np.int32]
 
@@ -84,6 +84,20 @@ class CatalogueBlock:
         """
         return self.codes[: None if k is None else int(cut(k))]
 
+    def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
+        """In how many lists each document stands, by number; at least those of the catalogue are there."""
+        codes = self.first(k)
+        return np.bincount(codes[codes >= 0], minlength=self.n_documents)
+
+    def unit_sums(self, k: int | None) -> tuple[Floats, int]:
+        """The sum of the lists as unit vectors, a number per document, and how many lists hold anything."""
+        codes = self.first(k)
+        given = codes >= 0
+        sizes = given.sum(axis=0)
+        units = np.broadcast_to(1 / np.sqrt(np.maximum(sizes, 1)), codes.shape)
+        sums = np.bincount(codes[given], weights=units[given], minlength=self.n_documents)
+        return np.asarray(sums, dtype=np.float64), int(np.count_nonzero(sizes))
+
     def parts(self) -> Iterator[CatalogueBlock]:
         """The block cut into spans of queries, each of as many as fit into a fixed number of cells."""
         n_rows, n_queries = self.codes.shape
@@ -98,7 +112,21 @@ class CatalogueBlock:
             )
 
 
-def item_coverage(block: CatalogueBlock, *, k: int | None = None) -> float:
+class Lists(Protocol):
+    """All that a figure of a set looks at: sums over the lists, so that those of some lists are quickly taken off."""
+
+    @property
+    def n_documents(self) -> int:
+        """Documents in the catalogue; 0 where it is not known."""
+
+    def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
+        """As of a `CatalogueBlock`."""
+
+    def unit_sums(self, k: int | None) -> tuple[Floats, int]:
+        """As of a `CatalogueBlock`."""
+
+
+def item_coverage(block: Lists, *, k: int | None = None) -> float:
     """Item coverage: the share of the catalogue that is recommended to at least one query.
 
     Args:
@@ -113,10 +141,10 @@ def item_coverage(block: CatalogueBlock, *, k: int | None = None) -> float:
     """
     if not block.n_documents:
         return float("nan")
-    return np.count_nonzero(_exposure(block, k)[: block.n_documents]) / block.n_documents
+    return np.count_nonzero(block.exposure(k)[: block.n_documents]) / block.n_documents
 
 
-def gini(block: CatalogueBlock, *, k: int | None = None) -> float:
+def gini(block: Lists, *, k: int | None = None) -> float:
     """Gini index: how unevenly the recommendations fall on the documents of the catalogue.
 
     With the n documents of the catalogue in ascending order of the number of lists c that they stand in, it is
@@ -134,14 +162,14 @@ def gini(block: CatalogueBlock, *, k: int | None = None) -> float:
     Reference:
         Gini 1912, Variabilità e mutabilità; of recommendations, Fleder & Hosanagar 2009, doi:10.1287/mnsc.1080.0974.
     """
-    n_lists = np.sort(_exposure(block, k)[: block.n_documents])
+    n_lists = np.sort(block.exposure(k)[: block.n_documents])
     if not n_lists.any():
         return float("nan")
     n = block.n_documents
     return int(((2 * np.arange(1, n + 1) - n - 1) * n_lists).sum()) / (n * int(n_lists.sum()))
 
 
-def entropy(block: CatalogueBlock, *, k: int | None = None) -> float:
+def entropy(block: Lists, *, k: int | None = None) -> float:
     """Shannon entropy of the recommendations: how evenly they fall on documents, in bits.
 
     It is -Σ p log2 p over the documents recommended, p being a document's share of all places in the lists. RecBole
@@ -159,7 +187,7 @@ def entropy(block: CatalogueBlock, *, k: int | None = None) -> float:
     Reference:
         Shannon 1948, doi:10.1002/j.1538-7305.1948.tb01338.x.
     """
-    n_lists = np.sort(_exposure(block, k))
+    n_lists = np.sort(block.exposure(k))
     n_lists = n_lists[np.flatnonzero(n_lists)]
     if not n_lists.size:
         return float("nan")
@@ -167,7 +195,7 @@ def entropy(block: CatalogueBlock, *, k: int | None = None) -> float:
     return float((shares * np.log2(1 / shares)).sum())
 
 
-def personalization(block: CatalogueBlock, *, k: int | None = None) -> float:
+def personalization(block: Lists, *, k: int | None = None) -> float:
     """Personalization: how little the lists of two queries have in common, on average over all pairs of queries.
 
     Two lists of a and b documents that share c have c / √(a b) in common, which is the share c / k of full lists.
@@ -185,21 +213,10 @@ def personalization(block: CatalogueBlock, *, k: int | None = None) -> float:
         Zhou et al. 2010, doi:10.1073/pnas.1000488107, personalization h(L), for lists of L documents each; shorter ones
         by their cosine, as recmetrics has it.
     """
-    codes = block.first(k)
-    given = codes >= 0
-    sizes = given.sum(axis=0)
-    n_lists = np.count_nonzero(sizes)
+    sums, n_lists = block.unit_sums(k)
     if n_lists < 2:
         return float("nan")
-    # The lists as unit vectors: the square of their sum is the sum of all cosines, a list's with itself included.
-    units = np.broadcast_to(1 / np.sqrt(np.maximum(sizes, 1)), codes.shape)
-    sums = np.bincount(codes[given], weights=units[given])
+    # The square of the sum of unit vectors is the sum of all cosines, a list's with itself included.
     squares = np.sort(sums[sums > 0] ** 2)  # in an order that does not depend on the documents' numbers
     similarity = (float(squares.sum()) - n_lists) / (n_lists * (n_lists - 1))
     return min(1.0, max(0.0, 1 - similarity))
-
-
-def _exposure(block: CatalogueBlock, k: int | None) -> npt.NDArray[np.int64]:
-    """In how many lists each document stands, by number; at least those of the catalogue are there."""
-    codes = block.first(k)
-    return np.bincount(codes[codes >= 0], minlength=block.n_documents)

@@ -108,7 +108,8 @@ class Measure:
         given = "".join(
             f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _written(value).strip('[]'))}" for name, value in self.given
         )
-        return f"{self.metric.name}{given}{'' if self.k is None else f'_at_{self.k}'}"
+        name = self.metric.name.replace("@", "_at_")  # a score made elsewhere may be called as a measure is written
+        return f"{name}{given}{'' if self.k is None else f'_at_{self.k}'}"
 
     @property
     def pooled(self) -> bool:
@@ -146,14 +147,19 @@ class Measure:
         return found if self.metric.cutoff == "refused" else found | {"k": self.k}
 
     def fingerprint(self, profile: Profile) -> str:
-        """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses."""
+        """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses; of a
+        score made elsewhere its name, and that it was.
+        """
+        plain = self.metric.input in ("ratings", "scores")  # no convention touches them
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
             "parameters": {name: _plain(value) for name, value in self.parameters.items()},
             "k": self.k,
-            "conventions": {} if self.metric.input == "ratings" else asdict(profile.conventions_of(self.metric.name)),
+            "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
+        if self.metric.input == "scores":
+            definition["made"] = "elsewhere"
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -51,7 +51,8 @@ class Metric:
         range: the least and the greatest value.
         direction: whether a higher or a lower figure is better, or neither.
         reference: who defined it.
-        input: which block it takes: `judged`, `catalogue`, `rankings` (those of other models too) or `ratings`.
+        input: which block it takes: `judged`, `catalogue`, `rankings` (those of other models too) or `ratings`; or
+            `scores`, which are given and of which no function makes any.
         per: what has a value: each `query`, or the `dataset` alone, which then has one figure and no interval.
         needs: what the dataset must have beside its judgments of queries.
         aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
@@ -73,7 +74,7 @@ class Metric:
     range: tuple[float, float]
     reference: str
     direction: Literal["higher", "lower", "neither"] = "higher"
-    input: Literal["judged", "catalogue", "rankings", "ratings"] = "judged"
+    input: Literal["judged", "catalogue", "rankings", "ratings", "scores"] = "judged"
     per: Literal["query", "dataset"] = "query"
     needs: tuple[Literal["documents", "interactions", "subtopics"], ...] = ()
     aggregation: Aggregation = MEAN

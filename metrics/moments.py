@@ -68,5 +68,25 @@ def _variance(means: Floats) -> Floats:
     return np.where(variance > 1e-12 * squared_rating, variance, np.nan)
 
 
-R_SQUARED = Aggregation(forward=unchanged, backward=_r_squared)
-EXPLAINED_VARIANCE = Aggregation(forward=unchanged, backward=_explained_variance)
+def _r_squared_slope(means: Floats) -> Floats:
+    _, _, _, _, squared_error = means
+    none = np.zeros_like(squared_error)
+    return _slope(means, squared_error, (none, none, none + 1))
+
+
+def _explained_variance_slope(means: Floats) -> Floats:
+    _, _, error, squared_deviation, _ = means
+    none = np.zeros_like(error)
+    return _slope(means, squared_deviation - error**2, (-2 * error, none + 1, none))
+
+
+def _slope(means: Floats, unexplained: Floats, of_unexplained: tuple[Floats, Floats, Floats]) -> Floats:
+    """(5, …): the derivative of 1 - unexplained / variance by each mean, given that of what is unexplained."""
+    rating = means[0]
+    variance = _variance(means)
+    of_ratings = np.stack([-2 * rating, np.ones_like(rating)]) * unexplained / variance**2
+    return np.concatenate([of_ratings, -np.stack(of_unexplained) / variance])
+
+
+R_SQUARED = Aggregation(forward=unchanged, backward=_r_squared, slope=_r_squared_slope)
+EXPLAINED_VARIANCE = Aggregation(forward=unchanged, backward=_explained_variance, slope=_explained_variance_slope)
