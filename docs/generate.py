@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import json
 import re
 import textwrap
 import typing
@@ -34,24 +35,32 @@ MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 SECTIONS = {
     "The whole config": "ConfigFile",
     "A dataset: `datasets.NAME`": "Dataset",
+    "A score made elsewhere: `scores.NAME`": "Score",
     "A model: `models.NAME`": "Model",
     "A file": "File",
     "`conventions`": "Conventions",
     "`bootstrap`": "Bootstrap",
+    "`comparison`": "Comparison",
+    "A gate: `gates`": "Gate",
+    "`waive` of a gate": "Waive",
     "`execution`": "Execution",
     "`tracking`": "Tracking",
     "`defaults`": "Defaults",
 }
 SHOWN = {  # what is written for a part of the schema that has a section of its own
     "Bootstrap": "[mapping](#bootstrap)",
+    "Comparison": "[mapping](#comparison)",
     "Conventions": "[profile or mapping](#conventions)",
     "Dataset": "[dataset](#a-dataset-datasetsname)",
     "DatasetDefaults": "[dataset](#a-dataset-datasetsname)",
     "Defaults": "[mapping](#defaults)",
     "Execution": "[mapping](#execution)",
     "File": "[file](#a-file)",
+    "Gate": "[gate](#a-gate-gates)",
     "Model": "[model](#a-model-modelsname)",
+    "Score": "[score](#a-score-made-elsewhere-scoresname)",
     "Tracking": "[mapping](#tracking)",
+    "Waive": "[mapping](#waive-of-a-gate)",
 }
 NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
 BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
@@ -98,7 +107,7 @@ def _config() -> Iterator[str]:
 
 def _mapping(section: Mapping[str, Any]) -> Mapping[str, Any]:
     """A section's schema without the shorthand that may stand for it."""
-    return next((found for found in section.get("anyOf", []) if "properties" in found), section)
+    return next(found for found in (section, *section.get("anyOf", [])) if "properties" in found)
 
 
 def _referred(value: Mapping[str, Any]) -> str:
@@ -131,7 +140,7 @@ def _default(value: Mapping[str, Any]) -> str:
     default = value.get("default")
     if default is None or default == {}:
         return "none"
-    return f"`{str(default).lower() if isinstance(default, bool) else default}`"
+    return f"`{default if isinstance(default, str) else json.dumps(default)}`"
 
 
 def _metric_table() -> Iterator[str]:

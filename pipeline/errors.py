@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-__all__ = ["InputError"]
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["InputError", "likely"]
 
 
 class InputError(Exception):
@@ -12,3 +15,9 @@ class InputError(Exception):
     """
 
     exit_code = 2
+
+
+def likely(word: str, known: Iterable[str]) -> str:
+    """The end of a message on an unknown word among many: the one that is likely meant, if there is one."""
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""

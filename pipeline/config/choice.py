@@ -5,16 +5,13 @@ What a name is not, its error says, and what was likely meant.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
-
 from metrics.conventions import PROFILES, Profile
 from metrics.measure import Measure
 from pipeline.config.mistakes import suggestion
-from pipeline.config.plan import Plan, PlannedDataset, Task
+from pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
 from pipeline.errors import InputError
 
-__all__ = ["choose_measure", "choose_profile", "choose_tasks", "likely"]
+__all__ = ["choose_measure", "choose_profile", "choose_tasks"]
 
 
 def choose_measure(text: str, profile: Profile) -> Measure:
@@ -72,17 +69,10 @@ def choose_tasks(
     return found
 
 
-def likely(word: str, known: Iterable[str]) -> str:
-    """The end of a message on an unknown word among many: the one that is likely meant, if there is one."""
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
-
-
 def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
     """Why the measure cannot be taken on the dataset; None where it can."""
     metric = measure.metric
-    kind = "ratings" if metric.input == "ratings" else "rankings"
-    if kind != dataset.kind:
-        return f"{measure} is of {kind}, the dataset {dataset.name!r} of {dataset.kind}"
+    if kind_of(measure) != dataset.kind:
+        return f"{measure} is of {kind_of(measure)}, the dataset {dataset.name!r} of {dataset.kind}"
     lacking = [need for need in metric.needs if not getattr(dataset, need)]
     return f"{measure} needs {lacking[0]}, and the dataset {dataset.name!r} has none" if lacking else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from datetime import date
 from string import Formatter
 from typing import Annotated, Literal, TypeAlias
 
@@ -15,21 +16,43 @@ from metrics.measure import Measure
 from pipeline.config.mistakes import suggestion
 
 __all__ = [
+    "Amount",
     "Columns",
     "DatasetName",
+    "Date",
+    "Ends",
     "EvaluationName",
+    "Finite",
     "Jobs",
     "Keys",
     "MetricName",
     "Name",
     "Number",
+    "OneOrMore",
     "Plain",
     "ProfileName",
+    "QueryColumns",
+    "ScoreName",
     "Suite",
     "Whole",
+    "is_share",
+    "number_of",
 ]
 
 _PLACEHOLDERS = ("dataset", "model", "date")
+_TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
+_END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_share(amount: float | str) -> bool:
+    """Whether an amount was written as a percentage."""
+    return isinstance(amount, str)
+
+
+def number_of(amount: float | str) -> float:
+    """What an amount comes to: 0.02 for `2%`."""
+    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
 
 
 def _name(name: str) -> str:
@@ -73,6 +96,50 @@ def _measure_line(line: str) -> str:
     return line
 
 
+def _score_name(name: str) -> str:
+    """As MLflow, the header of a table and `--measure` can all take it."""
+    if name in _TAKEN or not re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?(@[0-9]{1,9})?", name):
+        raise ValueError(
+            f"a score cannot be called {name!r}; write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 "
+            f"if wanted, and none of {', '.join(_TAKEN)}"
+        )
+    return name
+
+
+def _query_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ValueError(f"the column {column!r} is named twice; keep one")
+    return columns
+
+
+def _amount(value: object) -> float | str:
+    """A number; or a percentage, which stays as it was written."""
+    text = "" if isinstance(value, bool) else str(value).strip()
+    if not _NUMBER.fullmatch(text.removesuffix("%").rstrip()) or math.isinf(float(text.rstrip("% "))):
+        raise ValueError(f"found {value!r}; write a number, or a percentage such as 2%")
+    return text if text.endswith("%") else float(text)
+
+
+def _date(value: object) -> date:
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"found {value!r}; write a date such as 2026-12-31") from None
+
+
+def _ends(value: object) -> object:
+    if not (isinstance(value, list | tuple) and len(value) == 2):
+        raise ValueError("write the least and the greatest score there can be, as in [0, 1]; null where there is none")
+    return value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
 def _profile(name: str) -> str:
     if name not in PROFILES:
         raise ValueError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
@@ -101,13 +168,32 @@ MetricName: TypeAlias = Annotated[str, AfterValidator(_metric_name)]
 ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
 Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]
+Finite: TypeAlias = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Amount: TypeAlias = Annotated[
+    float | str, BeforeValidator(_amount), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
+Date: TypeAlias = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+Ends: TypeAlias = Annotated[
+    tuple[Finite | None, Finite | None],
+    BeforeValidator(_ends),
+    WithJsonSchema({"type": "array", "items": _END, "minItems": 2, "maxItems": 2}),
+]
 Plain: TypeAlias = Annotated[str | int | float | bool, BeforeValidator(_plain)]
 Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
 ]
+ScoreName: TypeAlias = Annotated[str, AfterValidator(_score_name)]
+QueryColumns: TypeAlias = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_query_columns)]
+OneOrMore: TypeAlias = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_listed),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
 Suite: TypeAlias = Annotated[tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1)]
 Columns: TypeAlias = dict[
-    Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction"], str
+    Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
+    str,
 ]
 Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

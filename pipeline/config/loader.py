@@ -7,8 +7,8 @@ Conventions:
   stands in for an empty variable too. What is put in stays text, so a commit `1234567` is never read as a number;
 - `--set key.path=value` sets the value (YAML) of one key whole. Items of lists are `search[0]` or `search.0`; a name
   with dots or brackets is quoted: `datasets."trec.8".judgments=qrels.txt`; nothing after `=` takes the key away;
-- `defaults` stand under each dataset and model, merged likewise, but a file is replaced whole, and a dataset that names
-  judgments takes no ratings from the defaults, nor the other way round.
+- `defaults` stand under each dataset and model, merged likewise, but a file is replaced whole, and a dataset of one
+  kind takes nothing from the defaults that is of another: no ratings where it names judgments.
 """
 
 from __future__ import annotations
@@ -26,8 +26,13 @@ from pipeline.errors import InputError
 
 __all__ = ["FILES", "Document", "load", "merge"]
 
-FILES = ("judgments", "ratings", "queries", "documents", "outputs")  # the keys that hold paths
-_OTHER_KIND = {"judgments": "ratings", "ratings": "judgments"}
+FILES = ("judgments", "ratings", "queries", "documents", "interactions", "outputs", "extra")  # the keys that hold paths
+_RULED_OUT = {  # the keys of defaults that a dataset does not take where it names one of these
+    "judgments": ("ratings", "scores"),
+    "ratings": ("judgments", "scores"),
+    "scores": ("judgments", "ratings"),
+    **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
+}
 _SECRET = "tracking"  # the section whose variables may be secrets and are never kept
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bad>\{))"
@@ -166,7 +171,7 @@ def _under(default: dict[str, Value], entry: Value) -> Value:
         key: value
         for key, value in default.items()
         if not (key in FILES and key in written and (_is_file(value) or _is_file(written[key])))
-        and written.get(_OTHER_KIND.get(key, "")) is None
+        and all(written.get(other) is None for other in _RULED_OUT.get(key, ()))
     }
     return merge(taken, written)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import accumulate
+from typing import cast
 
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
@@ -15,18 +16,27 @@ __all__ = ["explain", "suggestion"]
 
 # Other tools' words, and our keys for them; which one is meant depends on where they stand.
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "compare": ("comparison",),
+    "comparisons": ("comparison",),
     "corpus": ("documents",),
     "experiment": ("name",),
     "file": ("path",),
     "files": ("outputs",),
+    "expires": ("until",),
     "ground_truth": ("judgments",),
+    "group": ("cluster",),
+    "group_by": ("slices",),
+    "groups": ("slices",),
     "hyperparameters": ("params",),
     "iterations": ("resamples",),
     "items": ("documents",),
     "labels": ("judgments",),
     "level": ("confidence",),
-    "metrics": ("suites",),
-    "measures": ("suites",),
+    "max": ("at_most",),
+    "measures": ("suites", "measure"),
+    "metric": ("measure",),
+    "metrics": ("suites", "measures", "measure"),
+    "min": ("at_least",),
     "mlflow": ("tracking",),
     "n_jobs": ("jobs",),
     "n_resamples": ("resamples",),
@@ -40,10 +50,15 @@ _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
     "run": ("outputs", "models"),
     "runs": ("outputs", "models"),
     "samples": ("resamples",),
+    "segments": ("slices",),
     "systems": ("models",),
+    "threshold": ("margin",),
+    "thresholds": ("gates",),
+    "tolerance": ("margin",),
     "topics": ("queries",),
     "tracking_uri": ("uri", "tracking"),
     "truth": ("judgments",),
+    "until": ("waive",),
     "users": ("queries",),
     "workers": ("jobs",),
 }
@@ -52,6 +67,7 @@ _WANTED = {
     "bool_type": "true or false",
     "dict_type": "a mapping of `key: value`",
     "float_parsing": "a number",
+    "finite_number": "a finite number",
     "float_type": "a number",
     "greater_than": "a number above {gt:g}",
     "greater_than_equal": "a number of at least {ge:g}",
@@ -88,7 +104,7 @@ def explain(
             yield path, f"the key {path[-1]!r} is missing; add it"
         elif error["type"] == "too_short" and error["input"]:
             continue  # an item was refused, which is said, and what is left is counted
-        elif path[:1] == ("suites",) and (whole := _split(data, path)):
+        elif whole := _split(data, path):
             first, line = whole
             yield first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
         else:
@@ -135,13 +151,20 @@ def _shown(value: object) -> str:
 
 def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
     """Where the measure at `path` begins and how it reads, if a YAML flow list has split it at its commas."""
-    suites = data.get("suites")
-    items = suites.get(str(path[1])) if isinstance(suites, dict) and len(path) == 3 and path[0] == "suites" else None
+    listed = (path[:1] == ("suites",) and len(path) == 3) or path[-2:-1] in (("measure",), ("measures",))
+    items = _value(data, path[:-1]) if listed else None
     if not isinstance(items, list):
         return None
-    position = int(path[2])
+    position = int(path[-1])
     first, line = _measures(items)[position]
-    return ((*path[:2], first), line) if line != str(items[position]) and line.count("(") == line.count(")") else None
+    return ((*path[:-1], first), line) if line != str(items[position]) and line.count("(") == line.count(")") else None
+
+
+def _value(data: Value | Mapping[str, Value], path: KeyPath) -> Value:
+    """The value at a key path, each key of which is there."""
+    for key in path:
+        data = data[int(key)] if isinstance(data, list) else cast("Mapping[str, Value]", data)[str(key)]
+    return cast("Value", data)
 
 
 def _measures(items: list[Value]) -> list[tuple[int, str]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from string import Formatter
 
 from pipeline.config.loader import FILES, Document
+from pipeline.config.references import is_path, split_reference
 from pipeline.config.source import KeyPath, Value
 
 __all__ = ["absolute", "fill", "is_url", "relocate", "search"]
@@ -109,13 +110,28 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
     raw = copy.deepcopy(document.raw)
     for holder, key, path in _path_values(raw):
         text, value = holder[key], document.value(path)
-        if isinstance(text, str) and isinstance(value, str) and not (is_url(value) or Path(value).is_absolute()):
+        if isinstance(text, str) and isinstance(value, str) and _is_relative(value):
             start = os.path.relpath(document.origin(path).directory, directory)
-            for special, literal in (("$", "$$"), ("{", "{{"), ("}", "}}")):
-                start = start.replace(special, literal)
-            joined = f"{start}/{text}"
-            holder[key] = joined if "$" in text else os.path.normpath(joined)
+            holder[key] = _joined(start.replace("{", "{{").replace("}", "}}"), text)
+    for holder, path in _references(raw):
+        text, value = holder["against"], document.value(path)
+        if isinstance(text, str) and isinstance(value, str) and value not in _mapping(document.data.get("models")):
+            own, record, model = split_reference(text)
+            if is_path(meant := split_reference(value)[1]) and _is_relative(meant):
+                start = os.path.relpath(document.origin(path).directory, directory)
+                moved = _joined(start, record)
+                holder["against"] = f"{own}{moved if is_path(moved) else f'./{moved}'}{model}"
     return raw
+
+
+def _is_relative(path: str) -> bool:
+    return not (is_url(path) or Path(path).is_absolute())
+
+
+def _joined(start: str, text: str) -> str:
+    """The path that `text` writes, variables and all, from the folder `start`; a dollar sign in that is doubled."""
+    joined = f"{start.replace('$', '$$')}/{text}"
+    return joined if "$" in text else os.path.normpath(joined)
 
 
 def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
@@ -124,6 +140,14 @@ def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str,
         for name, entry in _mapping(raw.get(section)).items():
             for key in _mapping(entry).keys() & set(FILES):
                 yield from _paths_in(_mapping(entry), key, (section, name, key))
+
+
+def _references(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], KeyPath]]:
+    """Every gate that is held against something, and the key path of what."""
+    gates = raw.get("gates")
+    for position, gate in enumerate(gates if isinstance(gates, list) else ()):
+        if isinstance(gate, dict) and "against" in gate:
+            yield gate, ("gates", position, "against")
 
 
 def _paths_in(holder: dict[str, Value], key: str, path: KeyPath) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:

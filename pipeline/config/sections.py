@@ -11,38 +11,30 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Discriminator,
-    Field,
-    GetJsonSchemaHandler,
-    Tag,
-    ValidationError,
-    model_validator,
-)
-from pydantic.json_schema import JsonSchemaValue
-from pydantic_core import CoreSchema
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
 import metrics.conventions
 from pipeline.config import loader
+from pipeline.config.comparison import Comparison
+from pipeline.config.entries import Dataset, DatasetDefaults, File, Model, Score
 from pipeline.config.fields import (
-    Columns,
     DatasetName,
     EvaluationName,
     Jobs,
-    Keys,
     MetricName,
     Name,
     Number,
-    Plain,
     ProfileName,
+    QueryColumns,
     Suite,
     Whole,
 )
+from pipeline.config.gates import Gate, Waive
 from pipeline.config.mistakes import explain
+from pipeline.config.section import Section
 from pipeline.config.source import KeyPath
 from pipeline.credentials import has_credentials
 
@@ -51,151 +43,19 @@ __all__ = [
     "Config",
     "ConfigFile",
     "Conventions",
-    "Dataset",
     "Defaults",
     "Execution",
-    "File",
     "Loaded",
-    "Model",
-    "Section",
     "Tracking",
     "json_schema",
     "load",
 ]
 
 
-class Section(BaseModel):
-    """A part of the config."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-    shorthand: ClassVar[JsonSchemaValue | None] = None  # the JSON Schema of what may stand for the whole section
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_empty_keys(cls, data: object) -> object:
-        if isinstance(data, dict):
-            return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
-        return {} if data is None else data
-
-    @classmethod
-    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
-        """The section's JSON Schema, its shorthand included."""
-        mapping = handler(schema)
-        return {"anyOf": [cls.shorthand, mapping]} if cls.shorthand else mapping
-
-
-class File(Section):
-    """A file: its path, or a mapping where the path alone does not say enough."""
-
-    shorthand = {"type": "string"}
-
-    path: str = Field(min_length=1)
-    """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
-    `{dataset}`, `{model}`, `{date}` and own `keys` are filled in."""
-
-    format: Literal["trec", "tsv", "csv", "jsonl", "json", "parquet"] | None = None
-    """How the rows are written; by the path's ending unless given."""
-
-    columns: Columns = Field(default_factory=dict)
-    """The file's own column names, by ours: `{query_id: user_id}`."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _read_shorthand(cls, data: object) -> object:
-        return {"path": data} if isinstance(data, str) else data
-
-
-class DatasetDefaults(Section):
-    """What a dataset may hold."""
-
-    judgments: File | None = None
-    """What is known to be relevant: (query, document, relevance). A dataset has judgments or ratings."""
-
-    subtopics: bool = False
-    """Whether its judgments are of subtopics: (query, subtopic, document, relevance), as `alpha_ndcg` needs them."""
-
-    ratings: File | None = None
-    """What users gave: (query, document, rating), to be predicted."""
-
-    queries: File | None = None
-    """The table of queries; every judged query must stand in it."""
-
-    documents: File | None = None
-    """The catalogue: every document there is, retrieved or not; and, in further columns, features of documents."""
-
-    interactions: File | None = None
-    """What queries (users) consumed before, in training: (query, document). Queries without judgments count, too."""
-
-    suites: tuple[str, ...] | None = Field(None, min_length=1)
-    """The suites to compute; all of the dataset's kind unless given."""
-
-    columns: Columns = Field(default_factory=dict)
-    """Column names in all files of the dataset and in models' outputs on it, where a file does not say otherwise."""
-
-    duplicates: Literal["refuse", "keep_first"] = "refuse"
-    """What to do with a pair of query and document that is judged or rated twice."""
-
-    keys: Keys = Field(default_factory=dict)
-    """Own words that fill templates: `{lang}` with `keys: {lang: de}`."""
-
-
-class Dataset(DatasetDefaults):
-    """Queries and what is known of them: judgments of documents, or ratings."""
-
-    shorthand = {"type": "null"}
-
-    @property
-    def kind(self) -> Literal["rankings", "ratings"]:
-        """What is evaluated on it."""
-        return "rankings" if self.ratings is None else "ratings"
-
-    @model_validator(mode="after")
-    def _has_one_kind(self) -> Dataset:
-        if self.judgments is None and self.ratings is None:
-            raise ValueError("it has neither judgments nor ratings; name a file of one")
-        if self.judgments is not None and self.ratings is not None:
-            raise ValueError("it has both judgments and ratings; make two datasets of it")
-        if self.subtopics and self.judgments is None:
-            raise ValueError("it has ratings, which have no subtopics; take `subtopics` out")
-        return self
-
-
-def _outputs_tag(value: object) -> str:
-    return "\0datasets" if isinstance(value, dict) and "path" not in value else "\0file"
-
-
-Outputs: TypeAlias = Annotated[
-    Annotated[File, Tag("\0file")] | Annotated[dict[DatasetName, File], Tag("\0datasets")], Discriminator(_outputs_tag)
-]
-
-
-class Model(Section):
-    """A model that is evaluated, by what it returned."""
-
-    shorthand = {"type": "null"}
-
-    outputs: Outputs | None = None
-    """Its rankings or rating predictions: one path for all datasets, usually a template, or a path by dataset; then it
-    is evaluated on those datasets only."""
-
-    params: dict[str, Plain] = Field(default_factory=dict)
-    """What it was made with; logged."""
-
-    tags: dict[str, str] = Field(default_factory=dict)
-    """What it is to be found by; logged."""
-
-    owner: str | None = None
-    """Who answers for it; logged."""
-
-    keys: Keys = Field(default_factory=dict)
-    """Own words that fill the template of its outputs; they win over the dataset's."""
-
-
 class Conventions(Section):
     """The choices on which evaluation tools disagree: a profile's, but for those written here."""
 
-    shorthand = {"type": "string", "enum": [*metrics.conventions.PROFILES]}
+    shorthand: ClassVar = {"type": "string", "enum": [*metrics.conventions.PROFILES]}
 
     profile: ProfileName = "trec_eval"
     """The tool whose choices and defaults of measures' parameters hold."""
@@ -247,8 +107,9 @@ class Bootstrap(Section):
     confidence: Number = Field(0.95, gt=0, lt=1)
     """The share of intervals that shall cover the true value."""
 
-    method: Literal["percentile"] = "percentile"
-    """How an interval is read off the resamples."""
+    method: Literal["percentile", "basic", "bca"] = "bca"
+    """How an interval is read off the resamples: their quantiles, those mirrored at the figure, or quantiles that are
+    moved to correct bias and skewness."""
 
 
 class Execution(Section):
@@ -259,6 +120,9 @@ class Execution(Section):
 
     backend: Literal["threads", "processes"] = "threads"
     """What a worker is."""
+
+    blocks: bool = True
+    """Whether what was read of models' outputs is kept in the runs folder's block store, and taken from there."""
 
 
 class Tracking(Section):
@@ -286,8 +150,24 @@ class Config(Section):
     models: dict[Name, Model] = Field(min_length=1)
     """The models by name; `*` stands for every model whose output is found by the template of its outputs."""
 
-    suites: dict[Name, Suite] = Field(min_length=1)
-    """Named lists of measures, such as `ndcg@5,10`; those of one suite are all of rankings or all of ratings."""
+    suites: dict[Name, Suite]
+    """Named lists of measures, such as `ndcg@5,10`; those of one suite are all of rankings or all of ratings. May be
+    left out where every dataset has `scores`."""
+
+    cluster: Name | None = None
+    """The column of the queries tables whose queries of equal text are resampled as one, such as `user_id`."""
+
+    slices: QueryColumns = ()
+    """Columns of the queries tables: the queries of each text of each column are a slice, with figures of its own."""
+
+    pooled: bool = False
+    """Whether the mean of all datasets is a figure too, under the dataset `*`."""
+
+    comparison: Comparison | None = None
+    """Which models are compared query by query; none unless given."""
+
+    gates: tuple[Gate, ...] = ()
+    """What the models must hold to be released."""
 
     conventions: Conventions = Field(default_factory=Conventions)
     """The choices on which evaluation tools disagree."""
@@ -307,6 +187,23 @@ class Config(Section):
 
     tracking: Tracking = Field(default_factory=Tracking)
     """How evaluations are logged to MLflow."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _may_leave_suites_out(cls, data: object) -> object:
+        """Where every dataset is of scores, these are the measures, and there is nothing for a suite to name."""
+        datasets = data.get("datasets") if isinstance(data, dict) else None
+        if isinstance(data, dict) and isinstance(datasets, dict) and all(map(_is_of_scores, datasets.values())):
+            return {"suites": {}} | {key: value for key, value in data.items() if value is not None}
+        return data
+
+    @field_validator("suites")
+    @classmethod
+    def _has_suites(cls, suites: dict[str, Suite], info: ValidationInfo) -> dict[str, Suite]:
+        datasets: Mapping[str, Dataset] = info.data.get("datasets", {})
+        if not suites and any(dataset.kind != "scores" for dataset in datasets.values()):
+            raise PydanticKnownError("too_short", {"field_type": "Dictionary", "min_length": 1, "actual_length": 0})
+        return suites
 
 
 class Defaults(Section):
@@ -366,15 +263,29 @@ def _refuse_secret(document: loader.Document) -> None:
         document.refuse([(("tracking", "uri"), message)])
 
 
+def _is_of_scores(dataset: object) -> bool:
+    """Whether what was written of a dataset, or was read of it, makes it one of scores."""
+    return bool(dataset.get("scores") if isinstance(dataset, dict) else getattr(dataset, "scores", None))
+
+
 def json_schema() -> dict[str, object]:
     """The JSON Schema of a config file, from which editors complete it."""
     schema = ConfigFile.model_json_schema()
-    required = schema.pop("required")  # what one file leaves out, another that it extends may hold
+    schema.pop("required")  # what one file leaves out, another that it extends may hold
+    required = ["name", "datasets", "models"]
+    of_scores = {"type": "object", "required": ["scores"]}
+    every = {"datasets": {"type": "object", "additionalProperties": of_scores}}
+    by_default = {"defaults": {"type": "object", "required": ["dataset"], "properties": {"dataset": of_scores}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
         "title": "rankledger config",
-        "anyOf": [{"required": ["extends"]}, {"required": required}],
+        "anyOf": [
+            {"required": ["extends"]},
+            {"required": [*required, "suites"]},
+            {"required": required, "properties": every},
+            {"required": [*required, "defaults"], "properties": by_default},
+        ],
     }
 
 
@@ -384,12 +295,17 @@ def _section_at(path: KeyPath) -> type[Section]:
         (): ConfigFile,
         ("conventions",): Conventions,
         ("bootstrap",): Bootstrap,
+        ("comparison",): Comparison,
         ("execution",): Execution,
         ("tracking",): Tracking,
         ("defaults",): Defaults,
         ("defaults", "dataset"): DatasetDefaults,
         ("defaults", "model"): Model,
     }
+    if path[:1] == ("gates",):
+        return Gate if len(path) == 2 else Waive
     if len(path) == 2 and path[0] in ("datasets", "models"):
         return Dataset if path[0] == "datasets" else Model
+    if path[-2:-1] == ("scores",):
+        return Score
     return sections.get(path, File)

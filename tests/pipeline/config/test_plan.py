@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -438,6 +439,154 @@ def test_judgments_by_subtopic_are_enough_for_measures_of_subtopics():
     assert [str(measure) for measure in found.datasets[0].measures] == ["err_ia@10", "nrbp", "ndcg"]
 
 
+# ---- clusters, slices, scores and what stands beside outputs
+
+
+def test_a_datasets_clusters_and_slices_win_over_those_of_all():
+    """An empty list is no slices, the id of a query no clusters."""
+    found = planned(
+        "cluster: user\nslices: [market, lang]\nmodels: {m: {outputs: o}}\ndatasets:\n"
+        "  a: {judgments: q, queries: t}\n"
+        "  b: {judgments: q, queries: t, cluster: session, slices: [length]}\n"
+        "  c: {judgments: q, cluster: query_id, slices: []}\n" + SUITES
+    )
+
+    assert [(dataset.cluster, dataset.slices) for dataset in found.datasets] == [
+        ("user", ("market", "lang")),
+        ("session", ("length",)),
+        (None, ()),
+    ]
+
+
+def test_clusters_and_slices_need_a_table_of_queries():
+    """What is missing is said at the dataset, or at its own key where it asked for them itself."""
+    rest = "models: {m: {outputs: o}}\ndatasets:\n  a: {judgments: q}\n  b:\n    scores: {x: }\n    cluster: s\n"
+
+    assert findings("cluster: user\nslices: [market]\n" + rest + "    slices: [l]\n" + SUITES) == [
+        f"a.yaml:{line}"
+        for line in (
+            "6: datasets.a: clusters are by 'user' of the queries table; add `queries:`, or write `cluster: query_id`",
+            "6: datasets.a: slices are by 'market' of the queries table; add `queries:`, or write `slices: []`",
+            "9: datasets.b.cluster: clusters are by 's' of the queries table; add `queries:`, or write "
+            "`cluster: query_id`",
+            "10: datasets.b.slices: slices are by 'l' of the queries table; add `queries:`, or write `slices: []`",
+        )
+    ]
+
+
+def test_scores_are_the_one_suite_of_their_dataset(folder):
+    """Each is a measure with its direction and range; what defaults hold of another kind is left there."""
+    found = planned(
+        "defaults: {dataset: {judgments: q, documents: c, subtopics: true, suites: [search], queries: '{dataset}.t'}}\n"
+        "datasets: {web: , answers: {scores: {faithfulness: , latency: {direction: lower, range: [0, null]}}}}\n"
+        "models: {m: {outputs: '{dataset}'}}\n" + SUITES
+    )
+
+    web, answers = found.datasets
+    assert (web.kind, answers.kind) == ("rankings", "scores")
+    assert [file.path for file in answers.files] == [f"{folder}/configs/answers.t"]
+    assert {name: [*map(str, suite)] for name, suite in answers.suites.items()} == {
+        "scores": ["faithfulness", "latency"]
+    }
+    assert [(measure.metric.direction, measure.metric.range) for measure in answers.measures] == [
+        ("higher", (-math.inf, math.inf)),
+        ("lower", (0, math.inf)),
+    ]
+    assert pairs(found) == ["web/m", "answers/m"]
+
+
+def test_a_dataset_of_scores_that_stands_in_the_defaults_gives_way_to_judgments():
+    """One that names its own kind takes no other from the defaults."""
+    found = planned(
+        "defaults: {dataset: {scores: {x: }}}\ndatasets: {a: {judgments: q}, b: }\n"
+        "models: {m: {outputs: '{dataset}'}}\n" + SUITES
+    )
+
+    assert [dataset.kind for dataset in found.datasets] == ["rankings", "scores"]
+
+
+def test_a_config_of_scores_alone_needs_no_suites():
+    """The same score in two datasets is one measure."""
+    found = planned(
+        "datasets: {a: {scores: {x: , y: lower}}, b: {scores: {x: }}}\nmodels: {m: {outputs: '{dataset}.csv'}}\n"
+    )
+
+    assert found.datasets[0].measures[0] == found.datasets[1].measures[0]
+
+
+def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
+    """In the table of scores `rmse.denominator` is a column of rmse; beside other measures it is a name like any."""
+    text = "datasets:\n  r: {{ratings: q}}\n  s: {{scores: {{rmse.denominator: lower}}}}\n"
+    models = "models: {{m: {{outputs: '{{dataset}}'}}}}\nsuites: {{x: [{measure}]}}\n"
+
+    assert findings((text + models).format(measure="rmse")) == [
+        'a.yaml:4: datasets.s.scores."rmse.denominator": would be taken for a sum that rmse is made of; '
+        "choose another name"
+    ]
+    assert len(planned((text + models).format(measure="mae")).datasets) == 2
+
+
+@pytest.mark.parametrize(
+    ("scores", "name", "first", "where"),
+    [
+        ("{ndcg@5: }", "ndcg@5", "ndcg@5", "a"),
+        ("{ap: lower}", "ap", "ap", "a"),
+        ("{ndcg_at_10: }", "ndcg_at_10", "ndcg@10", "a"),
+        ("{x: lower}", "x", "x", "c"),
+    ],
+)
+def test_a_score_is_not_taken_for_another_measure(scores, name, first, where):
+    """In tables and in MLflow measures are told apart by their names."""
+    text = f"datasets:\n  a: {{judgments: q}}\n  c: {{scores: {{x: }}}}\n  b: {{scores: {scores}}}\n"
+
+    assert findings(text + "models: {m: {outputs: '{dataset}'}}\n" + SUITES) == [
+        f"a.yaml:5: datasets.b.scores.{name}: would be taken for {first} of the dataset {where!r}, which is another; "
+        "choose another name"
+    ]
+
+
+def test_numbers_from_outside_are_found_as_outputs_are(folder):
+    """One file for each model that has any; a template knows no dataset, for they are of none."""
+    touch("o/x.tsv")
+    text = "datasets: {d: {judgments: q}}\nmodels:\n  a: {outputs: a, extra: '{model}/{size}.json', keys: {size: xl}}\n"
+    text += "  b: {outputs: b}\n  '*': {outputs: 'o/{model}.tsv', extra: 'o/{model}.{date}'}\n"
+
+    found = planned(text + SUITES, date="2026-11-20")
+
+    assert {model: file.path for model, file in found.extras.items()} == {
+        "a": f"{folder}/configs/a/xl.json",
+        "x": f"{folder}/configs/o/x.2026-11-20",
+    }
+    assert findings(text.replace("{size}", "{dataset}") + SUITES, date="2026-11-20") == [
+        "a.yaml:4: models.a.extra: '{model}/{dataset}.json' has a placeholder {dataset} that is unknown; "
+        "available: {date}, {size}, {model}"
+    ]
+
+
+def test_one_model_was_called_something():
+    """Not all that are found, and not what it is called still."""
+    message = "one model was called that before; write it at the model that has a new name, and its old name"
+    text = "datasets: {d: {judgments: q}}\nmodels:\n  a: {outputs: a, was: WAS}\n"
+
+    assert planned(text.replace("WAS", "old") + SUITES).models["a"].was == "old"
+    assert findings(text.replace("WAS", "a") + SUITES) == [f"a.yaml:4: models.a.was: {message}"]
+    touch("o/x")
+    assert findings(text.replace("WAS", "b") + "  '*': {outputs: 'o/{model}', was: c}\n" + SUITES) == [
+        f"a.yaml:5: models.*.was: {message}"
+    ]
+
+
+def test_a_suite_of_which_nothing_can_be_measured_is_said_once():
+    """Its measures have no exact mean over the orders of ties; the dataset has another suite."""
+    found = findings(
+        "datasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nconventions: {ties: expected}\n"
+        "suites: {s: [ndcg], t: [infap]}\n"
+    )
+
+    assert len(found) == 1
+    assert found[0].startswith("a.yaml:5: suites.t[0]: infap has no exact mean")
+
+
 def test_a_model_to_compare_with_must_be_there():
     """It is refused on every dataset where it has no output, and its name is guessed."""
     assert findings(
@@ -497,14 +646,22 @@ MOVING = (
     "  model: {outputs: {path: './{dataset}/{model}.tsv', format: tsv}}\n"
     "datasets:\n"
     "  a:\n"
-    "  b: {judgments: {path: /abs/q}, queries: s3://b/q, documents: '${DOCS}/x'}\n"
+    "  b: {judgments: {path: /abs/q}, queries: s3://b/q, documents: '${DOCS}/x', interactions: i}\n"
     "  c: {ratings: '${ABS}/r', columns: {rating: path}}\n"
     "models:\n"
     "  m:\n"
     "  n: {outputs: {a: ../x, b: {path: y}}}\n"
-    "  o: {outputs: '${OUT:-out}/{model}', params: {outputs: z}}\n"
+    "  o: {outputs: '${OUT:-out}/{model}', params: {outputs: z}, extra: 'x/{model}.json'}\n"
+    "gates:\n"
+    "- {name: a, measure: ap, margin: 0, against: 'self@./old'}\n"
+    "- {name: b, measure: ap, margin: 0, against: '../{x}/$$/r#org/m', models: [m, n]}\n"
+    "- {name: c, measure: ap, margin: 0, against: '${BASE}#m'}\n"
+    "- {name: d, measure: ap, margin: 0, against: '${ABS}/r'}\n"
+    "- {name: e, measure: ap, margin: 0, against: accepted}\n"
+    "- {name: f, measure: ap, margin: 0, against: n}\n"
+    "- {name: g, max_missing: 0}\n"
 )
-ENVIRON = {"DOCS": "docs", "ABS": "/abs"}
+ENVIRON = {"DOCS": "docs", "ABS": "/abs", "BASE": "base/r"}
 
 
 def test_a_config_can_move_into_its_record(folder):
@@ -522,15 +679,33 @@ def test_a_config_can_move_into_its_record(folder):
     }
     assert raw["datasets"] == {
         "a": None,
-        "b": {"judgments": {"path": "/abs/q"}, "queries": "s3://b/q", "documents": "../../../configs/${DOCS}/x"},
+        "b": {
+            "judgments": {"path": "/abs/q"},
+            "queries": "s3://b/q",
+            "documents": "../../../configs/${DOCS}/x",
+            "interactions": "../../../configs/i",
+        },
         "c": {"ratings": "${ABS}/r", "columns": {"rating": "path"}},
     }
     assert raw["models"] == {
         "m": None,
         "n": {"outputs": {"a": "../../../x", "b": {"path": "../../../configs/y"}}},
-        "o": {"outputs": "../../../configs/${OUT:-out}/{model}", "params": {"outputs": "z"}},
+        "o": {
+            "outputs": "../../../configs/${OUT:-out}/{model}",
+            "params": {"outputs": "z"},
+            "extra": "../../../configs/x/{model}.json",
+        },
         "p": {"outputs": "../../../set/{model}"},
     }
+    assert [gate.get("against") for gate in raw["gates"]] == [
+        "self@../../../configs/old",
+        "../../../configs/../{x}/$$/r#org/m",
+        "../../../configs/${BASE}#m",
+        "${ABS}/r",
+        "accepted",
+        "n",
+        None,
+    ]
     assert str(folder) not in str(raw)
 
 
@@ -549,3 +724,7 @@ def test_a_moved_config_plans_the_same(place, monkeypatch):
 
         assert again.tasks == found.tasks
         assert again.datasets == found.datasets
+        assert again.extras == found.extras
+        assert [(gate.tasks, gate.against and gate.against.record) for gate in again.gates] == [
+            (gate.tasks, gate.against and gate.against.record) for gate in found.gates
+        ]

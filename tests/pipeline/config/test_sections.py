@@ -91,9 +91,9 @@ def test_what_is_left_out_or_left_empty_has_its_default():
     assert left_out == empty
     assert left_out.model_dump(include={"conventions", "bootstrap", "seed", "execution", "tracking"}) == {
         "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
-        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "percentile"},
+        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
         "seed": 20261120,
-        "execution": {"jobs": -1, "backend": "threads"},
+        "execution": {"jobs": -1, "backend": "threads", "blocks": True},
         "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "enabled": True},
     }
 
@@ -111,6 +111,8 @@ datasets:
     columns: {query_id: user, doc_id: item, prediction: p}
     duplicates: keep_first
     keys: {lang: de}
+    cluster: session
+    slices: []
 models:
   "<script>alert(1)</script>":
     outputs: {path: o, format: trec, columns: {prediction: score}}
@@ -118,8 +120,14 @@ models:
     tags: {stage: "1"}
     owner: me
     keys: {size: xl}
+    was: old
+    extra: "{model}.json"
 suites: {s: [rmse]}
-bootstrap: {resamples: 100, confidence: 0.9}
+cluster: user
+slices: [market, lang]
+pooled: true
+comparison: {baseline: all_pairs, measures: rmse, test: t, permutations: 100, correction: bh}
+bootstrap: {resamples: 100, confidence: 0.9, method: basic}
 execution: {jobs: 4, backend: processes}
 tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 """)
@@ -133,6 +141,18 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
         "d": True,
         "e": "2026-01-01",
     }
+    assert read.models["<script>alert(1)</script>"].was == "old"
+    assert read.models["<script>alert(1)</script>"].extra.path == "{model}.json"
+    assert (read.datasets["d"].cluster, read.datasets["d"].slices) == ("session", ())
+    assert (read.cluster, read.slices, read.pooled) == ("user", ("market", "lang"), True)
+    assert read.comparison.model_dump() == {
+        "baseline": "all_pairs",
+        "measures": ("rmse",),
+        "test": "t",
+        "permutations": 100,
+        "correction": "bh",
+    }
+    assert read.bootstrap.method == "basic"
     assert read.execution.jobs == 4
     assert read.tracking.enabled is False
 
@@ -152,7 +172,19 @@ def test_sections_are_frozen():
         config(SMALL).bootstrap.resamples = 5
 
 
-@pytest.mark.parametrize("text", [QUICKSTART, SMALL])
+SCORED = """\
+name: scored
+datasets:
+  d: {scores: {faithfulness: , latency: {direction: lower, range: [0, null]}, "ndcg@10": neither}, queries: q}
+models: {m: {outputs: o}, n: {outputs: o2, was: k}}
+comparison: {baseline: m}
+gates:
+  - {name: a, measure: [latency, faithfulness], against: self@accepted, margin: 2%, slices: [x]}
+  - {name: b, max_missing: 0.01, waive: {until: 2026-12-31, owner: me, reason: why}}
+"""
+
+
+@pytest.mark.parametrize("text", [QUICKSTART, SMALL, SCORED])
 def test_a_dump_reads_back_equal(text):
     """As an object, as JSON and as YAML."""
     read = config(text)
@@ -199,8 +231,14 @@ def test_any_dump_reads_back_equal(models):
 
 COLUMN = (
     "d.columns.user: 'user' is none of our names ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
-    "'rating' or 'prediction'); write our name first, then the file's"
+    "'rating', 'prediction', 'measure' or 'value'); write our name first, then the file's"
 )
+AT_LEAST_100 = "found 99; write a number of at least 100"
+COMMA = "a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its own line"
+CORRECTIONS = "found 'tukey'; write 'maxt', 'holm', 'bh' or 'none'"
+ELSEWHERE = "its scores were made elsewhere, of nothing known here;"
+ENDS = "write the least and the greatest score there can be, as in [0, 1]; null where there is none"
+EXTRA = "its `extra` is one JSON object of numbers; name its path alone"
 FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json' or 'parquet'"
 TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
@@ -210,7 +248,14 @@ KEY = "cannot fill a template; write a word other than dataset, model, date"
 METRIC_NAME = (
     "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces"
 )
+NO_MAXT = "maxt needs resamples, which the test t does not make; choose holm, bh or none"
+NEITHER = "it has neither judgments nor ratings nor scores; name a file, or the scores"
 PLAIN = "m.params.a: it must be a text, a finite number, true or false; put anything else in quotes"
+SCORE = (
+    "write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted, and none of dataset, model, "
+    "query_id, missing, measure, value"
+)
+TESTS = "found 'z'; write 'randomization', 't' or 'bootstrap'"
 TAKEN = "which has a meaning of its own; choose another name"
 UNPRINTABLE = "is empty or holds a control character; write one that can be printed"
 
@@ -221,10 +266,24 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("topics: x", f"topics: unknown key 'topics'; known: {', '.join(ConfigFile.model_fields)}"),
         ("runs: x", "runs: unknown key 'runs'; did you mean 'models'?"),
         ("metrics: [ap]", "metrics: unknown key 'metrics'; did you mean 'suites'?"),
+        ("gates: {}", "gates: found nothing; write a list"),
         ("sed: 1", "sed: unknown key 'sed'; did you mean 'seed'?"),
         ("bootstrap: {n_resamples: 1}", "bootstrap.n_resamples: unknown key 'n_resamples'; did you mean 'resamples'?"),
         ("execution: {workers: 1}", "execution.workers: unknown key 'workers'; did you mean 'jobs'?"),
         ("tracking: {tracking_uri: x}", "tracking.tracking_uri: unknown key 'tracking_uri'; did you mean 'uri'?"),
+        ("comparisons: {}", "comparisons: unknown key 'comparisons'; did you mean 'comparison'?"),
+        ("segments: [x]", "segments: unknown key 'segments'; did you mean 'slices'?"),
+        ("slices: [x, x]", "slices: the column 'x' is named twice; keep one"),
+        ("cluster: [x]", "cluster: found a list; write a text"),
+        ("pooled: 2", "pooled: found 2; write true or false"),
+        ("comparison: {}", "comparison: the key 'baseline' is missing; add it"),
+        ("comparison: {baseline: m, tests: t}", "comparison.tests: unknown key 'tests'; did you mean 'test'?"),
+        ("comparison: {baseline: m, test: z}", f"comparison.test: {TESTS}"),
+        ("comparison: {baseline: m, test: t, correction: maxt}", f"comparison: {NO_MAXT}"),
+        ("comparison: {baseline: m, correction: tukey}", f"comparison.correction: {CORRECTIONS}"),
+        ("comparison: {baseline: m, permutations: 99}", f"comparison.permutations: {AT_LEAST_100}"),
+        ("comparison: {baseline: m, measures: []}", "comparison.measures: found nothing; write at least one"),
+        ("comparison: {baseline: m, measures: [ndcg@5,10]}", f"comparison.measures[0]: {COMMA}"),
         ("defaults: {models: {}}", "defaults.models: unknown key 'models'; did you mean 'model'?"),
         ("defaults: {dataset: {qrels: x}}", "defaults.dataset.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
         ("defaults: {model: {runs: x}}", "defaults.model.runs: unknown key 'runs'; did you mean 'outputs'?"),
@@ -237,7 +296,7 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("bootstrap: {confidence: .nan}", "bootstrap.confidence: found nan; write a number below 1"),
         ("bootstrap: {confidence: x}", "bootstrap.confidence: found 'x'; write a number"),
         ("bootstrap: {confidence: yes}", "bootstrap.confidence: found true; write a number"),
-        ("bootstrap: {method: bca}", "bootstrap.method: found 'bca'; write 'percentile'"),
+        ("bootstrap: {method: t}", "bootstrap.method: found 't'; write 'percentile', 'basic' or 'bca'"),
         ("bootstrap: 5", "bootstrap: found 5; write a mapping of `key: value`"),
         ("seed: -1", "seed: found -1; write a number of at least 0"),
         ("seed: no", "seed: found false; write a number"),
@@ -267,9 +326,37 @@ def test_wrong_settings(line, message):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("d: {}", "d: it has neither judgments nor ratings; name a file of one"),
-        ("d:", "d: it has neither judgments nor ratings; name a file of one"),
+        ("d: {}", f"d: {NEITHER}"),
+        ("d:", f"d: {NEITHER}"),
         ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; make two datasets of it"),
+        ("d: {ratings: a, scores: {x: higher}}", "d: it has both ratings and scores; make two datasets of it"),
+        ("d: {scores: {}}", "d.scores: found nothing; write at least one"),
+        ("d: {scores: {x: up}}", "d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"),
+        ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, range"),
+        ("d: {scores: {x: {range: [0]}}}", f"d.scores.x.range: {ENDS}"),
+        ("d: {scores: {x: {range: [0, .inf]}}}", "d.scores.x.range[1]: found inf; write a finite number"),
+        (
+            "d: {scores: {x: {range: [1, 0]}}}",
+            "d.scores.x: it: the range 1 to 0 holds nothing; write the least score first",
+        ),
+        ("d: {scores: {value: higher}}", f"d.scores.value: a score cannot be called 'value'; {SCORE}"),
+        ("d: {scores: {'a,b': higher}}", f"d.scores.a,b: a score cannot be called 'a,b'; {SCORE}"),
+        ("d: {scores: {a/b: higher}}", f"d.scores.a/b: a score cannot be called 'a/b'; {SCORE}"),
+        ("d: {scores: {'a ': higher}}", f"d.scores.\"a \": a score cannot be called 'a '; {SCORE}"),
+        *(
+            (f"d: {{scores: {{x: higher}}, {key}: {value}}}", f"d: {ELSEWHERE} take `{key}` out")
+            for key, value in (
+                ("subtopics", "true"),
+                ("documents", "c"),
+                ("interactions", "i"),
+                ("suites", "[s]"),
+                ("duplicates", "keep_first"),
+            )
+        ),
+        ("d: {judgments: a, slices: [x, y, x]}", "d.slices: the column 'x' is named twice; keep one"),
+        ("d: {judgments: a, slices: x}", "d.slices: found 'x'; write a list"),
+        ("d: {judgments: a, slices: ['']}", "d.slices[0]: found ''; write a text of at least one character"),
+        ("d: {judgments: a, cluster: 5}", "d.cluster: found 5; write a text in quotes"),
         ("d: {ratings: a, subtopics: true}", "d: it has ratings, which have no subtopics; take `subtopics` out"),
         ("d: {judgments: a, subtopics: intent}", "d.subtopics: found 'intent'; write true or false"),
         ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
@@ -319,6 +406,10 @@ def test_wrong_datasets(line, message):
         ("m: {params: {a: .inf}}", PLAIN),
         ("m: {params: {a: }}", PLAIN),
         ("m: {tags: {v: 1.10}}", "m.tags.v: found 1.1; write a text in quotes"),
+        ("m: {was: 3}", "m.was: found 3; write a text in quotes"),
+        ("m: {extra: [a]}", "m.extra: found a list; write a path, or a mapping with `path:`"),
+        ("m: {extra: {path: a, format: csv}}", f"m: {EXTRA}"),
+        ("m: {extra: {path: a, columns: {score: s}}}", f"m: {EXTRA}"),
         ("m: {owner: yes}", "m.owner: found true; write a text in quotes"),
         ('"a\\nb": {}', f'"a\\nb": the name \'a\\nb\' {UNPRINTABLE}'),
     ],
@@ -382,8 +473,36 @@ def test_what_is_missing_or_empty():
         "a.yaml:1: name: found 'a b'; write up to 100 letters, digits and . _ - beginning with a letter or digit",
         "a.yaml:2: datasets: found nothing; write at least one",
         "a.yaml:3: models: found nothing; write a mapping of `key: value`",
-        "a.yaml:4: suites: found nothing; write at least one",
     ]
+    assert findings(SMALL.replace("{s: [ap]}", "{}")) == ["a.yaml:4: suites: found nothing; write at least one"]
+
+
+OF_SCORES = "name: n\nmodels: {m: {outputs: o}}\ndatasets: {d: {scores: {x: }}, e: {scores: {y: lower}}}\n"
+
+
+@pytest.mark.parametrize("suites", ["", "suites:\n", "suites: {}\n", "suites: {s: [ap]}\n"])
+def test_suites_may_be_left_out_where_all_datasets_are_of_scores(suites):
+    """Their scores are what is measured; a mistake in a dataset does not make suites wanted."""
+    read = config(OF_SCORES + suites)
+
+    assert [dataset.kind for dataset in read.datasets.values()] == ["scores", "scores"]
+    assert config(yaml.safe_dump(read.model_dump(mode="json"))) == read
+    assert findings(OF_SCORES + suites, "datasets.d.scores.x=up") == [
+        "--set datasets.d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("suites", "message"),
+    [
+        ("", "1: the key 'suites' is missing; add it"),
+        ("suites:\n", "4: suites: the key 'suites' is missing; add it"),
+        ("suites: {}\n", "4: suites: found nothing; write at least one"),
+    ],
+)
+def test_suites_are_wanted_beside_a_dataset_of_judgments(suites, message):
+    """However many others are of scores."""
+    assert findings(OF_SCORES.replace("{scores: {y: lower}}", "{judgments: q}") + suites) == [f"a.yaml:{message}"]
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "-a", "a b", "é", "a" * 101])
@@ -440,7 +559,10 @@ def test_the_schema_describes_every_key():
     assert all(mapping["additionalProperties"] is False for mapping in mappings)
     assert schema["$defs"]["File"]["anyOf"][0] == {"type": "string"}
     assert schema["$defs"]["Conventions"]["anyOf"][0] == {"type": "string", "enum": [*PROFILES]}
-    assert schema["anyOf"] == [{"required": ["extends"]}, {"required": ["name", "datasets", "models", "suites"]}]
+    partial, whole, *of_scores = schema["anyOf"]
+    assert (partial, whole) == ({"required": ["extends"]}, {"required": ["name", "datasets", "models", "suites"]})
+    assert all({"name", "datasets", "models"} <= set(option["required"]) for option in of_scores)
+    assert all(option["properties"] for option in of_scores)
     json.dumps(schema)
 
 

@@ -1,0 +1,64 @@
+"""What a comparison or a gate chooses among what is planned: by names, or `*`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from metrics.measure import Measure
+from pipeline.config.mistakes import suggestion
+from pipeline.config.planned import PlannedDataset, kind_of
+from pipeline.config.planning import EVERYTHING, Planning
+from pipeline.config.source import KeyPath
+
+__all__ = ["choose_measures", "choose_names"]
+
+_Item = TypeVar("_Item")
+
+
+def choose_names(
+    planning: Planning, path: KeyPath, names: Sequence[str], known: Mapping[str, _Item], what: str
+) -> list[str]:
+    """The known ones among these names, all for `*`; what is unknown is found, with what was likely meant.
+
+    Args:
+        planning: takes what is found.
+        path: where the names were written.
+        names: what was written.
+        known: what there is, by name.
+        what: the word for it, such as `model`.
+    """
+    for position, name in enumerate(names):
+        if name not in known and name != EVERYTHING:
+            planning.find((*path, position), f"there is no {what} {name!r}{suggestion(name, known)}")
+    return [*known] if EVERYTHING in names else [name for name in dict.fromkeys(names) if name in known]
+
+
+def choose_measures(
+    planning: Planning, path: KeyPath, lines: Sequence[str], datasets: Iterable[PlannedDataset]
+) -> tuple[Measure, ...]:
+    """The measures of these datasets that lines write: scores by their names, others as a suite writes them.
+
+    What is in no suite of theirs is found, and what has one figure per dataset and none per query.
+    """
+    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    chosen: list[Measure] = []
+    for position, line in enumerate(lines):
+        measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
+        for measure in measures or _written(planning, (*path, position), line, there):
+            if measure not in there:
+                planning.find((*path, position), f"{measure} is in no suite of the datasets; add it to one of theirs")
+            elif measure.metric.per == "dataset":
+                planning.find((*path, position), f"{measure} has no scores of queries, as is needed here; leave it out")
+            else:
+                chosen.append(measure)
+    return tuple(dict.fromkeys(chosen))
+
+
+def _written(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> Sequence[Measure]:
+    """What a line writes; where there are scores, a word that is no measure may be meant to be one."""
+    names = [str(measure) for measure in there]
+    if any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):
+        planning.find(path, f"there is no measure {line!r}{suggestion(line, names)}")
+        return ()
+    return planning.measures(path, line)

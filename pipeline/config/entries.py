@@ -1,0 +1,190 @@
+"""The sections that name inputs: datasets, models, and the files of both.
+
+Conventions: a dataset and a model are entries of a mapping by name, and what stands under every one is in `defaults`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, Literal, TypeAlias
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from metrics.external import external_measure
+from metrics.measure import Measure
+from pipeline.config.fields import Columns, DatasetName, Ends, Keys, Name, Plain, QueryColumns, ScoreName
+from pipeline.config.section import Section
+
+__all__ = ["Dataset", "DatasetDefaults", "File", "Model", "Outputs", "Score"]
+
+_NOT_OF_SCORES = ("subtopics", "documents", "interactions", "suites", "duplicates")
+
+
+class File(Section):
+    """A file: its path, or a mapping where the path alone does not say enough."""
+
+    shorthand: ClassVar = {"type": "string"}
+
+    path: str = Field(min_length=1)
+    """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
+    `{dataset}`, `{model}`, `{date}` and own `keys` are filled in."""
+
+    format: Literal["trec", "tsv", "csv", "jsonl", "json", "parquet"] | None = None
+    """How the rows are written; by the path's ending unless given."""
+
+    columns: Columns = Field(default_factory=dict)
+    """The file's own column names, by ours: `{query_id: user_id}`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_shorthand(cls, data: object) -> object:
+        return {"path": data} if isinstance(data, str) else data
+
+
+class Score(Section):
+    """A score of queries that was made elsewhere."""
+
+    shorthand: ClassVar = {"enum": ["higher", "lower", "neither", None]}
+
+    direction: Literal["higher", "lower", "neither"] = "higher"
+    """Whether a higher or a lower score is better, or neither."""
+
+    range: Ends = (None, None)
+    """The least and the greatest score there can be; null where there is none. A score outside is refused."""
+
+    def measure(self, name: str) -> Measure:
+        """The score of that name as a measure.
+
+        Raises:
+            ValueError: the range holds nothing.
+        """
+        least, greatest = self.range
+        ends = (-math.inf if least is None else least, math.inf if greatest is None else greatest)
+        return external_measure(name, self.direction, ends)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_shorthand(cls, data: object) -> object:
+        return {"direction": data} if isinstance(data, str) else data
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Score:
+        self.measure("it")
+        return self
+
+
+class DatasetDefaults(Section):
+    """What a dataset may hold."""
+
+    judgments: File | None = None
+    """What is known to be relevant: (query, document, relevance). A dataset has judgments, ratings or scores."""
+
+    subtopics: bool = False
+    """Whether its judgments are of subtopics: (query, subtopic, document, relevance), as `alpha_ndcg` needs them."""
+
+    ratings: File | None = None
+    """What users gave: (query, document, rating), to be predicted."""
+
+    scores: dict[ScoreName, Score] | None = Field(None, min_length=1)
+    """The scores of queries that models' outputs hold, made elsewhere: `{faithfulness: higher, latency: lower}`. They
+    are the dataset's measures, and its one suite, `scores`."""
+
+    queries: File | None = None
+    """The table of queries; every judged query must stand in it. Further columns make clusters and slices."""
+
+    cluster: Name | None = None
+    """A column of the queries table instead of the whole config's `cluster`; `query_id` for none."""
+
+    slices: QueryColumns | None = None
+    """Columns of the queries table instead of the whole config's `slices`; `[]` for none."""
+
+    documents: File | None = None
+    """The catalogue: every document there is, retrieved or not; and, in further columns, features of documents."""
+
+    interactions: File | None = None
+    """What queries (users) consumed before, in training: (query, document). Queries without judgments count, too."""
+
+    suites: tuple[str, ...] | None = Field(None, min_length=1)
+    """The suites to compute; all of the dataset's kind unless given."""
+
+    columns: Columns = Field(default_factory=dict)
+    """Column names in all files of the dataset and in models' outputs on it, where a file does not say otherwise."""
+
+    duplicates: Literal["refuse", "keep_first"] = "refuse"
+    """What to do with a pair of query and document that is judged or rated twice."""
+
+    keys: Keys = Field(default_factory=dict)
+    """Own words that fill templates: `{lang}` with `keys: {lang: de}`."""
+
+
+class Dataset(DatasetDefaults):
+    """Queries and what is known of them: judgments of documents, or ratings; or scores that were made elsewhere."""
+
+    shorthand: ClassVar = {"type": "null"}
+
+    @property
+    def kind(self) -> Literal["rankings", "ratings", "scores"]:
+        """What is evaluated on it."""
+        if self.scores is not None:
+            return "scores"
+        return "rankings" if self.ratings is None else "ratings"
+
+    @model_validator(mode="after")
+    def _has_one_kind(self) -> Dataset:
+        kinds = [key for key in ("judgments", "ratings", "scores") if getattr(self, key) is not None]
+        if not kinds:
+            raise ValueError("it has neither judgments nor ratings nor scores; name a file, or the scores")
+        if len(kinds) > 1:
+            raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; make two datasets of it")
+        if self.subtopics and self.ratings is not None:
+            raise ValueError("it has ratings, which have no subtopics; take `subtopics` out")
+        idle = [key for key in _NOT_OF_SCORES if self.scores is not None and self._says(key)]
+        if idle:
+            raise ValueError(f"its scores were made elsewhere, of nothing known here; take `{idle[0]}` out")
+        return self
+
+    def _says(self, key: str) -> bool:
+        return bool(getattr(self, key) != type(self).model_fields[key].default)
+
+
+def _outputs_tag(value: object) -> str:
+    return "\0datasets" if isinstance(value, dict) and "path" not in value else "\0file"
+
+
+Outputs: TypeAlias = Annotated[
+    Annotated[File, Tag("\0file")] | Annotated[dict[DatasetName, File], Tag("\0datasets")], Discriminator(_outputs_tag)
+]
+
+
+class Model(Section):
+    """A model that is evaluated, by what it returned."""
+
+    shorthand: ClassVar = {"type": "null"}
+
+    outputs: Outputs | None = None
+    """Its rankings, rating predictions or scores: one path for all datasets, usually a template, or a path by dataset;
+    then it is evaluated on those datasets only."""
+
+    params: dict[str, Plain] = Field(default_factory=dict)
+    """What it was made with; logged."""
+
+    tags: dict[str, str] = Field(default_factory=dict)
+    """What it is to be found by; logged."""
+
+    owner: str | None = None
+    """Who answers for it; logged."""
+
+    keys: Keys = Field(default_factory=dict)
+    """Own words that fill the template of its outputs; they win over the dataset's."""
+
+    was: Name | None = None
+    """What it was called before: looked up in older records that have no model of its name."""
+
+    extra: File | None = None
+    """Numbers from outside, such as what it costs: a JSON object of numbers by name, for gates to judge."""
+
+    @model_validator(mode="after")
+    def _has_plain_extra(self) -> Model:
+        if self.extra and (self.extra.columns or self.extra.format not in (None, "json")):
+            raise ValueError("its `extra` is one JSON object of numbers; name its path alone")
+        return self

@@ -1,0 +1,130 @@
+"""From the section of comparisons to pairs of models and measures, dataset by dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.plan import Plan, plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+CONFIG = """\
+name: n
+datasets: {web: {judgments: q}, shop: {judgments: q, suites: [short]}, answers: {scores: {faithfulness: }}}
+models: {a: {outputs: "{dataset}/{model}"}, b: {outputs: "{dataset}/{model}"}, c: {outputs: {shop: x}}}
+suites: {long: [ap, "ndcg@5,10", entropy@5], short: [ap]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def planned(section: str, config: str = CONFIG) -> Plan:
+    Path("a.yaml").write_text(f"{config}comparison: {section}\n", encoding="utf-8")
+    return plan(load("a.yaml", (), {}))
+
+
+def findings(section: str) -> list[str]:
+    with pytest.raises(InputError) as error:
+        planned(section)
+    return str(error.value).split("\n")
+
+
+def test_without_the_section_nothing_is_compared():
+    """Comparisons are asked for."""
+    Path("a.yaml").write_text(CONFIG, encoding="utf-8")
+
+    assert plan(load("a.yaml", (), {})).comparison is None
+
+
+def test_every_other_model_is_compared_with_the_baseline():
+    """Where both are evaluated, by all measures that have scores of queries."""
+    found = planned("{baseline: b}").comparison
+
+    assert found is not None
+    assert found.pairs == {"web": (("a", "b"),), "shop": (("a", "b"), ("c", "b")), "answers": (("a", "b"),)}
+    assert {name: [*map(str, measures)] for name, measures in found.measures.items()} == {
+        "web": ["ap", "ndcg@5", "ndcg@10"],
+        "shop": ["ap"],
+        "answers": ["faithfulness"],
+    }
+    assert (found.test, found.permutations, found.correction) == ("randomization", 10_000, "maxt")
+
+
+def test_all_pairs_take_the_one_listed_first_for_the_baseline():
+    """Each pair once."""
+    found = planned("{baseline: all_pairs}").comparison
+
+    assert found is not None
+    assert found.pairs["shop"] == (("b", "a"), ("c", "a"), ("c", "b"))
+    assert found.pairs["web"] == (("b", "a"),)
+
+
+def test_measures_may_be_chosen():
+    """As a suite writes them, scores by their names; a dataset without them has none."""
+    found = planned("{baseline: a, measures: ['ndcg@5,10', faithfulness]}").comparison
+
+    assert found is not None
+    assert {name: [*map(str, measures)] for name, measures in found.measures.items()} == {
+        "web": ["ndcg@5", "ndcg@10"],
+        "shop": [],
+        "answers": ["faithfulness"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("section", "correction"),
+    [
+        ("{baseline: a, test: t}", "holm"),
+        ("{baseline: a, test: t, correction: none}", "none"),
+        ("{baseline: a, test: bootstrap}", "maxt"),
+        ("{baseline: a, correction: bh}", "bh"),
+    ],
+)
+def test_the_correction_goes_with_the_test(section, correction):
+    """The t test has no resamples to correct by."""
+    found = planned(section).comparison
+
+    assert found is not None
+    assert found.correction == correction
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ("{baseline: d}", ".baseline: there is no model 'd'; known: a, b, c, all_pairs"),
+        ("{baseline: all-pairs}", ".baseline: there is no model 'all-pairs'; did you mean 'all_pairs'?"),
+        (
+            "{baseline: a, measures: [ap, p@5]}",
+            ".measures[1]: p@5 is in no suite of the datasets; add it to one of theirs",
+        ),
+        ("{baseline: a, measures: app}", ".measures: there is no measure 'app'; did you mean 'ap'?"),
+        (
+            "{baseline: a, measures: entropy@5}",
+            ".measures: entropy@5 has no scores of queries, as is needed here; leave it out",
+        ),
+    ],
+)
+def test_what_is_refused(section, message):
+    """At the line of the section, with what was likely meant."""
+    assert findings(section) == [f"a.yaml:5: comparison{message}"]
+
+
+@pytest.mark.parametrize(("n_models", "n_warnings"), [(10, 0), (11, 1)])
+def test_many_pairs_are_warned_of(n_models, n_warnings):
+    """Eleven models make 11 · 10 / 2 = 55 pairs; a baseline makes ten."""
+    models = ", ".join(f"m{number}: {{outputs: '{{model}}'}}" for number in range(n_models))
+    config = f"name: n\ndatasets: {{d: {{judgments: q}}}}\nsuites: {{s: [ap]}}\nmodels: {{{models}}}\n"
+
+    warnings = planned("{baseline: all_pairs}", config).warnings
+
+    assert [*warnings] == [
+        "a.yaml:5: comparison.baseline: all pairs of 11 models are 55 comparisons, and each hides the others; name a "
+        "baseline instead"
+    ][:n_warnings]
+    assert planned("{baseline: m0}", config).warnings == ()

@@ -1,0 +1,296 @@
+"""From sections of gates to what they judge: models, datasets, measures and references, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from metrics.measure import Measure
+from pipeline.config.plan import Plan, plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+from pipeline.verdicts import PlannedGate, Reference, Waiver
+
+CONFIG = """\
+name: n
+datasets:
+  web: {judgments: q, queries: t, slices: [market]}
+  shop: {judgments: q, suites: [short]}
+  answers: {scores: {faithfulness: , latency: lower, length: neither}}
+models:
+  production: {outputs: "{dataset}/{model}"}
+  candidate: {outputs: {web: a, answers: b}, extra: "{model}.json"}
+  lexical: {outputs: {shop: c}}
+suites:
+  long: [ap, "ndcg@5,10"]
+  short: [rr@10]
+  served: [user_coverage, entropy@5]
+gates:
+"""
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch) -> Path:
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def planned(*gates: str, config: str = CONFIG) -> Plan:
+    text = config + "".join(f"  - {{name: g{number}, {keys}}}\n" for number, keys in enumerate(gates))
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    return plan(load("a.yaml", (), {}))
+
+
+def gate(keys: str) -> PlannedGate:
+    (found,) = planned(keys).gates
+    return found
+
+
+def findings(*gates: str, config: str = CONFIG) -> list[str]:
+    with pytest.raises(InputError) as error:
+        planned(*gates, config=config)
+    return str(error.value).split("\n")
+
+
+def test_a_gate_is_spelled_out():
+    """Percentages become shares, and what is written beside the figures is passed on."""
+    found = gate(
+        "measure: ndcg@10, models: candidate, against: self@accepted, margin: 2%, slices: [market], "
+        "on_inconclusive: warn, fail_after: 2, waive: {until: 2026-12-31, owner: me, reason: why}"
+    )
+
+    assert found == PlannedGate(
+        "g0",
+        "difference",
+        tasks=(("web", "candidate"),),
+        measures=(Measure.parse("ndcg@10"),),
+        against=Reference("self@accepted", "accepted", None),
+        margin=0.02,
+        relative=True,
+        slices=("market",),
+        on_inconclusive="warn",
+        fail_after=2,
+        waiver=Waiver(date(2026, 12, 31), "me", "why"),
+    )
+
+
+def test_the_other_kinds_are_spelled_out():
+    """Queries that may be lost, limits, and the share of queries without output."""
+    drop = gate("measure: ap, against: production, max_query_drop: 0.5, allow: 3")
+    limit = gate("measure: ap, at_least: 0.1, at_most: 0.9")
+    complete = gate("max_missing: 1%")
+    extra = gate("extra: cost, at_most: 120")
+
+    assert (drop.kind, drop.max_query_drop, drop.allow, drop.margin) == ("query_drop", 0.5, 3, 0.0)
+    assert (limit.kind, limit.at_least, limit.at_most, limit.relative) == ("limit", 0.1, 0.9, False)
+    assert (complete.kind, complete.max_missing, complete.measures) == ("complete", 0.01, ())
+    assert (extra.kind, extra.extra, extra.at_most, extra.tasks) == ("extra", "cost", 120, (("", "candidate"),))
+
+
+WEB, SHOP, ANSWERS = "web", "shop", "answers"
+EVERYWHERE = (
+    (WEB, "production"),
+    (WEB, "candidate"),
+    (SHOP, "production"),
+    (SHOP, "lexical"),
+    (ANSWERS, "production"),
+    (ANSWERS, "candidate"),
+)
+
+
+@pytest.mark.parametrize(
+    ("keys", "tasks"),
+    [
+        ("max_missing: 0", EVERYWHERE),
+        ("max_missing: 0, datasets: [shop, web], models: [lexical, production]", (EVERYWHERE[0], *EVERYWHERE[2:4])),
+        ("measure: ap, at_least: 0", EVERYWHERE[:2]),
+        ("measure: rr@10, at_least: 0", EVERYWHERE[:4]),
+        ("measure: [ap, latency], at_least: 0", (*EVERYWHERE[:2], *EVERYWHERE[4:])),
+        ("measure: [ap, rr@10], margin: 0, against: latest", EVERYWHERE[:4]),
+        ("measure: [ap, rr@10], margin: 0, against: production", (EVERYWHERE[1], EVERYWHERE[3])),
+        ("measure: rr@10, margin: 0, against: candidate", (EVERYWHERE[0],)),
+        ("measure: rr@10, margin: 0, against: latest#candidate, datasets: shop", EVERYWHERE[2:4]),
+    ],
+)
+def test_a_gate_is_judged_where_its_measures_and_models_are(keys, tasks):
+    """A star leaves out the model that the others are held against, and datasets where that model is not."""
+    assert gate(keys).tasks == tasks
+
+
+def test_a_line_writes_several_measures_and_a_score_is_named():
+    """Cutoffs, and other tools' names, are read as in a suite; scores that were made elsewhere by their names."""
+    found = gate("measure: ['ndcg@5,10', map, faithfulness, ndcg@5], at_least: 0")
+
+    assert [*map(str, found.measures)] == ["ndcg@5", "ndcg@10", "ap", "faithfulness"]
+    assert found.measures[-1].metric.input == "scores"
+
+
+def test_measures_are_those_of_the_profile():
+    """A gate's measure is the one of the suite: with the profile's defaults, and not the metric's own."""
+    found = planned("measure: ndcg@10, at_least: 0", config="conventions: sklearn\n" + CONFIG)
+
+    assert set(found.gates[0].measures) <= set(found.datasets[0].measures)
+
+
+def test_paths_start_at_the_config(folder):
+    """A record that is named by its path is found from wherever the command runs; a URL and a word stay."""
+    Path("sub").mkdir()
+    Path("sub/base.yaml").write_text(
+        CONFIG + "  - {name: a, measure: ap, against: ../x#m, margin: 0}\n"
+        "  - {name: b, measure: ap, against: /abs/x, margin: 0}\n"
+        "  - {name: c, measure: ap, against: latest, margin: 0}\n",
+        encoding="utf-8",
+    )
+
+    gates = plan(load("sub/base.yaml", (), {})).gates
+
+    assert [gate.against.record for gate in gates if gate.against] == [f"{folder}/x", "/abs/x", "latest"]
+    assert gates[0].against == Reference("../x#m", f"{folder}/x", "m")
+
+
+NO_SUITE = "is in no suite of the datasets; add it to one of theirs"
+SELF = "is held against itself; take it out of `models`, or write self@accepted"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("max_missing: 0, models: [candidat]", ".models[0]: there is no model 'candidat'; did you mean 'candidate'?"),
+        ("max_missing: 0, datasets: wen", ".datasets: there is no dataset 'wen'; did you mean 'web'?"),
+        ("measure: p@5, at_least: 0", f".measure: p@5 {NO_SUITE}"),
+        ("measure: [ap, r@5], at_least: 0", f".measure[1]: r@5 {NO_SUITE}"),
+        ("measure: ap, datasets: shop, at_least: 0", f".measure: ap {NO_SUITE}"),
+        (
+            "measure: ndgc@10, datasets: web, at_least: 0",
+            ".measure: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
+        ),
+        (
+            "measure: faithfulnes, at_least: 0",
+            ".measure: there is no measure 'faithfulnes'; did you mean 'faithfulness'?",
+        ),
+        (
+            "measure: entropy@5, at_least: 0",
+            ".measure: entropy@5 has no scores of queries, as is needed here; leave it out",
+        ),
+        (
+            "measure: length, against: latest, margin: 0",
+            ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
+        ),
+        (
+            "measure: length, against: latest, max_query_drop: 1",
+            ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
+        ),
+        (
+            "measure: ap, against: acepted, margin: 0",
+            ".against: 'acepted' is no model, no evaluation's id and no path (which has a slash); "
+            "did you mean 'accepted'?",
+        ),
+        (
+            "measure: ap, against: production, margin: 0, models: [candidate, production]",
+            f".against: the model 'production' {SELF}",
+        ),
+        (
+            "measure: ap, at_least: 0, models: [production, lexical]",
+            ".models[1]: the model 'lexical' is not judged: it is not evaluated where the gate is judged; name "
+            "another, or mend its outputs",
+        ),
+        (
+            "measure: rr@10, against: lexical, margin: 0, models: candidate",
+            ".models: the model 'candidate' is not judged: it is not evaluated beside 'lexical' where the gate is "
+            "judged; name another, or mend its outputs",
+        ),
+        (
+            "measure: ap, at_least: 0, datasets: [web, shop]",
+            ".datasets[1]: nothing is judged on 'shop': it lacks the measure or the models; name another",
+        ),
+        (
+            "extra: cost, at_most: 1, models: [production, candidate]",
+            ".models[0]: the model 'production' is not judged: it has no `extra`, the file of its numbers; add it to "
+            "the model",
+        ),
+        (
+            "measure: ap, at_least: 0, slices: [market, markt]",
+            ".slices[1]: the dataset 'web' has no slices by 'markt'; add it to `slices`; did you mean 'market'?",
+        ),
+        (
+            "measure: rr@10, at_least: 0, slices: [market]",
+            ".slices[0]: the dataset 'shop' has no slices by 'market'; add it to `slices`",
+        ),
+    ],
+)
+def test_what_is_refused(keys, message):
+    """At the gate's line and key, with what was likely meant."""
+    assert findings(keys) == [f"a.yaml:15: gates[0]{message}"]
+
+
+def test_a_name_is_had_once():
+    """Two gates of one name could not be told apart in the record."""
+    gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
+
+    assert findings(config=CONFIG + gates) == [
+        "a.yaml:17: gates[2].name: a gate above is called 'a', too; choose another name"
+    ]
+
+
+def test_a_gate_that_judges_nothing_is_refused():
+    """With stars alone there is no name that could be wrong, and still no model."""
+    alone = CONFIG.replace(', extra: "{model}.json"', "")
+
+    assert findings("extra: cost, at_most: 1", config=alone) == [
+        "a.yaml:15: gates[0]: no model is judged: none is there, or it has no `extra`, the file of its numbers; add it "
+        "to the model"
+    ]
+
+
+def test_what_is_wrong_with_a_model_is_not_said_again_of_a_gate():
+    """All findings come at once, but none that follows from another."""
+    broken = CONFIG.replace("{outputs: {shop: c}}", "{owner: me}")
+
+    assert findings("measure: rr@10, at_least: 0, models: lexical", "max_missing: 0, models: x", config=broken) == [
+        "a.yaml:9: models.lexical: the model has no outputs; add `outputs:` to it or to `defaults: {model: …}`",
+        "a.yaml:16: gates[1].models: there is no model 'x'; known: production, candidate, lexical",
+    ]
+
+
+DRIFTS = "against the latest it drifts: the margin may be lost a little each night; add one against accepted"
+
+
+@pytest.mark.parametrize(
+    ("others", "warnings"),
+    [
+        ([], [f"a.yaml:15: gates[0].against: {DRIFTS}"]),
+        (["measure: ap, against: accepted, margin: 1"], []),
+        (["measure: [rr@10, ap], against: accepted#production, margin: 1, models: [candidate, production]"], []),
+        (["measure: rr@10, against: accepted, margin: 1"], [f"a.yaml:15: gates[0].against: {DRIFTS}"]),
+        (
+            ["measure: ap, against: accepted, margin: 1, models: candidate"],
+            [f"a.yaml:15: gates[0].against: {DRIFTS}"],
+        ),
+        (
+            ["measure: ap, against: accepted, max_query_drop: 1"],
+            [f"a.yaml:15: gates[0].against: {DRIFTS}"],
+        ),
+    ],
+)
+def test_a_margin_against_the_latest_alone_is_warned_of(others, warnings):
+    """Unless one against what was accepted judges the same models by the same measure."""
+    assert [*planned("measure: ap, against: self@latest, margin: 1", *others).warnings] == warnings
+
+
+@pytest.mark.parametrize("record", ["latest", "accepted"])
+def test_a_model_that_earlier_evaluations_can_hardly_have_is_warned_of(record):
+    """Held against a name that was mistyped, a gate would wait for its first night for ever; one that was is fine."""
+    gate = "models: candidate, measure: ap, against: {}, max_query_drop: 0.5"
+    message = "no model of this config is or was 'produktion'; did you mean 'production'?"
+
+    (warning,) = planned(gate.format(f"{record}#produktion")).warnings
+    assert warning.endswith(message)
+    assert planned(gate.format(f"{record}#production")).warnings == ()
+
+
+def test_queries_lost_against_the_latest_are_no_drift():
+    """A query is lost in one night or not at all."""
+    assert planned("measure: ap, against: self@latest, max_query_drop: 1").warnings == ()

@@ -1,0 +1,181 @@
+"""The sections of gates: which keys make which kind, and what is refused."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.gates import Gate
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+SMALL = "name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ngates:\n  - "
+
+WAIVE = "waive: {until: 2026-12-31, owner: me, reason: why}"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def gate(keys: str) -> Gate:
+    """The gate that has these keys beside its name."""
+    Path("a.yaml").write_text(SMALL + f"{{name: g, {keys}}}\n", encoding="utf-8")
+    (read,) = load("a.yaml", (), {}).config.gates
+    return read
+
+
+@pytest.mark.parametrize(
+    ("keys", "kind"),
+    [
+        ("measure: ap, against: latest, margin: 0", "difference"),
+        ("measure: ap, against: latest, margin: 2%, slices: [a], datasets: d", "difference"),
+        ("measure: ap, against: latest, max_query_drop: 0.5, allow: 3, slices: [a]", "query_drop"),
+        ("measure: [ap, rr], at_least: 0", "limit"),
+        ("measure: ap, at_most: 1, at_least: 1, slices: [a], datasets: [d]", "limit"),
+        ("max_missing: 0, datasets: d", "complete"),
+        ("extra: cost, at_most: 0", "extra"),
+        ("extra: cost, at_least: -1, at_most: 1", "extra"),
+    ],
+)
+def test_its_keys_tell_its_kind(keys, kind):
+    """A limit of 0 counts as written; whatever it judges, it may be waived and put off."""
+    assert gate(keys).kind == kind
+    assert gate(f"{keys}, models: [m], on_inconclusive: pass, fail_after: 2, {WAIVE}").kind == kind
+
+
+def test_what_is_left_out_has_its_default():
+    """All models and datasets, nothing forgiven."""
+    read = gate("measure: ap, at_least: 0.5")
+
+    assert (read.models, read.datasets, read.measure) == (("*",), ("*",), ("ap",))
+    assert (read.on_inconclusive, read.fail_after, read.allow, read.slices, read.waive) == ("fail", 1, 0, (), None)
+
+
+def test_an_amount_stays_as_it_was_written():
+    """A number, also of a variable, is one; a percentage stays a text, which says that it is a share."""
+    assert gate("max_missing: 1%").max_missing == "1%"
+    assert gate("max_missing: '0.01'").max_missing == 0.01
+    assert gate("measure: ap, against: latest, margin: -2.5 %").margin == "-2.5 %"
+    assert gate("measure: ap, against: latest, margin: 1e-3").margin == 0.001
+
+
+def test_a_date_is_a_date():
+    """The last day of a waiver."""
+    waive = gate(f"max_missing: 0, {WAIVE}").waive
+
+    assert waive is not None
+    assert waive.until == date(2026, 12, 31)
+
+
+NOTHING = (
+    "it does not say what to judge; add one of `margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, "
+    "`max_missing` or `extra`"
+)
+TWO = "exclude each other; make two gates of it"
+OUT = "take it out"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("measure: ap", NOTHING),
+        ("measure: ap, against: latest", NOTHING),
+        ("measure: ap, against: latest, margin: 0, at_least: 0", f"`margin` and `at_least` {TWO}"),
+        ("measure: ap, against: latest, margin: 0, max_query_drop: 1", f"`margin` and `max_query_drop` {TWO}"),
+        ("max_missing: 0, at_most: 1, measure: ap", f"`max_missing` and `at_most` {TWO}"),
+        ("max_missing: 0, extra: cost, at_most: 1", f"`max_missing` and `extra` {TWO}"),
+        ("measure: ap, margin: 0", "`margin` needs `against`; add it"),
+        ("against: latest, margin: 0", "`margin` needs `measure`; add it"),
+        ("measure: ap, max_query_drop: 1", "`max_query_drop` needs `against`; add it"),
+        ("at_most: 1", "`at_most` needs `measure`; add it"),
+        ("extra: cost", "`extra` needs a limit; add `at_least` or `at_most`"),
+        ("measure: ap, at_least: 0, against: latest", f"`against` has no effect beside `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, allow: 3", f"`allow` has no effect beside `at_least`; {OUT}"),
+        ("max_missing: 0, slices: [a]", f"`slices` has no effect beside `max_missing`; {OUT}"),
+        ("max_missing: 0, measure: ap", f"`measure` has no effect beside `max_missing`; {OUT}"),
+        ("extra: cost, at_most: 1, datasets: d", f"`datasets` has no effect beside `extra`; {OUT}"),
+        ("extra: cost, at_most: 1, measure: ap", f"`measure` has no effect beside `extra`; {OUT}"),
+        ("measure: ap, at_least: 2, at_most: 1", "at_least 2 is above at_most 1; no figure is both"),
+        (
+            "measure: ap, against: latest, margin: 100%",
+            "a margin of 100% is as much as there is; write a smaller share",
+        ),
+        ("max_missing: 5", "max_missing is a share from 0 to 1, found 5.0; write it as 0.01 or 1%"),
+        ("max_missing: -1%", "max_missing is a share from 0 to 1, found -1%; write it as 0.01 or 1%"),
+    ],
+)
+def test_keys_that_do_not_go_together(keys, message):
+    """A gate of no kind or of two, one that lacks a key or has one to no effect, and limits that no figure holds."""
+    with pytest.raises(InputError) as error:
+        gate(keys)
+
+    assert str(error.value) == f"a.yaml:6: gates[0]: {message}"
+
+
+DATE = "write a date such as 2026-12-31"
+PERCENTAGE = "write a number, or a percentage such as 2%"
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ("max_missing: few", f".max_missing: found 'few'; {PERCENTAGE}"),
+        ("max_missing: true", f".max_missing: found True; {PERCENTAGE}"),
+        ("max_missing: .inf", f".max_missing: found inf; {PERCENTAGE}"),
+        ("max_missing: 1e400%", f".max_missing: found '1e400%'; {PERCENTAGE}"),
+        ("max_missing: [1]", f".max_missing: found [1]; {PERCENTAGE}"),
+        ("measure: ap, at_least: .nan", ".at_least: found nan; write a finite number"),
+        ("measure: ap, at_least: x", ".at_least: found 'x'; write a number"),
+        ("measure: [], at_least: 1", ".measure: found nothing; write at least one"),
+        (
+            "measure: [ndcg@5,10], at_least: 1",
+            ".measure[0]: a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its own line",
+        ),
+        ("measure: 5, at_least: 1", ".measure: found 5; write a list"),
+        ("models: [], max_missing: 0", ".models: found nothing; write at least one"),
+        ("max_missing: 0, fail_after: 0", ".fail_after: found 0; write a number of at least 1"),
+        ("max_missing: 0, on_inconclusive: skip", ".on_inconclusive: found 'skip'; write 'fail', 'warn' or 'pass'"),
+        (
+            "measure: ap, against: latest, max_query_drop: 0",
+            ".max_query_drop: found 0; write a number above 0",
+        ),
+        (
+            "measure: ap, against: latest, max_query_drop: 1, allow: -1",
+            ".allow: found -1; write a number of at least 0",
+        ),
+        ("max_missing: 0, waive: {until: soon, owner: a, reason: b}", f".waive.until: found 'soon'; {DATE}"),
+        ("max_missing: 0, waive: {until: 2026-2-1, owner: a, reason: b}", f".waive.until: found '2026-2-1'; {DATE}"),
+        ("max_missing: 0, waive: {until: 2026-01-01, owner: a}", ".waive: the key 'reason' is missing; add it"),
+        (
+            "max_missing: 0, waive: {until: 2026-01-01, owner: a, reason: b, who: c}",
+            ".waive.who: unknown key 'who'; known: until, owner, reason",
+        ),
+        ("tolerance: 0", ".tolerance: unknown key 'tolerance'; did you mean 'margin'?"),
+        ("metric: ap", ".metric: unknown key 'metric'; did you mean 'measure'?"),
+        ("max_missing: 0, until: 2026-01-01", ".until: unknown key 'until'; did you mean 'waive'?"),
+    ],
+)  # fmt: skip
+def test_values_that_are_wrong(keys, message):
+    """At the line of the gate, with its number in the list."""
+    with pytest.raises(InputError) as error:
+        gate(keys)
+
+    assert str(error.value) == f"a.yaml:6: gates[0]{message}"
+
+
+def test_every_gate_that_is_wrong_is_said():
+    """All at once, each at its own line."""
+    Path("a.yaml").write_text(SMALL + "{name: g, measure: ap}\n  - {max_missing: 0}\n", encoding="utf-8")
+
+    with pytest.raises(InputError) as error:
+        load("a.yaml", (), {})
+
+    assert str(error.value).split("\n") == [
+        f"a.yaml:6: gates[0]: {NOTHING}",
+        "a.yaml:7: gates[1]: the key 'name' is missing; add it",
+    ]

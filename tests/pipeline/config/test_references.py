@@ -1,0 +1,72 @@
+"""References to a model of this evaluation or of a record, and the words that are none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.config.references import parse_reference, split_reference
+from pipeline.errors import InputError
+
+ID = "20261120T020000Z-nightly.web-1f0c9a2b"
+
+
+@pytest.mark.parametrize(
+    ("text", "record", "model"),
+    [
+        ("latest", "latest", None),
+        ("self@latest", "latest", None),
+        ("accepted#bm25", "accepted", "bm25"),
+        (ID, ID, None),
+        (f"{ID}#bm25", ID, "bm25"),
+        ("self@" + ID, ID, None),
+        ("mlflow:0123abcd", "mlflow:0123abcd", None),
+        ("runs/records/x", "runs/records/x", None),
+        ("./x#y#org/m", "./x#y", "org/m"),
+        ("self@../x", "../x", None),
+        ("bm25", None, "bm25"),
+        ("org/m", None, "org/m"),
+        ("a#b", None, "a#b"),
+    ],
+)
+def test_what_is_written(text, record, model):
+    """A record with or without a model; what a model of the config is called is that model, whatever it looks like."""
+    found = parse_reference(text, ["bm25", "org/m", "a#b"])
+
+    assert (found.text, found.record, found.model) == (text, record, model)
+
+
+NO = "is no model, no evaluation's id and no path (which has a slash)"
+BOTH = "is the same model and another one at once; write"
+LACKS = "lacks a record or a model; write it as in accepted#bm25"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("acepted", f"'acepted' {NO}; did you mean 'accepted'?"),
+        ("bm52", f"'bm52' {NO}; did you mean 'bm25'?"),
+        ("self@xyz", f"'xyz' {NO}; known: latest, accepted, bm25"),
+        ("20261120T020000Z-nightly", f"'20261120T020000Z-nightly' {NO}; known: latest, accepted, bm25"),
+        ("mlflow:", f"'mlflow:' {NO}; known: latest, accepted, bm25"),
+        ("self@latest#bm25", f"'self@latest#bm25' {BOTH} 'latest#bm25' or 'self@accepted'"),
+        ("self@bm25", f"'self@bm25' {BOTH} 'bm25' or 'self@accepted'"),
+        ("self@", f"'self@' {LACKS}"),
+        ("latest#", f"'latest#' {LACKS}"),
+        ("#bm25", f"'#bm25' {LACKS}"),
+        ("", f"'' {LACKS}"),
+    ],
+)
+def test_what_is_refused(text, message):
+    """With what was likely meant."""
+    with pytest.raises(InputError) as error:
+        parse_reference(text, ["bm25"])
+
+    assert str(error.value) == message
+
+
+@given(st.text(st.sampled_from("self@#a/"), max_size=12))
+def test_the_parts_are_the_text(text):
+    """Whatever is written: the parts in a row are the text, so one of them can be put in another's place."""
+    assert "".join(split_reference(text)) == text
