@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from metrics import scoring
 from metrics.block import Floats, JudgedBlock
 from metrics.catalogue import CatalogueBlock
 from metrics.conventions import Conventions, Profile
+from metrics.jackknife import delete_a_group_error
 from metrics.measure import Measure
 from metrics.moments import origins
 from metrics.overlap import RankingsBlock
@@ -22,6 +26,7 @@ from pipeline.tables import Joined, Scores
 __all__ = ["score"]
 
 Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock
+Clusters: TypeAlias = npt.NDArray[np.int64] | None
 
 
 def score(
@@ -29,6 +34,8 @@ def score(
     measures: Mapping[str, Sequence[Measure]],
     profile: Profile,
     workers: Workers,
+    *,
+    clusters: Mapping[str, Clusters] = MappingProxyType({}),
 ) -> tuple[Scores, ...]:
     """The scores of every model on every dataset; they do not depend on the workers.
 
@@ -37,6 +44,7 @@ def score(
         measures: what to measure, by dataset.
         profile: the conventions, as they hold of each metric.
         workers: run the blocks.
+        clusters: (Q,) the cluster of each query, by dataset; none where each query stands for itself.
 
     Raises:
         InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
@@ -48,6 +56,8 @@ def score(
         for block, asked in _blocks(dataset, task, joined, per_query[dataset])
     ]
     values = iter(workers.run("Scoring", _score_block, calls))
+    of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
+    errors = _figure_errors(joined, of_set, clusters, workers)
     return tuple(
         Scores(
             dataset=dataset,
@@ -56,7 +66,8 @@ def score(
             measures=per_query[dataset],
             values=_gathered(dataset, task, joined, per_query[dataset], values),
             weights=_weights(task, per_query[dataset]),
-            figures={m: _figure(m, task) for m in measures[dataset] if m.metric.per == "dataset"},
+            figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
+            figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
             missing=task.missing,
             moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
         )
@@ -142,5 +153,21 @@ def _moments(moments: Callable[..., Floats], task: Joined) -> Floats:
     return np.concatenate([moments(block, found) for block in blocks], axis=1)
 
 
-def _figure(measure: Measure, task: Joined) -> float:
-    return float(measure.metric.function(task.catalogue, **measure.arguments(task.max_grade)))
+def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | None], float]:
+    """What takes the lists of the dataset's queries to the measure's one figure."""
+    return partial(measure.metric.function, **measure.arguments(task.max_grade))
+
+
+def _figure_errors(
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Mapping[str, Sequence[Measure]],
+    clusters: Mapping[str, Clusters],
+    workers: Workers,
+) -> dict[tuple[str, str, Measure], float]:
+    """The standard error of each figure that describes a set, by dataset, model and measure."""
+    calls = {
+        (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
+        for (dataset, model), task in joined.items()
+        for measure in measures[dataset]
+    }
+    return dict(zip(calls, workers.run("Leaving out", delete_a_group_error, [*calls.values()]), strict=True))

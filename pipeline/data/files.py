@@ -17,7 +17,7 @@ import pyarrow.fs
 from pipeline.errors import InputError
 from pipeline.tables import InputFile
 
-__all__ = ["StoredFile", "find_files"]
+__all__ = ["StoredFile", "endings", "find_files"]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -39,8 +39,14 @@ class StoredFile:
     @property
     def suffix(self) -> str:
         """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`."""
-        name = PurePosixPath(self.name.lower())
-        return PurePosixPath(name.stem).suffix if name.suffix in _COMPRESSIONS else name.suffix
+        return endings(self.name)[0]
+
+    @property
+    def size(self) -> int:
+        """Bytes, as it is stored; a file on a disk or a server is not read for it."""
+        if self.filesystem is None:
+            return int(_stream(self.name).size)
+        return int(self.filesystem.get_file_info(self.name).size)
 
     def open(self) -> pa.Buffer:
         """Its bytes as they are stored: a local file is mapped into memory, not copied."""
@@ -62,7 +68,7 @@ class StoredFile:
         Raises:
             InputError: it is not compressed as its name says.
         """
-        compression = _COMPRESSIONS.get(PurePosixPath(self.name.lower()).suffix)
+        compression = _COMPRESSIONS.get(endings(self.name)[1])
         if compression is None:
             return stored
         try:
@@ -70,6 +76,12 @@ class StoredFile:
                 return pa.py_buffer(stream.read())
         except OSError as error:
             raise InputError(f"{self.path}: not {compression} ({_first_line(error)}); write it again") from None
+
+
+def endings(name: str) -> tuple[str, str]:
+    """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
+    path = PurePosixPath(name.lower())
+    return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
 def find_files(path: str) -> list[StoredFile]:

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from metrics.conventions import Conventions
 from pipeline.arrow import strings
 from pipeline.data import readers
 from pipeline.data.catalogue import Catalogue, known_documents
-from pipeline.data.join import Judgments, index_judgments, join_predictions, join_ranking
+from pipeline.data.groups import group_queries
+from pipeline.data.join import join_predictions, join_ranking
+from pipeline.data.judgments import Judgments, index_judgments
 from pipeline.errors import InputError
-from pipeline.tables import Ids, InputFile, Joined, Rows
+from pipeline.tables import Groups, Ids, InputFile, Joined, Rows
 
 __all__ = ["DatasetInput", "Source", "read_dataset", "read_output"]
 
@@ -44,12 +47,24 @@ class DatasetInput:
         judgments: its judgments or ratings.
         catalogue: what is known of its documents.
         files: what was read, by role: `judgments`, `ratings`, `queries`, `documents`, `interactions`.
+        groups: the clusters and slices of its queries.
     """
 
     kind: str
     judgments: Judgments
     catalogue: Catalogue
     files: Mapping[str, tuple[InputFile, ...]]
+    groups: Groups = field(default_factory=Groups)
+
+    @property
+    def query_ids(self) -> npt.NDArray[np.object_]:
+        """(Q,) the judged queries, in the order of their ids as UTF-8 bytes."""
+        return self.judgments.query_ids
+
+    @property
+    def n_documents(self) -> float:
+        """Documents in the catalogue, NaN where it is not known."""
+        return float(self.catalogue.n_documents) or np.nan
 
 
 def read_dataset(
@@ -63,6 +78,8 @@ def read_dataset(
     keep_first: bool,
     conventions: Conventions,
     subtopics: bool = False,
+    cluster: str | None = None,
+    slices: Sequence[str] = (),
 ) -> DatasetInput:
     """A dataset's own files.
 
@@ -76,10 +93,12 @@ def read_dataset(
         keep_first: whether a pair that is judged twice keeps its first judgment.
         conventions: say whether a relevance may be negative.
         subtopics: whether the judgments are of subtopics.
+        cluster: the column of the queries table whose queries of equal text are drawn as one.
+        slices: the columns of it each text of which makes a slice.
 
     Raises:
-        InputError: a file is missing or malformed, a judged query is not in the queries table, or a relevance is
-            negative where that is an error.
+        InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
+            or a relevance is negative where that is an error.
     """
     role = "ratings" if kind == "ratings" else "judgments"
     where = (judgments.path, judgments.format, judgments.columns)
@@ -88,10 +107,15 @@ def read_dataset(
         row = int(np.flatnonzero(rows.values < 0)[0])
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; mend it")
     files = {role: rows.files}
+    indexed = index_judgments(rows, keep_first=keep_first)
+    groups = Groups()
     if queries is not None:
-        table = readers.read_queries(queries.path, queries.format, queries.columns)
+        further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
+        table = readers.read_queries(queries.path, queries.format, queries.columns, further=further)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
+        if further:
+            groups = group_queries(indexed.query_ids, table, cluster, slices)
     listed = consumed = None
     if documents is not None:
         listed = readers.read_documents(documents.path, documents.format, documents.columns, features=features)
@@ -99,8 +123,7 @@ def read_dataset(
     if interactions is not None:
         consumed = readers.read_interactions(interactions.path, interactions.format, interactions.columns)
         files["interactions"] = consumed.files
-    indexed = index_judgments(rows, keep_first=keep_first)
-    return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files)
+    return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files, groups)
 
 
 def read_output(
@@ -134,7 +157,7 @@ def read_output(
         dataset.judgments,
         rows,
         conventions,
-        n_documents=float(dataset.catalogue.n_documents) if dataset.catalogue.n_documents else np.nan,
+        n_documents=dataset.n_documents,
         catalogue=dataset.catalogue if with_catalogue else None,
         depth=depth,
         compared=compared,

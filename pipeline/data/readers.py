@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from metrics.block import Floats
 from pipeline.arrow import concatenate, numpy_of
+from pipeline.data.cells import read_texts
 from pipeline.data.features import feature, read_columns
 from pipeline.data.files import StoredFile, find_files
 from pipeline.data.formats import Kind, Part, line_of, parse
@@ -23,6 +24,8 @@ from pipeline.errors import InputError
 from pipeline.tables import Chunk, Ids, InputFile, Rows
 
 __all__ = [
+    "format_of",
+    "part_of",
     "read_documents",
     "read_interactions",
     "read_judgments",
@@ -103,9 +106,18 @@ def read_predictions(path: str, format: str | None = None, columns: Columns | No
     return _read_rows(path, _PREDICTIONS, format, columns)
 
 
-def read_queries(path: str, format: str | None = None, columns: Columns | None = None) -> Ids:
-    """The queries table's ids. As `read_judgments`; an id that stands twice is refused."""
-    return _read_ids(path, _QUERIES, format, columns)
+def read_queries(
+    path: str, format: str | None = None, columns: Columns | None = None, *, further: Sequence[str] = ()
+) -> Ids:
+    """The queries table's ids and the texts of these columns. As `read_judgments`; an id that stands twice is refused.
+
+    Args:
+        further: columns of the file, by their names there or as `columns` maps them.
+    """
+    queries = _read_ids(path, _QUERIES, format, columns)
+    parts = [part_of(file, file.open(), _QUERIES, format, columns or {}) for file in find_files(path) if further]
+    texts = {name: [text for part in parts for text in read_texts(part, name)] for name in further}
+    return replace(queries, texts=texts)
 
 
 def read_documents(
@@ -119,7 +131,7 @@ def read_documents(
     documents = _read_ids(path, _DOCUMENTS, format, columns)
     if not features:
         return documents
-    parts = [_part(file, file.open(), _DOCUMENTS, format, columns or {}) for file in find_files(path)]
+    parts = [part_of(file, file.open(), _DOCUMENTS, format, columns or {}) for file in find_files(path)]
     found = dict(zip(features, zip(*(read_columns(part, features) for part in parts), strict=True), strict=True))
     return replace(
         documents, features={name: feature(path, name, found[name], len(documents.ids)) for name in features}
@@ -162,7 +174,7 @@ def _read_ids(path: str, kind: Kind, format: str | None, columns: Columns | None
             if first.setdefault(name, row) != row:
                 rows = f"{place(first[name])} and {place(row)}"
                 raise InputError(f"{path}: {kind.ids[0]} '{name}' stands twice ({rows}); keep one")
-    return Ids(path, files, ids)
+    return Ids(path, files, ids, place=place)
 
 
 def _read_table(
@@ -175,7 +187,7 @@ def _read_table(
         stored = file.open()
         with ThreadPoolExecutor(1) as beside:  # hashing takes half as long as parsing
             description = beside.submit(file.describe, stored)
-            tables.append(parse(_part(file, stored, kind, format, columns)))
+            tables.append(parse(part_of(file, stored, kind, format, columns)))
         described.append(description.result())
         if not len(tables[-1]):
             raise InputError(f"{file.path}: no rows; write the file again")
@@ -186,14 +198,31 @@ def _read_table(
         while row >= sizes[file]:
             row -= sizes[file]
             file += 1
-        part = _part(files[file], files[file].open(), kind, format, columns)
+        part = part_of(files[file], files[file].open(), kind, format, columns)
         return line_of(part, row) + (f" of {part.path}" if len(files) > 1 else "")
 
     return pa.concat_tables(tables), tuple(described), place
 
 
-def _part(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None, columns: Columns) -> Part:
-    layout = format or _FORMATS.get(file.suffix, "trec")
+def format_of(suffix: str) -> str:
+    """The format that a name ending so tells; one that tells nothing means TREC text."""
+    return _FORMATS.get(suffix, "trec")
+
+
+def part_of(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None, columns: Columns) -> Part:
+    """One file of an input with its format: the one given, or as its name tells.
+
+    Args:
+        file: where it is.
+        stored: its bytes as they are stored.
+        kind: what to take from it.
+        format: its format, if the config says.
+        columns: our column names to the file's, where they differ.
+
+    Raises:
+        InputError: it is compressed otherwise than its name says, or TREC text where that cannot hold such rows.
+    """
+    layout = format or format_of(file.suffix)
     if layout == "trec" and not kind.trec:
         raise InputError(
             f"{file.path}: TREC text cannot hold {' and '.join(kind.columns)}; use tsv, csv, jsonl or parquet"

@@ -19,7 +19,8 @@ from pipeline.arrow import integers
 from pipeline.data import readers
 from pipeline.data.hashing import hash_pairs
 from pipeline.data.inputs import DatasetInput, Source
-from pipeline.data.join import Judgments, index_judgments, join_predictions, join_ranking
+from pipeline.data.join import join_predictions, join_ranking
+from pipeline.data.judgments import Judgments, index_judgments
 from pipeline.data.ordering import order_rows
 from pipeline.tables import Chunk, InputFile, Rows
 

@@ -9,7 +9,8 @@ import numpy as np
 from metrics.conventions import Conventions
 from pipeline.data.files import find_files
 from pipeline.data.formats.trec import last_fields
-from pipeline.data.join import index_judgments, join_ranking
+from pipeline.data.join import join_ranking
+from pipeline.data.judgments import index_judgments
 from pipeline.data.readers import read_judgments, read_ranking
 from pipeline.errors import InputError
 from pipeline.tables import Joined, Rows

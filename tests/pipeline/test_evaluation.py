@@ -90,6 +90,24 @@ def test_a_catalogue_measure_is_one_figure_and_no_column():
     assert {str(measure): figure for measure, figure in scores.figures.items()} == {"item_coverage": 0.75}
 
 
+def test_a_figure_of_a_set_has_a_standard_error_over_clusters():
+    """Of four documents the lists 0 1, 1, 2 cover 3/4, and 2/4, 3/4, 2/4 without each: √(2/3 · 6/144) = 1/6. With the
+    first two in one cluster it is 1/4 and 2/4: √(1/2 · 2/64) = 1/8. The first documents are three, and two without any
+    list: no error. Measures of queries have none.
+    """
+    block = judged_block(ranks=[[1], [], []], grades=[[1], [], []])
+    task = joined(block, catalogue=catalogue_block([[0, 1], [1], [2]], 4))
+    tasks, suite = {("web", "bm25"): task}, {"web": measures("rr", "item_coverage", "item_coverage@1")}
+
+    (alone,) = score(tasks, suite, TREC_EVAL, WORKERS)
+    (clustered,) = score(tasks, suite, TREC_EVAL, Workers(2), clusters={"web": np.array([0, 0, 1])})
+
+    assert {str(measure): error for measure, error in alone.figure_errors.items()} == pytest.approx(
+        {"item_coverage": 1 / 6, "item_coverage@1": 0}, abs=1e-15
+    )
+    assert clustered.figure_errors[Measure.parse("item_coverage")] == pytest.approx(1 / 8, abs=1e-15)
+
+
 @pytest.mark.parametrize("cells", [1, 1 << 14])
 @pytest.mark.parametrize("workers", [WORKERS, Workers(2, "processes")], ids=str)
 def test_scores_of_recommended_lists_stand_among_the_others(cells, workers, monkeypatch):

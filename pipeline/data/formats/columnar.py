@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.data.formats.layout import Part, schema_of
 from pipeline.errors import InputError
 
-__all__ = ["parse_parquet"]
+__all__ = ["open_parquet", "parse_parquet"]
+
+
+def open_parquet(part: Part) -> Any:
+    """The file as Arrow opens it: its schema is read, its columns are not."""
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(pa.BufferReader(part.data))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InputError(f"{part.path}: not Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
 
 
 def parse_parquet(part: Part) -> pa.Table:
     """The wanted columns; ids may be strings or whole numbers, the value any number."""
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(pa.BufferReader(part.data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{part.path}: not Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
+    file = open_parquet(part)
     part = part.with_columns(file.schema_arrow.names)
     names = [part.name(column) for column in part.kind.columns]
     for column, name in zip(part.kind.columns, names, strict=True):

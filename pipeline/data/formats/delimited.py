@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.data.formats.layout import Part, Row, parse_csv, refuse_surrogates, row_of, table_of
 from pipeline.errors import InputError
 
-__all__ = ["delimited_lines", "parse_delimited"]
+__all__ = ["delimited_header", "delimited_lines", "delimited_records", "parse_delimited"]
 
 _DELIMITERS = {"tsv": "\t", "csv": ","}
 
@@ -27,7 +27,7 @@ class _Tsv(csv.Dialect):
 
 def parse_delimited(part: Part) -> pa.Table:
     """The wanted columns, by their names in the header."""
-    header = _header(part)
+    header = delimited_header(part)
     part = part.with_columns(header)
     _check_columns(part, header)
     wanted = [part.name(column) for column in part.kind.columns]
@@ -37,7 +37,7 @@ def parse_delimited(part: Part) -> pa.Table:
         return table_of(part, _delimited_rows(part, header, [header.index(name) for name in wanted]))
 
 
-def _header(part: Part) -> list[str]:
+def delimited_header(part: Part) -> list[str]:
     """The column names."""
     header = next((record for _, record in _records(part)), [])
     if not header:
@@ -58,11 +58,17 @@ def _check_columns(part: Part, header: list[str]) -> None:
 
 
 def _delimited_rows(part: Part, header: list[str], places: list[int]) -> Iterator[Row]:
+    for number, record in delimited_records(part, header):
+        yield row_of(part, number, [record[place] for place in places])
+
+
+def delimited_records(part: Part, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+    """The lines that hold a row, each with a field for every column of the header."""
     for number, record in delimited_lines(part):
         if len(record) != len(header):
             counts = f"{len(record)} fields found where the header has {len(header)}"
             raise InputError(f"{part.path}:{number}: {counts}; mend the line")
-        yield row_of(part, number, [record[place] for place in places])
+        yield number, record
 
 
 def delimited_lines(part: Part) -> Iterator[tuple[int, list[str]]]:

@@ -13,7 +13,7 @@ from pipeline.data.formats import layout
 from pipeline.data.formats.layout import Part, Row, row_of, schema_of, table_of
 from pipeline.errors import InputError
 
-__all__ = ["json_lines", "parse_jsonl"]
+__all__ = ["json_lines", "json_objects", "parse_jsonl"]
 
 
 def parse_jsonl(part: Part) -> pa.Table:
@@ -36,7 +36,7 @@ def parse_jsonl(part: Part) -> pa.Table:
         if len(table) == _count_lines(part.data) and not any(column.null_count for column in table.columns):
             return table.cast(schema_of(part.kind, names)).rename_columns(list(part.kind.columns))
         break  # an object of several lines, several on a line, a blank line, a missing key
-    return table_of(part, (_json_row(part, number, line) for number, line in json_lines(part)))
+    return table_of(part, (_json_row(part, number, found) for number, found in json_objects(part)))
 
 
 def _first_keys(part: Part) -> list[str]:
@@ -58,13 +58,19 @@ def json_lines(part: Part) -> Iterator[tuple[int, bytes]]:
     return ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
 
 
-def _json_row(part: Part, number: int, line: bytes) -> Row:
-    try:
-        found = json.loads(line)
-    except ValueError as error:
-        raise InputError(f"{part.path}:{number}: not JSON ({error}); mend the line") from None
-    if not isinstance(found, dict):
-        raise InputError(f"{part.path}:{number}: expected one object a line; mend the line")
+def json_objects(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects, each with the number of its line."""
+    for number, line in json_lines(part):
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise InputError(f"{part.path}:{number}: not JSON ({error}); mend the line") from None
+        if not isinstance(found, dict):
+            raise InputError(f"{part.path}:{number}: expected one object a line; mend the line")
+        yield number, found
+
+
+def _json_row(part: Part, number: int, found: Mapping[str, Any]) -> Row:
     return row_of(part, number, [_json_value(part, number, column, found) for column in part.kind.columns])
 
 

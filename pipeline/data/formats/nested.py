@@ -12,7 +12,7 @@ import pyarrow as pa
 from pipeline.data.formats.layout import Part
 from pipeline.errors import InputError
 
-__all__ = ["nested_rows", "parse_nested"]
+__all__ = ["nested_objects", "nested_rows", "parse_nested"]
 
 _IDS = ("query_id", "doc_id")
 
@@ -31,7 +31,7 @@ def parse_nested(part: Part) -> pa.Table:
     if part.kind.ids != _IDS or value is None or value == "rank":
         wanted = ", ".join(part.kind.columns)
         raise InputError(f"{part.path}: one JSON object cannot hold {wanted}; use tsv, csv, jsonl or parquet")
-    queries = [(query, documents) for query, documents in _queries(part) if documents]
+    queries = [(query, documents) for query, documents in nested_objects(part) if documents]
     counts = [len(documents) for _, documents in queries]
     codes = np.repeat(np.arange(len(queries), dtype=np.int32), counts)
     values = [_value(part, query, document, number) for query, documents in queries for document, number in documents]
@@ -46,12 +46,13 @@ def parse_nested(part: Part) -> pa.Table:
 
 def nested_rows(part: Part) -> Iterator[str]:
     """Where each row stands: its query and document."""
-    return (
-        f"query '{query}', document '{document}'" for query, documents in _queries(part) for document, _ in documents
-    )
+    queries = nested_objects(part)
+    return (f"query '{query}', document '{document}'" for query, documents in queries for document, _ in documents)
 
 
-def _queries(part: Part) -> Iterator[tuple[str, _Pairs]]:
+def nested_objects(part: Part) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+    """The queries, each with the keys and values of its object, none of them twice."""
+    inner = _inner(part)
     try:
         found = json.loads(bytes(part.data).decode(), object_pairs_hook=_Pairs)
     except UnicodeDecodeError:
@@ -59,14 +60,20 @@ def _queries(part: Part) -> Iterator[tuple[str, _Pairs]]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{part.path}: not JSON ({error}); mend it") from None
     if not isinstance(found, _Pairs):
-        expected = f"{{query: {{document: {part.kind.value}}}}}"
+        expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
         raise InputError(f"{part.path}: expected {expected}; write one object of objects")
     for query, documents in _once(part, found, "query"):
         if not isinstance(documents, _Pairs):
-            expected = f"{{document: {part.kind.value}}}"
+            expected = f"{{{inner}: {part.kind.value}}}"
             raise InputError(f"{part.path}: query '{query}' holds {_shown(documents)}; write {expected}")
-        _once(part, documents, f"query '{query}': document")
+        _once(part, documents, f"query '{query}': {inner}")
         yield query, documents
+
+
+def _inner(part: Part) -> str:
+    """What the keys of a query's object are called."""
+    name = part.kind.ids[1]
+    return "document" if name == "doc_id" else name
 
 
 def _once(part: Part, pairs: _Pairs, what: str) -> _Pairs:

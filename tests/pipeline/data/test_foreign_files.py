@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from pipeline.data.join import index_judgments
+from pipeline.data.judgments import index_judgments
 from pipeline.data.readers import (
     read_documents,
     read_judgments,

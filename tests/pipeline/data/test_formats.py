@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.join import index_judgments
+from pipeline.data.judgments import index_judgments
 from pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
 from pipeline.errors import InputError
 from tests.pipeline.data.content import (

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
@@ -14,8 +16,10 @@ from hypothesis import strategies as st
 
 from metrics.conventions import PROFILES
 from pipeline.data import join
+from pipeline.data import judgments as indexing
 from pipeline.data.hashing import hash_pairs
-from pipeline.data.join import index_judgments, join_ranking
+from pipeline.data.join import join_ranking
+from pipeline.data.judgments import index_judgments
 from tests.pipeline.data.content import contents, refusal, rows_of, rows_of_documents
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -96,7 +100,8 @@ def test_numbered_documents_of_numbered_queries_do_not_collide(pattern):
     assert np.unique(hash_pairs(rows, np.arange(200))).size == 200_000
 
 
-def colliding(n: int):
+@contextmanager
+def colliding(n: int) -> Iterator[None]:
     """While it lasts, a query's documents share `n` hashes; hashes of different queries stay apart, as they do."""
 
     def hash_few(rows, queries):
@@ -105,7 +110,8 @@ def colliding(n: int):
         buckets = np.array([zlib.crc32(name) % n for name in documents], dtype=np.uint64)
         return (queries[codes].astype(np.uint64) << np.uint64(40)) + buckets
 
-    return mock.patch.object(join, "hash_pairs", hash_few)
+    with mock.patch.object(join, "hash_pairs", hash_few), mock.patch.object(indexing, "hash_pairs", hash_few):
+        yield
 
 
 def matched(judgments, rows) -> dict[tuple[str, int], tuple[str, str]]:

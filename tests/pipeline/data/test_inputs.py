@@ -89,6 +89,28 @@ def test_a_judged_query_that_is_not_in_the_queries_table_is_refused():
     )
 
 
+def test_the_queries_table_groups_the_judged_queries():
+    """By the columns asked for, mapped as any other; without them, or without a table, each query stands for itself."""
+    text = "query_id\tland\tuser\nq9\tfr\t\nq2\tde\tu\nq1\t\tu\n"
+    queries = source("queries.tsv", text, columns={"market": "land"})
+
+    grouped = dataset(queries=queries, cluster="user", slices=("market",)).groups
+
+    assert grouped.clusters.tolist() == [0, 0]
+    assert {name: rows.tolist() for name, rows in grouped.slices.items()} == {"market=de": [False, True]}
+    for plain in (dataset(queries=queries).groups, dataset().groups):
+        assert (plain.clusters, dict(plain.slices)) == (None, {})
+
+
+def test_a_judged_query_without_cluster_is_refused():
+    """By its id and its row."""
+    queries = source("queries.tsv", "query_id\tuser\nq2\tu\nq1\t\n")
+
+    assert refusal(dataset, queries=queries, cluster="user") == (
+        "queries.tsv: query 'q1' has no user (line 3), which is what queries are clustered by; fill it"
+    )
+
+
 def test_queries_are_compared_by_their_spelling():
     """Q1 is not q1."""
     message = refusal(dataset, queries=source("queries.tsv", "query_id\nQ1\nq2\n"))

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.conventions import PROFILES
-from pipeline.data.join import index_judgments, join_predictions, join_ranking
+from pipeline.data.join import join_predictions, join_ranking
+from pipeline.data.judgments import index_judgments
 from pipeline.data.readers import (
     read_documents,
     read_judgments,
@@ -360,7 +361,8 @@ def test_reading_does_not_import_pandas():
     write(Path("run"), encode([("q", "d", 1.0)], "trec", "score"))
     program = (
         "import sys\n"
-        "from pipeline.data.join import index_judgments, join_ranking\n"
+        "from pipeline.data.join import join_ranking\n"
+        "from pipeline.data.judgments import index_judgments\n"
         "from pipeline.data.readers import read_judgments, read_ranking\n"
         "from metrics.conventions import PROFILES\n"
         "conventions = PROFILES['trec_eval'].conventions\n"

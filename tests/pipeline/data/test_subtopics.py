@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metrics.conventions import PROFILES
-from pipeline.data import join
-from pipeline.data.join import index_judgments, join_ranking
+from pipeline.data import assemble
+from pipeline.data.join import join_ranking
+from pipeline.data.judgments import index_judgments
 from pipeline.data.readers import read_judgments
 from pipeline.tables import Joined, Rows
 from tests.pipeline.data.content import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
@@ -181,7 +182,7 @@ def test_blocks_against_plain_dicts(rows, seed, cells):
     ranked = [(query, document, float(place)) for place, (query, _, document) in enumerate(rows)]
     ranked = [*{row[:2]: row for row in ranked}.values()]
     path = write(Path("qrels.jsonl"), encode([(*pair, grade) for pair, grade in order], "jsonl"))
-    with mock.patch.object(join, "_CELLS", cells):
+    with mock.patch.object(assemble, "_CELLS", cells):
         found = join_ranking(index_judgments(read_judgments(path, subtopics=True)), rows_of(ranked), TREC_EVAL)
 
     for block in found.blocks:

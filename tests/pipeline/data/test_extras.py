@@ -1,0 +1,67 @@
+"""Numbers from outside: a JSON object, and nothing else."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from pipeline.data.extras import read_extra
+from pipeline.errors import InputError
+
+
+def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):
+    """Whole numbers and fractions, as floats, in their order; the hash is that of the bytes as they are stored."""
+    path = tmp_path / "costs.json"
+    path.write_text('{"latency_p95_ms": 120, "dollars": 2.5e-3, "ü": -1}', encoding="utf-8")
+
+    extra = read_extra(str(path))
+
+    assert list(extra.numbers.items()) == [("latency_p95_ms", 120.0), ("dollars", 0.0025), ("ü", -1.0)]
+    assert extra.file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert extra.file.size == path.stat().st_size
+
+
+def test_a_compressed_file_holds_the_same_numbers(tmp_path):
+    """As any input it may be compressed."""
+    (tmp_path / "costs.json.gz").write_bytes(gzip.compress(b'{"dollars": 1}'))
+
+    assert read_extra(str(tmp_path / "costs.json.gz")).numbers == {"dollars": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is not JSON"),
+        ('{"a": 1', "is not JSON"),
+        ("[1]", "found list; write an object of numbers"),
+        ('{"a": "1"}', 'a: found "1"; write a finite number'),
+        ('{"a": true}', "a: found true; write a finite number"),
+        ('{"a": null}', "a: found null; write a finite number"),
+        ('{"a": {"b": 1}}', "a: found {"),
+        ('{"a": NaN}', "a: found NaN; write a finite number"),
+        ('{"a": 1e999}', "a: found Infinity; write a finite number"),
+        (f'{{"a": 1{"0" * 400}}}', "a: found Infinity"),
+    ],
+)
+def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
+    """A line that names the file, the number and what to do."""
+    path = tmp_path / "costs.json"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(InputError) as error:
+        read_extra(str(path))
+    assert str(error.value).startswith(f"{path}: {message}")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_that_is_not_there_or_several_are_refused(tmp_path):
+    """Both are told by the path as it was written."""
+    with pytest.raises(InputError, match="no such file"):
+        read_extra(str(tmp_path / "none.json"))
+    for name in ("a", "b"):
+        Path(tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="2 files are there; name one"):
+        read_extra(str(tmp_path / "*.json"))
