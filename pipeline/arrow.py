@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["concatenate", "floats", "integers", "numpy_of", "strings"]
+__all__ = ["bools", "concatenate", "floats", "integers", "numpy_of", "strings"]
 
 
 def numpy_of(numbers: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -33,6 +33,12 @@ def integers(values: npt.NDArray[np.int64]) -> pa.Int64Array:
 def floats(values: npt.NDArray[np.float64]) -> pa.DoubleArray:
     """The floats as Arrow sees them, not copied; NaN stays NaN and is no null."""
     return pa.DoubleArray.from_buffers(pa.float64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def bools(values: npt.NDArray[np.bool_]) -> pa.BooleanArray:
+    """The truth values as an Arrow array, which keeps eight to a byte."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def strings(values: Iterable[str]) -> pa.StringArray:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from metrics.measure import Measure
 from metrics.overlap import Ranked
 from metrics.rating import RatingsBlock
 from pipeline.arrow import concatenate, integers
+from pipeline.verdicts import Comparison, Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Chunk",
+    "Content",
     "Estimate",
     "Evaluation",
     "Failure",
+    "Groups",
+    "Hits",
     "Ids",
     "InputFile",
     "Joined",
@@ -52,6 +56,22 @@ class InputFile:
     path: str
     size: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that decides which rows are read from an input.
+
+    Attributes:
+        files: of each of its files, in order, the hex digest of its bytes as they are stored, its format, and how it is
+            compressed, as `.gz`, or empty.
+        size: bytes of all files.
+        columns: our names and the file's, by ours, where the config says.
+    """
+
+    files: tuple[tuple[str, str, str], ...]
+    size: int
+    columns: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +161,16 @@ class Ids:
         files: the files it consists of.
         ids: Arrow strings.
         features: what is known of the documents of a catalogue, by column.
+        texts: what is known of the queries of a queries table, by column: a text per row, None where there is none.
+        place: says where a row stands, such as `line 3`.
     """
 
     path: str
     files: tuple[InputFile, ...]
     ids: pa.StringArray
     features: Mapping[str, Sparse] = field(default_factory=dict)
+    texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    place: Callable[[int], str] = lambda row: f"row {row + 1}"
 
 
 @dataclass(frozen=True)
@@ -172,6 +196,29 @@ class Quality:
 
 
 @dataclass(frozen=True, eq=False)
+class Hits:
+    """The judged documents that a model output retrieved, H of them for Q judged queries, by query and rank.
+
+    Attributes:
+        queries: (H,) each one's query by its place among the judged ones, ascending.
+        judgment_rows: (H,) the row of the judgments that names the document.
+        ranks: (H,) 1-based ranks, ascending within a query.
+        tie_first: (H,) the first rank of the document's group of equal scores.
+        tie_last: (H,) the last rank of that group.
+        n_retrieved: (Q,) documents retrieved, judged or not.
+        quality: what was found on the way.
+    """
+
+    queries: npt.NDArray[np.int64]
+    judgment_rows: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64]
+    tie_first: npt.NDArray[np.int64]
+    tie_last: npt.NDArray[np.int64]
+    n_retrieved: npt.NDArray[np.int64]
+    quality: Quality
+
+
+@dataclass(frozen=True, eq=False)
 class Joined:
     """What the join of a dataset's judgments with one model's output gives.
 
@@ -183,6 +230,7 @@ class Joined:
         quality: what was found on the way.
         catalogue: the documents recommended, where a catalogue was given.
         ranked: the documents retrieved, where they are compared with those of another model.
+        hits: what the blocks were made of; None for ratings.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -192,6 +240,22 @@ class Joined:
     quality: Quality
     catalogue: CatalogueBlock | None = None
     ranked: Ranked | None = None
+    hits: Hits | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which queries of a dataset belong together.
+
+    Attributes:
+        clusters: (Q,) the cluster of each query, from 0 on, in the order of the clusters' names as UTF-8 bytes; None
+            where each query stands for itself.
+        slices: (Q,) whether each query is in the slice, by `column=value`: columns in the config's order, the values
+            of each in the order of their UTF-8 bytes. A query without value is in no slice of that column.
+    """
+
+    clusters: npt.NDArray[np.int64] | None = None
+    slices: Mapping[str, Bools] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,6 +274,7 @@ class Scores:
         tie_bounds: (3, M, Q) the least, mean and greatest score over all orders of tied documents, where asked for;
             NaN where undefined, and for measures that rank nothing.
         moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
+        figure_errors: the jackknife standard error of each of `figures`, NaN where it is undefined.
     """
 
     dataset: str
@@ -222,6 +287,7 @@ class Scores:
     missing: Bools
     tie_bounds: Floats | None = None
     moments: Mapping[Measure, Floats] = field(default_factory=dict)
+    figure_errors: Mapping[Measure, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -229,17 +295,21 @@ class Estimate:
     """One line of the summary; None where there is no figure.
 
     Attributes:
-        dataset: the dataset's name.
+        dataset: the dataset's name; `*` for the mean of all datasets.
         model: the model's name.
-        slice: `all`.
+        slice: `all`, or `column=value` of the queries table.
         measure: the measure as it is written.
         estimate: the figure over the queries of the slice; None where it is undefined.
         ci_low: lower end of the confidence interval.
         ci_high: upper end.
-        std_error: standard deviation of the figure over the resamples.
+        std_error: standard deviation of the figure over the resamples; by the jackknife for a figure of a set.
         n_queries: judged queries of the slice.
         n_missing: those without output.
         n_undefined: those whose score is undefined.
+        n_clusters: clusters that the figure rests on: those of the queries that are in its mean, each query being one
+            where there are no clusters.
+        mark: why the interval is not to be trusted: `sparse`, where it rests on fewer than 30 (effective) clusters away
+            from the most frequent value, `degenerate`, where all are equal; or empty.
         ties_least: the least figure over all orders of tied documents; None where that was not asked for.
         ties_expected: the mean figure over them.
         ties_greatest: the greatest.
@@ -256,6 +326,8 @@ class Estimate:
     n_queries: int
     n_missing: int
     n_undefined: int
+    n_clusters: int = 0
+    mark: str = ""
     ties_least: float | None = None
     ties_expected: float | None = None
     ties_greatest: float | None = None
@@ -284,11 +356,15 @@ class Record:
         path: its folder.
         manifest: what `manifest.json` holds.
         summary: the lines of `summary.csv`.
+        comparisons: those of `comparisons.csv`; none where it has none.
+        verdicts: those of `gates.json`; none where it has none.
     """
 
     path: Path
     manifest: Mapping[str, Any]
     summary: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,6 +382,9 @@ class Evaluation:
         record: the record's folder.
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
+        warnings: what is worth knowing and stopped nothing, a line each.
+        comparison_lines: the paired comparisons.
+        verdicts: what the gates say.
     """
 
     evaluation_id: str
@@ -318,15 +397,24 @@ class Evaluation:
     record: Path
     store: str | None = None
     untracked: str | None = None
+    warnings: tuple[str, ...] = ()
+    comparison_lines: tuple[Comparison, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
 
     @property
     def summary(self) -> pd.DataFrame:
         """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN where there is no figure."""
-        import pandas as pd
+        return _frame(Estimate, self.estimates)
 
-        columns = {field.name: [getattr(line, field.name) for line in self.estimates] for field in fields(Estimate)}
-        figures = ("estimate", "ci_low", "ci_high", "std_error", "ties_least", "ties_expected", "ties_greatest")
-        return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """A row per pair, measure and slice, with the columns of `Comparison`; NaN where there is no figure."""
+        return _frame(Comparison, self.comparison_lines)
+
+    @property
+    def gates(self) -> pd.DataFrame:
+        """A row per verdict, with the columns of `Verdict`; NaN where there is no figure."""
+        return _frame(Verdict, self.verdicts)
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -355,6 +443,7 @@ class Validation:
         models: the models, in order.
         quality: what the join found, by (dataset, model).
         failures: the model outputs that are missing or refused.
+        warnings: what is allowed but hardly meant, a line each.
     """
 
     n_queries: Mapping[str, int]
@@ -362,3 +451,14 @@ class Validation:
     models: tuple[str, ...]
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def _frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:
+    """A row per line and a column per field; figures that may be missing are doubles."""
+    import pandas as pd
+
+    types = get_type_hints(kind)
+    columns = {field.name: [getattr(line, field.name) for line in lines] for field in fields(kind)}
+    figures = [name for name, type_ in types.items() if type_ in (float | None, int | None)]
+    return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})

@@ -1,170 +1,135 @@
-"""Scores to the lines of the summary: estimates, confidence intervals, standard errors, and what they rest on."""
+"""Resampled figures to confidence intervals: percentile, basic and BCa, and whether an interval may be trusted.
+
+Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from metrics.aggregation import contributions
-from metrics.block import Floats, divide
-from metrics.conventions import Conventions
-from metrics.measure import Measure
-from pipeline.inference.resample import resampled_sums
-from pipeline.parallel import Workers
-from pipeline.tables import Estimate, Scores
+from metrics.block import Floats
 
-__all__ = ["estimate"]
+__all__ = ["LEAST_CLUSTERS", "ROUNDING", "Method", "Resampled", "interval"]
+
+Method: TypeAlias = Literal["percentile", "basic", "bca"]
+
+LEAST_CLUSTERS = 30
+"""Clusters away from the modal value on which an interval must rest; with fewer none covers what it says."""
+
+ROUNDING = 1e-9
+"""Standard errors up to which figures are equal: 0.1 + 0.2 and 0.3 are, though as doubles they are apart."""
+
+_NORMAL = NormalDist()
 
 
 @dataclass(frozen=True, eq=False)
-class _Ratio:
-    """One measure of one model as sums over queries, and what the summary says beside the figure.
+class Resampled:
+    """A figure, or a difference of figures, with its resamples.
 
-    The numerators are (S, Q): one for most measures, several for a figure that is made of several means.
+    Attributes:
+        estimate: over the sample; NaN where it is undefined.
+        centre: the same of the rounded numbers, which alone can be compared with the resamples: equal is equal.
+        resamples: (B,) the figure over each resample; NaN where one leaves it undefined.
+        influence: (K,) how much each cluster moves the figure; the sum is 0.
+        n_queries: queries that count.
+        n_clusters: clusters that they are in.
+        n_away: the effective number of clusters whose value is not the most frequent one; for a difference, not 0.
+            Clusters of one size count one each; where a few outweigh the others they count as fewer.
     """
 
-    scores: Scores
-    measure: Measure
-    numerators: Floats
-    denominators: Floats
-    n_undefined: int
-    tie_bounds: tuple[float | None, float | None, float | None] = (None, None, None)
+    estimate: float
+    centre: float
+    resamples: Floats
+    influence: Floats
+    n_queries: int
+    n_clusters: int
+    n_away: float
 
-    def figure(self, numerators: Floats, denominator: Floats) -> Floats:
-        """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
-        figures: Floats = self.measure.aggregation.backward(divide(numerators, denominator))[0]
-        return figures
+    @property
+    def mark(self) -> Literal["", "sparse", "degenerate"]:
+        """Why its interval is not to be trusted: the sample is constant (`degenerate`) or nearly so (`sparse`)."""
+        if self.n_away == 0:
+            return "degenerate"
+        return "sparse" if self.n_away < LEAST_CLUSTERS else ""
+
+    @property
+    def std_error(self) -> float:
+        """The standard deviation over the resamples; NaN where one of them is undefined."""
+        return float(
+            (self.resamples - self.resamples[0]).std(ddof=1)
+        )  # shifted, so that equal figures have none at all
+
+    @cached_property
+    def ascending(self) -> Floats:
+        """(B,): the resamples in order."""
+        return np.sort(self.resamples)
 
 
-def estimate(
-    results: Sequence[Scores],
-    conventions: Conventions,
-    *,
-    resamples: int,
-    confidence: float,
-    seed: int,
-    workers: Workers,
-) -> tuple[Estimate, ...]:
-    """The summary of one dataset: a line per model and measure, in the order of the results.
-
-    Intervals are percentile intervals: the (1 ± confidence) / 2 quantiles, interpolated linearly, of the figure over
-    the resamples (Efron & Tibshirani 1993, chapter 13). There is none where a resample leaves the figure undefined, and
-    none for a measure that describes a set of documents: a resample holds 63% of the queries and so less of the set.
+def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[float | None, float | None]:
+    """The two ends of a confidence interval; (None, None) where a resample leaves the figure undefined.
 
     Args:
-        results: the scores of the dataset's models.
-        conventions: say what an undefined query counts as, and one without output.
-        resamples: how often the queries are drawn.
-        confidence: how often an interval should cover, in (0, 1).
-        seed: root of all streams; the dataset's name is the stream's.
-        workers: run the resampling.
+        resampled: the figure with its resamples.
+        method: `percentile`, the quantiles of the resamples; `basic`, these mirrored at the estimate; `bca`, the
+            quantiles that are bias-corrected and accelerated.
+        confidence: how often the interval should cover, in (0, 1).
     """
-    ratios = [ratio for result in results for ratio in _ratios(result, conventions)]
-    resampled = _resample(ratios, resamples, seed, workers)
+    if not math.isfinite(resampled.estimate) or not math.isfinite(resampled.ascending[-1]):
+        return None, None
     tail = (1 - confidence) / 2
-    lows, highs = np.quantile(resampled, [tail, 1 - tail], axis=1)
-    errors = (resampled - resampled[:, :1]).std(axis=1, ddof=1)  # shifted, so that equal figures have no spread at all
-    lines = [
-        _line(ratio, float(low), float(high), float(error))
-        for ratio, low, high, error in zip(ratios, lows, highs, errors, strict=True)
-    ]
-    return tuple(line for result in results for line in (*_of(lines, result), *_figures(result)))
+    if method == "bca":
+        lower, upper = _corrected(resampled, tail), _corrected(resampled, 1 - tail)
+        return _quantile(resampled, lower), _quantile(resampled, upper)
+    low, high = _quantile(resampled, tail), _quantile(resampled, 1 - tail)
+    if method == "basic":
+        return 2 * resampled.estimate - high, 2 * resampled.estimate - low
+    return low, high
 
 
-def _ratios(result: Scores, conventions: Conventions) -> list[_Ratio]:
-    ratios = []
-    for row, (measure, values) in enumerate(zip(result.measures, result.values, strict=True)):
-        ratio = _ratio(result, row, values, conventions)
-        if result.tie_bounds is not None and measure.metric.input == "judged":
-            least, expected, greatest = (_ratio(result, row, bound, conventions) for bound in result.tie_bounds[:, row])
-            ratio = replace(ratio, tie_bounds=(_overall(least), _overall(expected), _overall(greatest)))
-        ratios.append(ratio)
-    return ratios
+def _corrected(resampled: Resampled, level: float) -> float:
+    """The level of the quantile that BCa takes in place of this one.
 
-
-def _ratio(result: Scores, row: int, values: Floats, conventions: Conventions) -> _Ratio:
-    measure, weights = result.measures[row], result.weights[row]
-    zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
-    if conventions.missing_queries == "skip":
-        weights = np.where(result.missing, 0.0, weights)
-    means = np.atleast_2d(result.moments.get(measure, values))
-    numerators, denominators = contributions(measure.aggregation, means, weights, undefined_is_zero=zero)
-    return _Ratio(result, measure, numerators, denominators[0], n_undefined=int(np.isnan(means[0]).sum()))
-
-
-def _overall(ratio: _Ratio) -> float | None:
-    """The figure over all queries."""
-    return _known(float(ratio.figure(ratio.numerators.sum(axis=1), ratio.denominators.sum())))
-
-
-def _resample(ratios: Sequence[_Ratio], resamples: int, seed: int, workers: Workers) -> Floats:
-    """(len(ratios), B): each figure over each resample of the queries.
-
-    A figure's resamples stand side by side: summed down a column, their last bits would depend on the columns beside.
+    Reference:
+        Efron 1987, doi:10.1080/01621459.1987.10478410; the bias counts ties half, as scipy.stats.bootstrap does.
     """
-    if not ratios:
-        return np.empty((0, resamples))
-    distinct: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
-    places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
-    columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
-    stream = ratios[0].scores.dataset
-    sums = resampled_sums(np.stack(columns), resamples=resamples, seed=seed, stream=stream, workers=workers)
-    denominators = sums[:, len(columns) - len(distinct) :]
-    figures, begin = [], 0
-    for ratio, place in zip(ratios, places, strict=True):
-        end = begin + len(ratio.numerators)
-        figures.append(ratio.figure(sums[:, begin:end].T, denominators[:, place]))
-        begin = end
-    return np.stack(figures)
+    squares = resampled.influence * resampled.influence  # powers of arrays are slow
+    variance = float(squares.sum())
+    if variance == 0:
+        return level
+    bias = _bias(resampled, math.sqrt(variance))
+    acceleration = float((squares * resampled.influence).sum()) / (6 * variance**1.5)
+    moved = bias + _NORMAL.inv_cdf(level)
+    room = 1 - acceleration * moved
+    if room <= 0:  # so skewed that the level is beyond the last resample
+        return 1.0 if moved > 0 else 0.0
+    return _NORMAL.cdf(bias + moved / room)
 
 
-def _line(ratio: _Ratio, low: float, high: float, error: float) -> Estimate:
-    least, expected, greatest = ratio.tie_bounds
-    return Estimate(
-        dataset=ratio.scores.dataset,
-        model=ratio.scores.model,
-        slice="all",
-        measure=str(ratio.measure),
-        estimate=_overall(ratio),
-        ci_low=_known(low),
-        ci_high=_known(high),
-        std_error=_known(error),
-        n_queries=len(ratio.scores.query_ids),
-        n_missing=int(ratio.scores.missing.sum()),
-        n_undefined=ratio.n_undefined,
-        ties_least=least,
-        ties_expected=expected,
-        ties_greatest=greatest,
-    )
+def _bias(resampled: Resampled, error: float) -> float:
+    """How far the median resample is from the estimate, in standard normal units.
+
+    Args:
+        resampled: the figure with its resamples.
+        error: its standard error.
+    """
+    nearly = ROUNDING * error
+    below = int(np.searchsorted(resampled.ascending, resampled.centre - nearly, side="left"))
+    up_to = int(np.searchsorted(resampled.ascending, resampled.centre + nearly, side="right"))
+    n_resamples = len(resampled.ascending)
+    share = (below + up_to) / (2 * n_resamples)
+    least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
+    return _NORMAL.inv_cdf(min(max(share, least), 1 - least))
 
 
-def _figures(result: Scores) -> list[Estimate]:
-    """The lines of the measures that have one figure per dataset."""
-    n_missing = int(result.missing.sum())
-    return [
-        Estimate(
-            dataset=result.dataset,
-            model=result.model,
-            slice="all",
-            measure=str(measure),
-            estimate=_known(figure),
-            ci_low=None,
-            ci_high=None,
-            std_error=None,
-            n_queries=len(result.query_ids),
-            n_missing=n_missing,
-            n_undefined=0,
-        )
-        for measure, figure in result.figures.items()
-    ]
-
-
-def _of(lines: Sequence[Estimate], result: Scores) -> list[Estimate]:
-    return [line for line in lines if line.model == result.model]
-
-
-def _known(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None
+def _quantile(resampled: Resampled, level: float) -> float:
+    """Linear between the order statistics: definition 7 of Hyndman & Fan 1996, doi:10.1080/00031305.1996.10473566."""
+    place = level * (len(resampled.ascending) - 1)
+    below = int(place)
+    low, high = resampled.ascending[below], resampled.ascending[min(below + 1, len(resampled.ascending) - 1)]
+    return float(low + (high - low) * (place - below))

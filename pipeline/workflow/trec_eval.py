@@ -10,9 +10,10 @@ from metrics.conventions import PROFILES, Profile
 from pipeline.data.trec_files import read_trec_files
 from pipeline.errors import InputError
 from pipeline.evaluation import score
-from pipeline.inference.intervals import estimate
+from pipeline.inference.estimates import IntervalRule, estimate
+from pipeline.inference.samples import Sample, Settings
 from pipeline.parallel import Workers
-from pipeline.tables import Estimate
+from pipeline.tables import Estimate, Groups
 from pipeline.trec_eval.names import lines_of
 from pipeline.trec_eval.printout import Printout, relevance_strings
 
@@ -80,11 +81,7 @@ def _intervals(printout: Printout, rules: Profile, workers: Workers) -> tuple[Es
     from pipeline.config.sections import Bootstrap, Config  # takes as long as all else
 
     bootstrap = Bootstrap()
-    return estimate(
-        [replace(printout.averaged(), dataset="trec_eval")],
-        rules.conventions,
-        resamples=bootstrap.resamples,
-        confidence=bootstrap.confidence,
-        seed=Config.model_fields["seed"].default,
-        workers=workers,
-    )
+    results = [replace(printout.averaged(), dataset="trec_eval")]
+    settings = Settings(bootstrap.resamples, Config.model_fields["seed"].default, workers)
+    sample = Sample(results, rules.conventions, Groups(), settings)
+    return estimate(sample, results, rules.conventions, IntervalRule(bootstrap.method, bootstrap.confidence))

@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pipeline.inference import resample
-from pipeline.inference.resample import resampled_sums, round_to_exact
+from pipeline.inference.resample import Part, resampled_sums, round_to_exact
 from pipeline.parallel import Workers
 
 ONE = Workers(jobs=1)
 
 
 def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE):
-    return resampled_sums(
-        np.asarray(columns, dtype=float), resamples=resamples, seed=seed, stream=stream, workers=workers
-    )
+    columns = np.asarray(columns, dtype=float)
+    part = Part(slice(None), round_to_exact(columns))
+    sums = resampled_sums([part], columns.shape[1], resamples=resamples, seed=seed, stream=stream, workers=workers)
+    return sums[:, 1:].T
 
 
 @given(arrays(np.float64, (3, 50), elements=st.floats(-1e6, 1e6)), st.integers(0, 2**32))

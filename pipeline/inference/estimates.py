@@ -1,0 +1,163 @@
+"""The lines of the summary: estimates, confidence intervals, standard errors, and what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from metrics.conventions import Conventions
+from metrics.measure import Measure
+from pipeline.inference.intervals import Method, Resampled, interval
+from pipeline.inference.ratios import contributions_of
+from pipeline.inference.samples import ALL, Sample, pool
+from pipeline.tables import Estimate, Scores
+
+__all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled"]
+
+POOLED = "*"
+"""What the summary calls all datasets together."""
+
+
+@dataclass(frozen=True)
+class IntervalRule:
+    """How an interval is read off the resamples.
+
+    Attributes:
+        method: `percentile`, `basic` or `bca`.
+        confidence: how often an interval should cover, in (0, 1).
+    """
+
+    method: Method
+    confidence: float
+
+    def of(self, resampled: Resampled) -> tuple[float | None, float | None]:
+        """The two ends; None where there is no interval."""
+        return interval(resampled, self.method, self.confidence)
+
+
+def estimate(
+    sample: Sample, results: Sequence[Scores], conventions: Conventions, rule: IntervalRule
+) -> tuple[Estimate, ...]:
+    """The summary of one dataset: per model a line per measure, then those of the set of lists, then slice by slice.
+
+    There is no interval where a resample leaves the figure undefined, and none for a measure that describes a set of
+    documents: a resample holds 63% of the queries and so less of the set.
+
+    Args:
+        sample: the dataset's resamples.
+        results: the scores of its models.
+        conventions: say what an undefined query counts as, and one without output.
+        rule: how an interval is read off.
+    """
+    return tuple(line for scores in results for line in _lines(sample, scores, conventions, rule))
+
+
+def _lines(sample: Sample, scores: Scores, conventions: Conventions, rule: IntervalRule) -> Iterator[Estimate]:
+    for name in sample.slices:
+        for row in range(len(scores.measures)):
+            yield _line(sample, scores, row, name, conventions, rule)
+        if name == ALL:
+            yield from _figures(scores, sample.n_clusters)
+
+
+def _line(
+    sample: Sample, scores: Scores, row: int, slice: str, conventions: Conventions, rule: IntervalRule
+) -> Estimate:
+    measure = scores.measures[row]
+    resampled = sample.figure(scores.model, measure, slice)
+    low, high = rule.of(resampled)
+    mask = sample.slices[slice]
+    queries = np.ones(len(scores.query_ids), dtype=bool) if mask is None else mask
+    bounds: list[float | None] = [None, None, None]
+    if scores.tie_bounds is not None and measure.metric.input == "judged":
+        ratios = [
+            contributions_of(scores, row, bound, conventions).ratio(mask, None) for bound in scores.tie_bounds[:, row]
+        ]
+        bounds = [_known(ratio.estimate) for ratio in ratios]
+    undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
+    return Estimate(
+        dataset=scores.dataset,
+        model=scores.model,
+        slice=slice,
+        measure=str(measure),
+        estimate=_known(resampled.estimate),
+        ci_low=low,
+        ci_high=high,
+        std_error=_known(resampled.std_error),
+        n_queries=int(queries.sum()),
+        n_missing=int((scores.missing & queries).sum()),
+        n_undefined=int((undefined & queries).sum()),
+        n_clusters=resampled.n_clusters,
+        mark=resampled.mark,
+        ties_least=bounds[0],
+        ties_expected=bounds[1],
+        ties_greatest=bounds[2],
+    )
+
+
+def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
+    """The lines of the measures that have one figure per dataset."""
+    for measure, figure in scores.figures.items():
+        yield Estimate(
+            dataset=scores.dataset,
+            model=scores.model,
+            slice=ALL,
+            measure=str(measure),
+            estimate=_known(figure),
+            ci_low=None,
+            ci_high=None,
+            std_error=_known(scores.figure_errors.get(measure, math.nan)),
+            n_queries=len(scores.query_ids),
+            n_missing=int(scores.missing.sum()),
+            n_undefined=0,
+            n_clusters=n_clusters,
+        )
+
+
+def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:
+    """The lines of all datasets together: for every model and measure that each of them has, the unweighted mean.
+
+    The interval is stratified: each dataset is resampled by itself, and a resample of the mean is the mean of theirs.
+
+    Args:
+        samples: the datasets' resamples.
+        lines: the lines of the datasets, whose counts are added up.
+        rule: how an interval is read off.
+    """
+    models = {line.model for line in lines}  # a sample may hold baselines of records, too
+    shared = [
+        key
+        for key in samples[0].contributions
+        if key[0] in models and all(key in sample.contributions for sample in samples)
+    ]
+    return tuple(_pooled_line(samples, lines, *key, rule) for key in shared)
+
+
+def _pooled_line(
+    samples: Sequence[Sample], lines: Sequence[Estimate], model: str, measure: Measure, rule: IntervalRule
+) -> Estimate:
+    resampled = pool([sample.figure(model, measure) for sample in samples])
+    low, high = rule.of(resampled)
+    own = [line for line in lines if (line.model, line.measure, line.slice) == (model, str(measure), ALL)]
+    return Estimate(
+        dataset=POOLED,
+        model=model,
+        slice=ALL,
+        measure=str(measure),
+        estimate=_known(resampled.estimate),
+        ci_low=low,
+        ci_high=high,
+        std_error=_known(resampled.std_error),
+        n_queries=sum(line.n_queries for line in own),
+        n_missing=sum(line.n_missing for line in own),
+        n_undefined=sum(line.n_undefined for line in own),
+        n_clusters=resampled.n_clusters,
+        mark=resampled.mark,
+    )
+
+
+def _known(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None

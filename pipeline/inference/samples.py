@@ -1,0 +1,305 @@
+"""One dataset's figures over its sample and over the resamples of it, all from one draw, and their differences.
+
+Whatever is asked of a sample, a figure, a slice of it, or a difference to another model, rests on the same resamples;
+so every difference is paired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Bools, Floats, divide
+from metrics.conventions import Conventions
+from metrics.measure import Measure
+from pipeline.inference.intervals import Resampled
+from pipeline.inference.ratios import Contributions, Ratio, contributions_of
+from pipeline.inference.resample import Part, resampled_sums, round_to_exact
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Scores
+
+__all__ = ["ALL", "Pair", "Sample", "Settings", "pool"]
+
+ALL = "all"
+
+_WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
+
+_HELD = 1 << 24  # resamples
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the queries are resampled.
+
+    Attributes:
+        resamples: how often they are drawn.
+        seed: root of all streams.
+        workers: run the resampling.
+    """
+
+    resamples: int
+    seed: int
+    workers: Workers
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A difference of two models.
+
+    Attributes:
+        model: the model that is compared.
+        baseline: the one that it is compared with.
+        measure: by what.
+        slice: over which queries.
+        factor: what the baseline's figure is multiplied by first.
+    """
+
+    model: str
+    baseline: str
+    measure: Measure
+    slice: str = ALL
+    factor: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Drawn:
+    """A ratio with its sums over the sample, as it was rounded, and over the resamples: the last axis is 1 + B."""
+
+    ratio: Ratio
+    numerators: Floats
+    denominators: Floats
+
+    @property
+    def figures(self) -> Floats:
+        """(1 + B,): the figure over the sample, and over each resample."""
+        return self.ratio.figure(self.numerators, self.denominators)
+
+
+class Sample:
+    """One dataset's models and measures over its sample and its resamples.
+
+    Attributes:
+        dataset: the dataset's name.
+        groups: its clusters and slices.
+        slices: whether each query is in it, by slice; None for `all`.
+        n_clusters: how many clusters are drawn from.
+        n_resamples: how often they are.
+        contributions: what each query adds to the sums, by model and measure.
+    """
+
+    def __init__(self, results: Sequence[Scores], conventions: Conventions, groups: Groups, settings: Settings) -> None:
+        """Draw the resamples of one dataset.
+
+        Args:
+            results: the scores of its models; those of records may stand among them, under names of their own. All have
+                the same queries.
+            conventions: say what an undefined query counts as, and one without output.
+            groups: the clusters, which are drawn as one, and the slices.
+            settings: how the queries are resampled.
+        """
+        self.dataset = results[0].dataset
+        self.groups = groups
+        self.n_clusters = len(results[0].query_ids) if groups.clusters is None else int(groups.clusters.max()) + 1
+        self.n_resamples = settings.resamples
+        self.slices: Mapping[str, Bools | None] = {ALL: None, **groups.slices}
+        self.contributions = {
+            (scores.model, measure): contributions_of(scores, row, scores.values[row], conventions)
+            for scores in results
+            for row, measure in enumerate(scores.measures)
+        }
+        self._settings = settings
+        asked = [(*key, name) for key in self.contributions for name in self.slices]
+        ratios = [self._ratio(self.contributions[model, measure], name) for model, measure, name in asked]
+        self._drawn = dict(zip(asked, self._draw(ratios), strict=True))
+
+    def figure(self, model: str, measure: Measure, slice: str = ALL) -> Resampled:
+        """A model's figure over the queries of a slice."""
+        drawn = self._drawn[model, measure, slice]
+        figures = drawn.figures
+        ratio = drawn.ratio
+        counted = ratio.denominators > 0
+        return Resampled(
+            estimate=ratio.estimate,
+            centre=float(figures[0]),
+            resamples=figures[1:],
+            influence=ratio.influence,
+            n_queries=self._n_queries(self.contributions[model, measure].counted, slice),
+            n_clusters=int(counted.sum()),
+            n_away=_effective(ratio.denominators[counted][_away_from_mode(ratio.values)]),
+        )
+
+    def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
+        """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
+        sides = [self.sides(pair) for pair in pairs]
+        drawn = {id(each.ratio): each for each in self._drawn.values()}
+        needed = [
+            both if id(both[0]) in drawn else _to_draw(pair.factor, *both)
+            for pair, both in zip(pairs, sides, strict=True)
+        ]
+        new = self._draw([ratio for ratios in needed for ratio in ratios if id(ratio) not in drawn])
+        drawn |= {id(each.ratio): each for each in new}
+        return [
+            self._difference(pair, *both, [drawn[id(ratio)] for ratio in ratios])
+            for pair, both, ratios in zip(pairs, sides, needed, strict=True)
+        ]
+
+    def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
+        """As `differences`, of which no more are made at a time than have 16 million resamples: 128 MB."""
+        n_pairs = max(1, _HELD // self.n_resamples)
+        for begin in range(0, len(pairs), n_pairs):
+            yield from self.differences(pairs[begin : begin + n_pairs])
+
+    def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
+        """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
+        ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
+        if np.array_equal(ours.counted, theirs.counted):
+            keys = ((name, pair.measure, pair.slice) for name in (pair.model, pair.baseline))
+            one, other = (self._drawn[key].ratio for key in keys)
+            return one, other
+        both = ours.counted & theirs.counted
+        return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
+
+    def clusters_of(self, slice: str) -> npt.NDArray[np.int64]:
+        """The clusters that have a query in a slice, ascending."""
+        mask = self.slices[slice]
+        if mask is None:
+            return np.arange(self.n_clusters)
+        return np.flatnonzero(mask) if self.groups.clusters is None else np.unique(self.groups.clusters[mask])
+
+    def _difference(self, pair: Pair, one: Ratio, other: Ratio, drawn: Sequence[_Drawn]) -> Resampled:
+        sign, factor = -1.0 if pair.measure.metric.direction == "lower" else 1.0, pair.factor
+        if len(drawn) == 1:
+            figures = sign * drawn[0].figures
+        elif one.is_mean_over(other):  # of sums that are exact: what is equal stays equal
+            sums = drawn[0].numerators - factor * drawn[1].numerators
+            figures = sign * one.figure(sums, drawn[0].denominators)
+        else:
+            figures = sign * (drawn[0].figures - factor * drawn[1].figures)
+        moved = (one.numerators != factor * other.numerators).any(axis=0) | (one.denominators != other.denominators)
+        counted = [self.contributions[name, pair.measure].counted for name in (pair.model, pair.baseline)]
+        return Resampled(
+            estimate=sign * (one.estimate - factor * other.estimate),
+            centre=float(figures[0]),
+            resamples=figures[1:],
+            influence=sign * (one.influence - factor * other.influence),
+            n_queries=self._n_queries(counted[0] & counted[1], pair.slice),
+            n_clusters=int((one.denominators > 0).sum()),
+            n_away=_effective(one.denominators[moved]),
+        )
+
+    def _n_queries(self, counted: Bools, slice: str) -> int:
+        mask = self.slices[slice]
+        return int((counted if mask is None else counted & mask).sum())
+
+    def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
+        masks = [mask for mask in (self.slices[slice], queries) if mask is not None]
+        return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
+
+    def _draw(self, ratios: Sequence[Ratio]) -> list[_Drawn]:
+        """The ratios with their sums, those over the same clusters together.
+
+        A figure's resamples stand side by side: summed down a column, their last bits would depend on the columns
+        beside.
+        """
+        if not ratios:
+            return []
+        together: dict[bytes, list[Ratio]] = {}
+        for ratio in ratios:
+            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
+        columns = [_Columns.of(alike) for alike in together.values()]
+        settings = self._settings
+        sums = resampled_sums(
+            [each.part for each in columns],
+            self.n_clusters,
+            resamples=settings.resamples,
+            seed=settings.seed,
+            stream=self.dataset,
+            workers=settings.workers,
+        )
+        ends = np.cumsum([each.part.rounded.shape[1] for each in columns])
+        drawn = [
+            found
+            for each, end in zip(columns, ends, strict=True)
+            for found in each.drawn(sums[end - each.part.rounded.shape[1] : end])
+        ]
+        by_ratio = {id(each.ratio): each for each in drawn}
+        return [by_ratio[id(ratio)] for ratio in ratios]
+
+
+def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
+    """What to resample for a difference: a single mean where it is one of the queries' differences, else both figures."""
+    if not one.is_mean_over(other):
+        return one, other
+    apart = one.numerators - factor * other.numerators
+    return (Ratio(one.aggregation, apart, one.denominators, (1 + factor) * one.bound),)
+
+
+@dataclass(frozen=True, eq=False)
+class _Columns:
+    """Ratios over the same clusters as columns: all numerators, then each different denominator once.
+
+    Most measures weigh the queries alike, and one column serves them all.
+
+    Attributes:
+        ratios: the ratios.
+        places: where the denominator of each stands among the different ones.
+        part: the columns, rounded.
+    """
+
+    ratios: Sequence[Ratio]
+    places: Sequence[int]
+    part: Part
+
+    @classmethod
+    def of(cls, ratios: Sequence[Ratio]) -> _Columns:
+        distinct: dict[bytes, int] = {}
+        places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
+        columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
+        bounds = [*(ratio.bound for ratio in ratios for _ in ratio.numerators), *[0.0] * len(distinct)]
+        rounded = round_to_exact(np.stack(columns), np.array(bounds))
+        rows = np.flatnonzero(ratios[0].denominators > 0)
+        few = len(rows) < _WORTH_IT * len(rounded)
+        return cls(ratios, places, Part(rows, rounded[rows]) if few else Part(slice(None), rounded))
+
+    def drawn(self, sums: Floats) -> Iterator[_Drawn]:
+        """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
+        denominators = sums[len(sums) - max(self.places) - 1 :]
+        end = 0
+        for ratio, place in zip(self.ratios, self.places, strict=True):
+            begin, end = end, end + len(ratio.numerators)
+            yield _Drawn(ratio, sums[begin:end], denominators[place])
+
+
+def _away_from_mode(values: Floats) -> Bools:
+    """Which values are not the most frequent one; all of them where no value stands twice, for then there is none."""
+    distinct, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    most = int(counts.max(initial=0))
+    away: Bools = place != counts.argmax() if most > 1 or len(distinct) == 1 else np.ones(len(values), dtype=bool)
+    return away
+
+
+def _effective(sizes: Floats) -> float:
+    """As how many clusters of one size these count: fewer, the more a few of them outweigh the others.
+
+    Reference:
+        Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
+    """
+    return float(divide(sizes.sum() ** 2, (sizes * sizes).sum())) if sizes.size else 0.0
+
+
+def pool(figures: Sequence[Resampled]) -> Resampled:
+    """The unweighted mean of one figure over several datasets, each of which was resampled by itself (stratified)."""
+    n = len(figures)
+    return Resampled(
+        estimate=sum(figure.estimate for figure in figures) / n,
+        centre=sum(figure.centre for figure in figures) / n,
+        resamples=np.stack([figure.resamples for figure in figures]).sum(axis=0) / n,
+        influence=np.concatenate([figure.influence for figure in figures]) / n,
+        n_queries=sum(figure.n_queries for figure in figures),
+        n_clusters=sum(figure.n_clusters for figure in figures),
+        n_away=sum(figure.n_away for figure in figures),
+    )

@@ -1,0 +1,165 @@
+"""Populations of queries whose true figure is known, from which samples are drawn again and again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from metrics.block import Floats
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.inference.intervals import Method, Resampled, interval
+from pipeline.inference.samples import Sample, Settings
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Scores
+
+__all__ = ["POPULATIONS", "Coverage", "Drawn", "Population", "coverage", "resampled_draws"]
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+AT_A_TIME = 100  # samples that share their resamples: each stands as the scores of a measure of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """Samples from one population, a row of scores each.
+
+    Attributes:
+        scores: (N, Q) a row per sample.
+        weights: (N, Q) what each query weighs.
+        clusters: (Q,) the cluster of each query; None where it is its own.
+    """
+
+    scores: Floats
+    weights: Floats
+    clusters: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Population:
+    """Where samples come from.
+
+    Attributes:
+        draw: takes a generator, the number of samples and of clusters in each.
+        truth: the figure of the population.
+        measure: the metric whose figure it is.
+    """
+
+    draw: Callable[[np.random.Generator, int, int], Drawn]
+    truth: float
+    measure: str = "ap"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How often intervals held the truth.
+
+    Attributes:
+        covered: the share of the intervals that are not marked.
+        n_trusted: how many are not marked.
+        covered_marked: the share of the marked ones; NaN where there is none.
+        n_marked: how many are.
+    """
+
+    covered: float
+    n_trusted: int
+    covered_marked: float
+    n_marked: int
+
+
+def _each(draw: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Callable[..., Drawn]:
+    def drawn(rng: np.random.Generator, n_samples: int, n_queries: int) -> Drawn:
+        scores = draw(rng, (n_samples, n_queries))
+        return Drawn(scores, np.ones_like(scores))
+
+    return drawn
+
+
+def _reciprocal_ranks(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Ranks geometric with 0.3; below 10 nothing is found."""
+    ranks = rng.geometric(0.3, shape)
+    return np.where(ranks <= 10, 1 / ranks, 0.0)
+
+
+def _few_non_zero(share: float) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
+    return lambda rng, shape: rng.beta(1, 2, shape) * (rng.random(shape) < share)
+
+
+def _moved(share: float) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
+    """Differences of which most are 0, many small ones up and a few large ones down; their mean is 0."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+        steps = np.where(rng.random(shape) < 0.8, rng.uniform(0.0, 0.25, shape), -rng.uniform(0.0, 1.0, shape))
+        return steps * (rng.random(shape) < share)
+
+    return draw
+
+
+def _users(rng: np.random.Generator, n_samples: int, n_clusters: int) -> Drawn:
+    """1 to 8 queries of each user, whose level they share: half of the variance is between users."""
+    sizes = rng.integers(1, 9, n_clusters)
+    clusters = np.repeat(np.arange(n_clusters), sizes)
+    level = rng.beta(1, 2, (n_samples, n_clusters))[:, clusters]
+    own = rng.beta(1, 2, (n_samples, len(clusters)))
+    scores = (level + own) / 2
+    return Drawn(scores, np.ones_like(scores), clusters)
+
+
+def _errors(rng: np.random.Generator, n_samples: int, n_queries: int) -> Drawn:
+    """The mean absolute error of 1 to 50 ratings of each user; users with few ratings are predicted worse."""
+    shape = (n_samples, n_queries)
+    n_pairs = rng.integers(1, 51, shape).astype(np.float64)
+    return Drawn(rng.gamma(2.0, 0.5, shape) * (0.5 + 1 / n_pairs), n_pairs)
+
+
+_SIZES = np.arange(1.0, 51.0)
+
+POPULATIONS: Mapping[str, Population] = MappingProxyType(
+    {
+        "nDCG-like": Population(_each(lambda rng, shape: rng.beta(1.2, 1.8, shape)), 0.4),
+        "RR-like": Population(_each(_reciprocal_ranks), float((0.3 * 0.7 ** np.arange(10) / np.arange(1, 11)).sum())),
+        "skewed": Population(_each(lambda rng, shape: rng.beta(0.4, 1.6, shape)), 0.2),
+        "20% non-zero": Population(_each(_few_non_zero(0.2)), 0.2 / 3),
+        "5% non-zero": Population(_each(_few_non_zero(0.05)), 0.05 / 3),
+        "differences, 30% non-zero": Population(_each(_moved(0.3)), 0.0),
+        "clustered": Population(_users, 1 / 3),
+        "ratio": Population(_errors, float((0.5 * _SIZES + 1).sum() / _SIZES.sum()), "mae"),
+    }
+)
+
+
+def resampled_draws(
+    population: Population, *, n_clusters: int, draws: int, resamples: int, seed: int = 0
+) -> Iterator[Resampled]:
+    """The figure of each of so many samples of a population, resampled; a hundred of them by the same resamples."""
+    measure = Measure.parse(population.measure)
+    for part in range(draws // AT_A_TIME):
+        drawn = population.draw(np.random.default_rng([seed, part]), AT_A_TIME, n_clusters)
+        query_ids = np.arange(drawn.scores.shape[1]).astype(str).astype(object)
+        missing = np.zeros(len(query_ids), dtype=bool)
+        results = [
+            Scores("population", str(i), query_ids, (measure,), values[np.newaxis], weights[np.newaxis], {}, missing)
+            for i, (values, weights) in enumerate(zip(drawn.scores, drawn.weights, strict=True))
+        ]
+        settings = Settings(resamples, seed * 1000 + part, Workers(jobs=1))
+        sample = Sample(results, CONVENTIONS, Groups(clusters=drawn.clusters), settings)
+        yield from (sample.figure(scores.model, measure) for scores in results)
+
+
+def coverage(figures: Sequence[Resampled], truth: float, method: Method, confidence: float = 0.95) -> Coverage:
+    """How often the intervals of these figures hold the truth, those that are marked apart from the others."""
+    found = {True: [], False: []}
+    for figure in figures:
+        low, high = interval(figure, method, confidence)
+        side = -1 if low is None or high is None or high < truth else int(low > truth)
+        found[figure.mark == ""].append(side)
+    trusted, marked = (np.array(found[key]) for key in (True, False))
+    return Coverage(
+        covered=float((trusted == 0).mean()) if trusted.size else math.nan,
+        n_trusted=len(trusted),
+        covered_marked=float((marked == 0).mean()) if marked.size else math.nan,
+        n_marked=len(marked),
+    )

@@ -1,0 +1,89 @@
+"""Figures as sums over clusters: the influence of each cluster is the derivative of the figure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from metrics.moments import origins
+from pipeline.inference.ratios import contributions_of
+from pipeline.tables import Scores
+from tests.blocks import random_ratings, ratings_block
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+CLUSTERS = np.arange(40) // 3
+
+
+def contributions(name):
+    """Those of 40 random users, or queries, to one measure."""
+    measure = Measure.parse(name)
+    rng = np.random.default_rng(7)
+    moments, weights = {}, np.ones(40)
+    if measure.metric.input == "ratings":
+        users = random_ratings(rng, 40)
+        block = ratings_block([ratings for ratings, _ in users], [predictions for _, predictions in users])
+        values = measure.metric.function(block)
+        weights = block.n_pairs if measure.pooled else weights
+        moments = {measure: measure.moments(block, origins([block]))} if measure.moments else {}
+    else:
+        values = rng.beta(1, 2, 40)
+        values[5] = np.nan
+    query_ids = np.array([f"q{i:02}" for i in range(40)], dtype=object)
+    missing = np.zeros(40, dtype=bool)
+    scores = Scores(
+        "d", "m", query_ids, (measure,), values[np.newaxis], weights[np.newaxis], {}, missing, moments=moments
+    )
+    return contributions_of(scores, 0, values, CONVENTIONS)
+
+
+@pytest.mark.parametrize("clusters", [None, CLUSTERS], ids=["queries", "clusters"])
+@pytest.mark.parametrize("name", ["ap", "gmap", "mae", "rmse", "rmse(average=query)", "r2", "explained_variance"])
+def test_influence_is_the_derivative_by_the_weight_of_a_cluster(name, clusters):
+    """A cluster that counts 1.0001 times instead of once moves the figure by 0.0001 influences, to 0.1%."""
+    ratio = contributions(name).ratio(None, clusters)
+    step = 1e-4
+
+    for cluster in range(len(ratio.denominators)):
+        weights = np.ones(len(ratio.denominators))
+        weights[cluster] += step
+        moved = ratio.figure((ratio.numerators * weights).sum(axis=1), (ratio.denominators * weights).sum())
+        slope = (float(moved) - ratio.estimate) / step
+        assert slope == pytest.approx(ratio.influence[cluster], rel=2e-3, abs=1e-7)
+    assert ratio.influence.sum() == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ap", "gmap", "rmse", "r2"])
+def test_a_slice_is_the_figure_of_its_queries_alone(name):
+    """The other queries at 0 make the figure that the slice's queries make without them."""
+    everything = contributions(name)
+    queries = np.arange(40) % 3 == 1
+    alone = dataclasses.replace(
+        everything, numerators=everything.numerators[:, queries], denominators=everything.denominators[queries]
+    )
+
+    assert everything.ratio(queries, None).estimate == pytest.approx(alone.ratio(None, None).estimate, rel=1e-13)
+
+
+def test_a_cluster_adds_what_its_queries_add_together():
+    """Scores 1, 2, 3 and 4 in clusters 0, 1, 0, 1 add 4 and 6, two queries each."""
+    four = contributions("ap")
+    four = dataclasses.replace(four, numerators=np.array([[1.0, 2, 3, 4]]), denominators=np.ones(4))
+
+    ratio = four.ratio(None, np.array([0, 1, 0, 1]))
+
+    assert ratio.numerators.tolist() == [[4, 6]]
+    assert ratio.denominators.tolist() == [2, 2]
+    assert ratio.values.tolist() == [2, 3]
+
+
+def test_a_perfect_prediction_has_no_influence():
+    """Where every error is 0 the root mean square is 0 and no user moves it: 0, not undefined."""
+    perfect = contributions("rmse")
+    ratio = dataclasses.replace(perfect, numerators=perfect.numerators * 0).ratio(None, None)
+
+    assert ratio.estimate == 0
+    assert not ratio.influence.any()

@@ -1,0 +1,238 @@
+"""One dataset's resamples: slices, clusters, paired differences and the mean over datasets, against plain loops."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.inference.intervals import interval
+from pipeline.inference.resample import _draw_counts, entropy_of
+from pipeline.inference.samples import Pair, Sample, Settings, pool
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Scores
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
+SETTINGS = Settings(resamples=200, seed=0, workers=Workers(jobs=1))
+AP, RMSE, KENDALL = map(Measure.parse, ("ap", "rmse", "kendall_distance"))
+N_QUERIES = 90
+CLUSTERS = np.random.default_rng(1).permutation(np.arange(N_QUERIES) // 2)
+MARKET = np.arange(N_QUERIES) % 3 == 0
+
+
+def scores(model, values, measure=AP, weights=None, dataset="d"):
+    values = np.asarray(values, dtype=float)
+    weights = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=float)
+    query_ids = np.array([f"q{i:03}" for i in range(len(values))], dtype=object)
+    missing = np.zeros(len(values), dtype=bool)
+    return Scores(dataset, model, query_ids, (measure,), values[np.newaxis], weights[np.newaxis], {}, missing)
+
+
+def sample(*results, groups=None, conventions=CONVENTIONS):
+    return Sample(results, conventions, groups or Groups(), SETTINGS)
+
+
+def counts(n_clusters, dataset="d"):
+    """(B, C): the very counts that a sample of this dataset draws."""
+    return _draw_counts([0, entropy_of(dataset), 0], SETTINGS.resamples, n_clusters)
+
+
+def random_scores(seed, n=N_QUERIES):
+    return np.random.default_rng(seed).beta(1, 2, n)
+
+
+def test_a_figure_is_resampled_cluster_by_cluster():
+    """Each resample is the mean of all queries of the clusters drawn; a cluster drawn twice has its queries twice."""
+    values = random_scores(0)
+    figure = sample(scores("m", values), groups=Groups(clusters=CLUSTERS)).figure("m", AP)
+
+    expected = [
+        np.mean(
+            [
+                values[query]
+                for cluster in range(45)
+                for _ in range(int(row[cluster]))
+                for query in np.flatnonzero(cluster == CLUSTERS)
+            ]
+        )
+        for row in counts(45)
+    ]
+    np.testing.assert_allclose(figure.resamples, expected, atol=1e-11)
+    assert (figure.n_queries, figure.n_clusters) == (90, 45)
+
+
+def test_clusters_of_one_query_are_no_clusters():
+    """Each query in a cluster of its own, in the order of the queries: the same bits as without clusters."""
+    values = random_scores(1)
+    plain = sample(scores("m", values)).figure("m", AP)
+    own = sample(scores("m", values), groups=Groups(clusters=np.arange(N_QUERIES))).figure("m", AP)
+
+    assert own.estimate == plain.estimate
+    np.testing.assert_array_equal(own.resamples, plain.resamples)
+
+
+def test_a_slice_is_a_ratio_over_the_same_resamples():
+    """A slice's resample is the mean of those of its queries that were drawn."""
+    values = random_scores(2)
+    figure = sample(scores("m", values), groups=Groups(slices={"market=de": MARKET})).figure("m", AP, "market=de")
+
+    drawn = counts(N_QUERIES) * MARKET
+    np.testing.assert_allclose(figure.resamples, drawn @ values / drawn.sum(axis=1), atol=1e-11)
+    assert figure.estimate == pytest.approx(values[MARKET].mean())
+    assert figure.n_queries == 30
+
+
+def test_a_difference_is_paired():
+    """Each resample of a difference is the difference of both means over the same queries drawn."""
+    ours, theirs = random_scores(3), random_scores(4)
+    (found,) = sample(scores("m", ours), scores("n", theirs)).differences([Pair("m", "n", AP)])
+
+    np.testing.assert_allclose(found.resamples, counts(N_QUERIES) @ (ours - theirs) / N_QUERIES, atol=1e-11)
+    assert found.estimate == pytest.approx((ours - theirs).mean())
+    assert found.influence == pytest.approx(((ours - theirs) - (ours - theirs).mean()) / N_QUERIES)
+
+
+def test_a_difference_is_positive_where_the_model_is_better():
+    """An error of 1 beside one of 3 is better by 2; an AP of 0.2 beside one of 0.5 is worse by 0.3."""
+    errors = sample(scores("m", [1.0] * 4, RMSE), scores("n", [3.0] * 4, RMSE))
+    gains = sample(scores("m", [0.2] * 4), scores("n", [0.5] * 4))
+
+    assert errors.differences([Pair("m", "n", RMSE)])[0].estimate == pytest.approx(2)
+    assert gains.differences([Pair("m", "n", AP)])[0].estimate == pytest.approx(-0.3)
+
+
+def test_a_factor_scales_the_baseline():
+    """Against 0.98 times a baseline of 0.5, a model of 0.5 is better by 0.01."""
+    (found,) = sample(scores("m", [0.5] * 4), scores("n", [0.5] * 4)).differences([Pair("m", "n", AP, factor=0.98)])
+
+    assert found.estimate == pytest.approx(0.01)
+
+
+def test_a_difference_takes_the_queries_that_both_define():
+    """Of four queries each model lacks another one: the difference is of the two that are left, 0.1 and 0.3."""
+    ours, theirs = [0.5, 0.6, np.nan, 0.9], [0.4, 0.3, 0.1, np.nan]
+    both = sample(scores("m", ours), scores("n", theirs), conventions=SKIPPING)
+    (found,) = both.differences([Pair("m", "n", AP)])
+
+    assert found.estimate == pytest.approx(0.2)
+    assert found.n_queries == found.n_clusters == 2
+
+
+def test_a_difference_of_pooled_errors_weighs_each_model_by_its_own_pairs():
+    """Errors of unlike numbers of pairs: each resample is the difference of two roots of ratios."""
+    rng = np.random.default_rng(5)
+    errors, pairs = rng.gamma(2, 1, (2, N_QUERIES)), rng.integers(1, 20, (2, N_QUERIES))
+    both = sample(*(scores(name, errors[i], RMSE, pairs[i]) for i, name in enumerate("mn")))
+    (found,) = both.differences([Pair("m", "n", RMSE)])
+
+    drawn = counts(N_QUERIES)
+    roots = [np.sqrt(drawn @ (errors[i] ** 2 * pairs[i]) / (drawn @ pairs[i])) for i in range(2)]
+    np.testing.assert_allclose(found.resamples, roots[1] - roots[0], atol=1e-10)
+
+
+def test_equal_scores_are_equal_in_every_resample():
+    """Of two models that score alike no resample differs, to the last bit, though one reaches further up elsewhere."""
+    ours = random_scores(6)
+    theirs = ours.copy()
+    theirs[0] = 1.0
+    both = sample(scores("m", ours), scores("n", theirs), groups=Groups(slices={"rest": np.arange(N_QUERIES) > 0}))
+    (found,) = both.differences([Pair("m", "n", AP, "rest")])
+
+    assert not found.resamples.any()
+    assert found.mark == "degenerate"
+
+
+def test_what_stands_beside_changes_no_bit():
+    """A figure and a difference have the same bits with a third model, one of greater scores, in the sample."""
+    ours, theirs, third = random_scores(7), random_scores(8) / 4, random_scores(9)
+    two = sample(scores("m", ours), scores("n", theirs))
+    three = sample(scores("k", third), scores("m", ours), scores("n", theirs))
+
+    np.testing.assert_array_equal(two.figure("n", AP).resamples, three.figure("n", AP).resamples)
+    pairs = [Pair("m", "n", AP)]
+    np.testing.assert_array_equal(two.differences(pairs)[0].resamples, three.differences(pairs)[0].resamples)
+
+
+@pytest.mark.parametrize(
+    ("values", "n_away"),
+    [
+        ([0.5] * 40, 0),
+        ([0.0] * 25 + [0.1 * i for i in range(1, 16)], 15),
+        (np.linspace(0.1, 0.9, 40), 40),
+        ([0.0, 0.0, 1.0, 1.0, 1.0], 2),
+        ([0.7], 0),
+    ],
+)
+def test_clusters_away_from_the_modal_value(values, n_away):
+    """The most frequent value is the mode; where none stands twice there is none, and all of them count."""
+    assert sample(scores("m", values)).figure("m", AP).n_away == n_away
+
+
+def test_clusters_of_unlike_size_count_as_fewer():
+    """Three clusters of 1, 1 and 4 queries count as 6² / (1 + 1 + 16) = 2."""
+    clusters = np.array([0, 1, 2, 2, 2, 2])
+    values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+
+    assert sample(scores("m", values), groups=Groups(clusters=clusters)).figure("m", AP).n_away == pytest.approx(2)
+
+
+def test_the_mean_over_datasets_is_unweighted_and_stratified():
+    """Two datasets of 90 and 30 queries count alike; each is resampled by itself."""
+    large, small = random_scores(10), random_scores(11, 30)
+    figures = [
+        sample(scores("m", large)).figure("m", AP),
+        sample(scores("m", small, dataset="e")).figure("m", AP),
+    ]
+    pooled = pool(figures)
+
+    assert pooled.estimate == pytest.approx((large.mean() + small.mean()) / 2)
+    expected = (counts(90) @ large / 90 + counts(30, "e") @ small / 30) / 2
+    np.testing.assert_allclose(pooled.resamples, expected, atol=1e-11)
+    assert np.sqrt((pooled.influence**2).sum()) == pytest.approx(
+        np.hypot(large.std() / np.sqrt(90), small.std() / np.sqrt(30)) / 2
+    )
+    assert interval(pooled, "bca", 0.95)[0] < pooled.estimate < interval(pooled, "bca", 0.95)[1]
+
+
+def test_a_query_left_out_of_a_distance_leaves_its_slice():
+    """An undefined query of a slice is in no sum of it: two of three distances, 4 and 2, make 3."""
+    groups = Groups(slices={"s=x": np.array([True, True, True, False])})
+    figure = sample(scores("m", [4, np.nan, 2, 9], KENDALL), groups=groups).figure("m", KENDALL, "s=x")
+
+    assert (figure.estimate, figure.n_queries) == (3, 2)
+
+
+def test_sides_are_the_figures_that_a_difference_is_made_of():
+    """Over the queries that both define: those of 0.5 and 0.6, 0.4 and 0.3; and of like models the figures' own."""
+    ours, theirs = [0.5, 0.6, np.nan, 0.9], [0.4, 0.3, 0.1, np.nan]
+    both = sample(scores("m", ours), scores("n", theirs), conventions=SKIPPING)
+    one, other = both.sides(Pair("m", "n", AP))
+
+    assert (one.estimate, other.estimate) == pytest.approx((0.55, 0.35))
+    assert both.sides(Pair("m", "m", AP))[0].estimate == both.figure("m", AP).estimate
+
+
+def test_differences_made_a_few_at_a_time_are_the_same(monkeypatch):
+    """With room for two at a time, five differences are those that are made at once."""
+    many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
+    pairs = [Pair("m", name, AP) for name in "abcde"]
+    at_once = many.differences(pairs)
+    monkeypatch.setattr("pipeline.inference.samples._HELD", 2 * SETTINGS.resamples)
+
+    for found, expected in zip(many.each_difference(pairs), at_once, strict=True):
+        np.testing.assert_array_equal(found.resamples, expected.resamples)
+
+
+def test_the_clusters_of_a_slice():
+    """All of them, or those with a query in it, each once and ascending."""
+    groups = Groups(clusters=np.array([2, 0, 1, 2, 0]), slices={"s=x": np.array([True, False, False, True, True])})
+    clustered = sample(scores("m", [0.1] * 5), groups=groups)
+    plain = sample(scores("m", [0.1] * 5), groups=Groups(slices=groups.slices))
+
+    assert clustered.clusters_of("all").tolist() == [0, 1, 2]
+    assert clustered.clusters_of("s=x").tolist() == [0, 2]
+    assert plain.clusters_of("s=x").tolist() == [0, 3, 4]
