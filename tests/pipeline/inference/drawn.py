@@ -1,0 +1,47 @@
+"""Made-up scores of a few models on one dataset, and the sample that is drawn of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.inference.samples import Sample, Settings
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Scores
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
+AP, GMAP, RMSE, R2 = map(Measure.parse, ("ap", "gmap", "rmse", "r2"))
+ONE = Workers(jobs=1)
+
+
+def scores(model, values, measure=AP, weights=None, moments=None):
+    """One model's scores by one measure, or by several where they have a row each."""
+    measures = measure if isinstance(measure, tuple) else (measure,)
+    values = np.atleast_2d(np.asarray(values, dtype=float))
+    weights = np.ones(values.shape) if weights is None else np.atleast_2d(np.asarray(weights, dtype=float))
+    n_queries = values.shape[1]
+    query_ids = np.array([f"q{i:05}" for i in range(n_queries)], dtype=object)
+    return Scores(
+        dataset="d",
+        model=model,
+        query_ids=query_ids,
+        measures=measures,
+        values=values,
+        weights=weights,
+        figures={},
+        missing=np.zeros(n_queries, dtype=bool),
+        moments=moments or {},
+    )
+
+
+def sample(*results, groups=None, conventions=CONVENTIONS, resamples=200, seed=0):
+    return Sample(results, conventions, groups or Groups(), Settings(resamples, seed, ONE))
+
+
+def two_models(ours, theirs, measure=AP, **options):
+    """The sample of the models `m` and `n`."""
+    return sample(scores("m", ours, measure), scores("n", theirs, measure), **options)
