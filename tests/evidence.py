@@ -1,0 +1,96 @@
+"""Evidence for gates, made of scores that a test writes down."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from metrics.block import Floats
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.inference.estimates import IntervalRule
+from pipeline.inference.evidence import Baseline, Evidence
+from pipeline.inference.samples import Sample, Settings
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Scores
+from pipeline.verdicts import PlannedGate, Reference, Verdict
+
+NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
+TODAY = date(2026, 11, 21)
+ACCEPTED = Reference("self@accepted", "accepted", None)
+BEFORE = "dense in 20261120T020000Z-nightly-1f0c9a2b"
+OLD = "dense\0then"
+"""The column of the baseline's scores."""
+
+
+def scores(model: str, values: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web") -> Scores:
+    """One model's scores of the queries q0, q1 and so on."""
+    row = np.asarray(values, dtype=float)[np.newaxis]
+    query_ids = np.array([f"q{query}" for query in range(row.shape[1])], dtype=object)
+    return Scores(dataset, model, query_ids, (measure,), row, np.ones_like(row), {}, np.zeros(row.shape[1], dtype=bool))
+
+
+def before_and_after(before: npt.ArrayLike, after: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web"):
+    """The scores of `dense` and of what it is held against."""
+    return [scores("dense", after, measure, dataset), scores(OLD, before, measure, dataset)]
+
+
+def evidence(
+    *results: Scores, groups: Mapping[str, Groups] | None = None, resamples: int = 1000, **told: object
+) -> Evidence:
+    """What these scores tell; `dense` is held against its baseline in every gate that a test names.
+
+    Args:
+        results: of one or several datasets.
+        groups: clusters and slices by dataset.
+        resamples: how often the queries are drawn.
+        told: further fields of the evidence.
+    """
+    samples, query_ids = {}, {}
+    for dataset in dict.fromkeys(result.dataset for result in results):
+        own = [result for result in results if result.dataset == dataset]
+        settings = Settings(resamples=resamples, seed=0, workers=Workers(jobs=1))
+        samples[dataset] = Sample(
+            own, PROFILES["trec_eval"].conventions, (groups or {}).get(dataset, Groups()), settings
+        )
+        query_ids[dataset] = own[0].query_ids
+    fields: dict[str, object] = {
+        "missing": {(result.dataset, result.model): 0.0 for result in results},
+        "failures": {},
+        "extras": {},
+        "baselines": {("gate", dataset, "dense"): Baseline(OLD, BEFORE) for dataset in (*samples, "web")},
+        "nights": {},
+        "today": TODAY,
+    }
+    return Evidence(
+        samples=samples,
+        rule=IntervalRule("bca", 0.95),
+        query_ids=query_ids,
+        **(fields | told),  # type: ignore[arg-type]
+    )
+
+
+def no_drop(margin: float = 0.005, **fields: object) -> PlannedGate:
+    """A gate that holds `dense` on `web` against its baseline."""
+    given: dict[str, object] = {"tasks": (("web", "dense"),), "measures": (NDCG,), "against": ACCEPTED}
+    return PlannedGate("gate", "difference", margin=margin, **(given | fields))  # type: ignore[arg-type]
+
+
+def floor(**fields: object) -> PlannedGate:
+    """A gate that holds a figure of `dense` on `web` to limits."""
+    given: dict[str, object] = {"tasks": (("web", "dense"),), "measures": (NDCG,)}
+    return PlannedGate("gate", "limit", **(given | fields))  # type: ignore[arg-type]
+
+
+def of_slice(verdicts: tuple[Verdict, ...], slice: str = "all") -> Verdict:
+    """The only verdict on that slice."""
+    (found,) = [verdict for verdict in verdicts if verdict.slice == slice]
+    return found
+
+
+def random_scores(n_queries: int, seed: int = 0) -> Floats:
+    """Scores of a middling model."""
+    return np.random.default_rng(seed).beta(1.2, 1.8, n_queries)

@@ -1,0 +1,143 @@
+"""Verdicts written by hand, as a terminal, a pull request and a CI server show them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from markdown_it import MarkdownIt
+
+from pipeline.report.verdicts import headline, junit, markdown, table
+from pipeline.verdicts import Verdict
+
+HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e *y*"
+PASS = Verdict("floor", "web", "dense", "rr@10", "all", "pass", "pass", "rr@10 of dense is 0.3127")
+FAIL = replace(PASS, gate="no-drop", measure="ndcg@10", outcome="fail", effect="fail", reason="ndcg@10 dropped by 0.02")
+SLICE = replace(FAIL, slice="market=de", effect="warn", reason="failed, evaluation 1 of 2")
+OPEN = replace(PASS, gate="beats", outcome="inconclusive", effect="fail", reason="about 2,300 queries would settle it")
+ALL = [PASS, SLICE, OPEN, FAIL]
+
+
+def rows(text):
+    """The cells of the tables that Markdown shows, row by row."""
+    tokens = MarkdownIt("commonmark", {"html": False}).enable("table").parse(text)
+    cells = [token.content for before, token in pairwise(tokens) if before.type == "td_open"]
+    return [cells[begin : begin + 7] for begin in range(0, len(cells), 7)]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        (ALL, "Gates failed: 2 fail, 1 warn, 1 pass."),
+        ([PASS, OPEN], "Gates inconclusive: 1 fail, 1 pass."),
+        ([PASS, SLICE], "Gates passed: 1 warn, 1 pass."),
+        ([], "Gates passed: nothing was judged."),
+    ],
+)
+def test_headline(verdicts, said):
+    """The verdict, and how many lines come to what."""
+    assert headline(verdicts) == said
+
+
+def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
+    """Failing lines, then warnings, each with its reason; what passes is named by its gate alone."""
+    shown = table([*ALL, replace(PASS, model="sparse")], width=120, colour=False)
+    lines = [re.split(r"\s*│\s*", line)[1:-1] for line in shown.splitlines() if line.startswith("│")]
+
+    assert shown.startswith("Gates failed: 2 fail, 1 warn, 2 pass.\n")
+    assert lines == [
+        ["fail (inconclusive)", "beats", "web", OPEN.reason],
+        ["fail", "no-drop", "web", FAIL.reason],
+        ["warn (fail)", "no-drop", "web", SLICE.reason],
+    ]
+    assert shown.endswith("pass: floor (2)\n")
+
+
+def test_the_terminal_is_plain_without_colour():
+    """Piped, there are no codes; on a terminal there are; a hostile name never adds any."""
+    hostile = replace(FAIL, reason=HOSTILE, gate=HOSTILE, dataset=HOSTILE)
+
+    assert "\x1b" not in table([hostile], width=80, colour=False)
+    assert "\x1b[31mfail" in table([FAIL], width=80, colour=True)
+    assert "[red]x[/red]" in table([hostile], width=400, colour=False)
+
+
+def test_markdown_has_the_verdict_first_and_the_passing_folded():
+    """A table of what fails or warns, and one of the others between `<details>` tags."""
+    text = markdown(ALL, name="nightly")
+    above, folded = text.split("<details>")
+
+    assert above.startswith("### nightly\n\n**Gates failed: 2 fail, 1 warn, 1 pass.**\n")
+    assert [row[:2] for row in rows(above)] == [
+        ["fail (inconclusive)", "beats"],
+        ["fail", "no-drop"],
+        ["warn (fail)", "no-drop"],
+    ]
+    assert folded.startswith("<summary>1 pass</summary>\n\n|")
+    assert [row[-1] for row in rows(folded)] == [PASS.reason]
+    assert folded.endswith("</details>\n")
+
+
+def test_markdown_of_passes_alone_has_no_other_table():
+    """Nothing to look at: the headline and the fold."""
+    assert rows(markdown([PASS], name="n").split("<details>")[0]) == []
+
+
+def test_markdown_shows_hostile_names_as_they_are():
+    """Nothing of a name becomes a tag, a cell or a line of its own; what has no form is spelt out."""
+    hostile = replace(FAIL, gate=HOSTILE, model=HOSTILE, reason=HOSTILE)
+    text = markdown([hostile], name=HOSTILE)
+
+    text.encode("utf-8")
+    ((_, gate, *_, reason),) = rows(text)
+    assert gate == reason
+    assert "<b>" not in MarkdownIt("commonmark").enable("table").render(text)
+    assert r"\\ud800" in text
+
+
+def test_markdown_fits_into_a_comment():
+    """Of thousands of long lines as many are shown as fit into 60 kB, and the others are counted."""
+    many = [replace(FAIL, model=f"m{i}", reason="ö|" * 2000) for i in range(3000)]
+    text = markdown([*many, *[PASS] * 3000], name="nightly")
+    (raised, passed) = (int(n.replace(",", "")) for n in re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.M))
+
+    assert 30_000 < len(text.encode()) < 60_000
+    assert len(rows(text.split("<details>")[0])) == 3000 - raised
+    assert passed + len(rows(text.split("<details>")[1])) == 3000
+    assert all(len(row[-1]) < 1000 for row in rows(text))
+
+
+def test_junit_has_a_suite_per_gate_and_a_case_per_line():
+    """What fails is a failure, what warns is skipped, what passes says why; the counts agree."""
+    root = ElementTree.fromstring(junit(ALL, name="nightly").encode())
+    suites = {suite.get("name"): suite for suite in root}
+
+    assert (root.tag, root.get("name")) == ("testsuites", "nightly")
+    assert {key: root.get(key) for key in ("tests", "failures", "errors", "skipped")} == {
+        "tests": "4",
+        "failures": "2",
+        "errors": "0",
+        "skipped": "1",
+    }
+    assert list(suites) == ["floor", "no-drop", "beats"]
+    assert [case.get("name") for case in suites["no-drop"]] == [
+        "web / dense / ndcg@10 / market=de",
+        "web / dense / ndcg@10",
+    ]
+    assert suites["no-drop"][0].find("skipped").get("message") == f"warn (fail): {SLICE.reason}"
+    assert suites["no-drop"][1].find("failure").attrib == {"message": FAIL.reason, "type": "fail"}
+    assert suites["beats"][0].find("failure").get("type") == "inconclusive"
+    assert suites["floor"][0].find("system-out").text == PASS.reason
+
+
+def test_junit_survives_hostile_names():
+    """Every field full of markup and of what XML cannot hold: it parses, and what could be kept is there again."""
+    hostile = replace(FAIL, gate=HOSTILE, dataset=HOSTILE, model=HOSTILE, slice=HOSTILE, reason=HOSTILE)
+    root = ElementTree.fromstring(junit([hostile], name=HOSTILE).encode("utf-8"))
+    kept = "<b>&\"' ]]> | a|b\\n`z` [red]x[/red] \\x00\\x1b[31m \\ud800 \\ufffe \\u202e *y*"
+
+    assert root.get("name") == root[0].get("name") == root[0][0].get("classname") == kept
+    assert root[0][0][0].text == kept
