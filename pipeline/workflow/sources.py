@@ -1,0 +1,110 @@
+"""What a command is given: a config, or a record, whose config is taken as it was and whose inputs must be the same."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from pipeline.config.plan import Plan, Task, plan
+from pipeline.config.sections import Loaded, load
+from pipeline.errors import InputError
+from pipeline.record import find_record, read_record, refuse_changed
+from pipeline.tables import InputFile, Record
+
+__all__ = ["Opened", "open_source", "recorded_output", "refuse_other_inputs"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A config, what it comes to, and the record that it is of.
+
+    Attributes:
+        config: the config's file.
+        loaded: the config.
+        planned: what it comes to.
+        record: the record; None where a config was named.
+    """
+
+    config: Path
+    loaded: Loaded
+    planned: Plan
+    record: Record | None
+
+
+def open_source(
+    source: str | Path,
+    runs_dir: Path,
+    *,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    tracking: bool = True,
+) -> Opened:
+    """The config that is named, or the record with the config that it holds.
+
+    Args:
+        source: a config; or a record, by its path or its id.
+        runs_dir: where a record is looked for by its id.
+        overrides: `key.path=value` texts that win over the config.
+        date: what `{date}` in paths stands for; a record has its own.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+
+    Raises:
+        InputError: there is neither, or the config is wrong, or a date is given to a record.
+    """
+    path = find_record(str(source), runs_dir / "records")
+    if path is None:
+        if not Path(source).exists():
+            raise InputError(f"{source}: there is no such config, and no record of that id in {runs_dir / 'records'}")
+        loaded = load(source, overrides)
+        return Opened(Path(source), loaded, plan(loaded, date), None)
+    if date:
+        raise InputError(f"{path}: a record has a date of its own; leave --date out")
+    record, config = read_record(path), path / "config.yaml"
+    overrides = overrides if tracking else [*overrides, "tracking="]
+    loaded = load(config, overrides, {**_tracking_variables(config), **record.manifest["expansions"]})
+    return Opened(config, loaded, plan(loaded, record.manifest["date"], _tasks(record)), record)
+
+
+def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
+    """Refuse files of a dataset that are no longer what was evaluated.
+
+    Args:
+        record: the record; a dataset that it does not know is let pass.
+        dataset: the dataset's name.
+        files: its files now, by role. A table of queries may be another: it decides no score, and new slices are new
+            columns of it.
+
+    Raises:
+        InputError: a file is another.
+    """
+    inputs = record.manifest["datasets"].get(dataset, {}).get("inputs", ())
+    for role, found in files.items():
+        before = [InputFile(file["path"], file["size"], file["sha256"]) for file in inputs if file["role"] == role]
+        if before and role != "queries":
+            refuse_changed(before, found)
+
+
+def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
+    """The files of the output that was evaluated; none where it was not."""
+    for output in record.manifest["outputs"]:
+        if (output["dataset"], output["model"]) == (task.dataset, task.model):
+            return tuple(InputFile(**file) for file in output["files"])
+    return ()
+
+
+def _tasks(record: Record) -> list[tuple[str, str]]:
+    """The (dataset, model) that were to be evaluated."""
+    entries = [*record.manifest["outputs"], *record.manifest["failures"]]
+    return [(entry["dataset"], entry["model"]) for entry in entries]
+
+
+def _tracking_variables(config: Path) -> dict[str, str]:
+    """The environment variables that `tracking` names: they may be secrets, which no record holds."""
+    section = yaml.safe_load(config.read_text(encoding="utf-8")).get("tracking")
+    names = re.findall(r"\$\{(\w+)", str(section))
+    return {name: os.environ[name] for name in names if name in os.environ}

@@ -1,0 +1,242 @@
+"""A record evaluated again, by other measures and without the outputs; and old outputs on new judgments."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeline
+from pipeline.blocks import BlockStore
+from pipeline.config.plan import plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+from pipeline.parallel import Workers
+from pipeline.tables import Evaluation, InputFile
+from pipeline.workflow.reading import kept_of, read_inputs, read_planned, source_of
+from pipeline.workflow.stored import rescored
+from tests.generated import rating_collection, search_collection, write_config
+
+SEARCH = ["ndcg@10", "ap"]
+WEB = search_collection(20, n_queries=30)
+NEWS = search_collection(21, n_queries=12)
+NEW = 'suites.new=["err", "p@3", "bpref"]'
+
+
+def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> Evaluation:
+    return pipeline.evaluate(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
+
+
+def figures(evaluation: Evaluation) -> list[bytes]:
+    return [(evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
+
+
+def manifest(evaluation: Evaluation) -> dict[str, Any]:
+    return json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path, {"web": WEB, "news": NEWS}, {"search": SEARCH})
+
+
+def outputs(config: Path) -> list[Path]:
+    return [path for model in ("bm25", "dense") for path in config.parent.glob(f"*/{model}.*")]
+
+
+def delete_outputs(config: Path) -> None:
+    for path in outputs(config):
+        path.unlink()
+
+
+# ---- evaluate RECORD
+
+
+@pytest.mark.parametrize("by", ["path", "id"])
+def test_a_record_gets_a_new_measure_without_its_outputs(config, runs, by):
+    """With every output deleted, a record evaluated by new measures has the bytes that the outputs would give."""
+    first = evaluate(config, runs)
+    expected = evaluate(config, runs, NEW)
+    delete_outputs(config)
+    again = evaluate(first.record if by == "path" else first.evaluation_id, runs, NEW)
+
+    assert again.failures == ()
+    assert figures(again) == figures(expected)
+    assert [output["files"] for output in manifest(again)["outputs"]] == [
+        output["files"] for output in manifest(first)["outputs"]
+    ]
+    assert (manifest(again)["repeats"], manifest(first)["repeats"]) == (first.evaluation_id, None)
+
+
+def test_a_record_of_a_record_is_evaluated_too(config, runs):
+    """What was evaluated again is a record like any other."""
+    first = evaluate(config, runs)
+    delete_outputs(config)
+    second = evaluate(first.record, runs, NEW)
+
+    assert figures(evaluate(second.record, runs)) == figures(second)
+
+
+def test_models_that_were_searched_for_are_those_of_the_record(tmp_path, runs):
+    """They are known from the record though no file tells of them any more; files that came later are none of it."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": SEARCH}, ending=".tsv")
+    first = evaluate(config, runs, "models=" + json.dumps({"*": {"outputs": f"{tmp_path}/{{dataset}}/{{model}}.tsv"}}))
+    expected = evaluate(first.record, runs, NEW)
+    delete_outputs(config)
+    (tmp_path / "web" / "newcomer.tsv").write_text("query_id\tdoc_id\tscore\nq0\td\t1\n", encoding="utf-8")
+    again = evaluate(first.record, runs, NEW)
+
+    assert [result.model for result in again.results] == ["bm25", "dense"]
+    assert figures(again) == figures(expected)
+
+
+def test_dates_and_variables_are_those_of_the_record(config, runs, monkeypatch):
+    """`{date}` and `${NAME}` are what they were, whatever the environment holds now; a date is refused."""
+    text = config.read_text(encoding="utf-8").replace("web/bm25.txt", "${PLACE}/{date}.txt")
+    config.write_text(text, encoding="utf-8")
+    (config.parent / "web" / "bm25.txt").rename(config.parent / "web" / "2026-11-20.txt")
+    monkeypatch.setenv("PLACE", "web")
+    first = evaluate(config, runs, date="2026-11-20")
+    monkeypatch.setenv("PLACE", "elsewhere")
+
+    assert figures(evaluate(first.record, runs)) == figures(first)
+    with pytest.raises(InputError, match="a record has a date of its own; leave --date out"):
+        evaluate(first.record, runs, date="2026-11-21")
+
+
+def test_an_output_that_has_changed_is_refused(config, runs):
+    """It is a failure of that model, with what to do; the others are evaluated."""
+    first = evaluate(config, runs)
+    path = config.parent / "web" / "bm25.txt"
+    path.write_text(path.read_text(encoding="utf-8") + "q9999 Q0 d 1 1.5 tag\n", encoding="utf-8")
+    again = evaluate(first.record, runs)
+
+    (failure,) = again.failures
+    assert (failure.dataset, failure.model) == ("web", "bm25")
+    assert "bm25.txt: has changed (sha256 " in failure.reason
+    assert failure.reason.endswith("restore it, or name the config instead of the record")
+    assert len(again.results) == 3
+
+
+def test_judgments_that_have_changed_are_refused(config, runs):
+    """Figures on other judgments are not those of the record."""
+    first = evaluate(config, runs)
+    path = config.parent / "web" / "judged.txt"
+    path.write_text(path.read_text(encoding="utf-8") + "q9999 0 d 1\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"judged\.txt: has changed \(sha256 .*or name the config instead"):
+        evaluate(first.record, runs)
+
+
+def test_judgments_that_are_gone_are_refused(config, runs):
+    """They are needed: the line names them."""
+    first = evaluate(config, runs)
+    (config.parent / "web" / "judged.txt").unlink()
+
+    with pytest.raises(InputError, match=r"judged\.txt: no such file"):
+        evaluate(first.record, runs)
+
+
+def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
+    """With the store off there is nothing to take it from."""
+    first = evaluate(config, runs, "execution.blocks=false")
+    delete_outputs(config)
+
+    reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
+    assert len(reasons) == 4
+    assert all("no such file, and no block store has it; restore it" in reason for reason in reasons)
+    again = evaluate(first.record, runs, "execution.blocks=true")
+    assert f"no such file, and {runs / 'blocks'} has nothing of it; restore it" in again.failures[0].reason
+
+
+def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
+    """Entropy asks which documents stand there; the reason says that judged ones do not suffice."""
+    first = evaluate(config, runs)
+    delete_outputs(config)
+    again = evaluate(first.record, runs, 'suites.new=["entropy"]')
+
+    assert len(again.failures) == 4
+    assert "no such file, and a measure asks for documents that are not judged; restore it" in again.failures[0].reason
+
+
+def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
+    """The store keeps no predictions."""
+    config = write_config(tmp_path, {"stars": rating_collection(3, models=("bm25",))}, {"errors": ["rmse"]})
+    first = evaluate(config, runs)
+    delete_outputs(config)
+
+    (failure,) = evaluate(first.record, runs).failures
+    assert "no such file, and no block store has it" in failure.reason
+
+
+def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):
+    """There is nothing else to read: the failure names the entry that is of no use."""
+    first = evaluate(config, runs)
+    delete_outputs(config)
+    entries = sorted((runs / "blocks").rglob("*.hits"))
+    for path in entries:
+        path.write_bytes(path.read_bytes()[:-1])
+
+    reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
+    assert len(reasons) == 4
+    assert all(any(str(path) in reason for path in entries) for reason in reasons)
+
+
+# ---- old outputs on new judgments
+
+
+def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
+    """The join of bm25 on the web as it was evaluated, with the judgments that are there now."""
+    then = plan(load(first.record / "config.yaml"))
+    conventions = load(config).config.conventions.resolved.conventions
+    found = manifest(first)
+    judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
+    files = [InputFile(**file) for file in found["outputs"][0]["files"]]
+    kept = kept_of(then.datasets[0], judged, conventions, BlockStore(runs / "blocks"))
+    now = read_planned(plan(load(config)).datasets[0], conventions)
+    return rescored(kept, source_of(then.tasks[0].output), files, now)
+
+
+def test_an_old_output_is_scored_on_new_judgments(config, runs):
+    """Grades that differ and judgments that are gone: with the output deleted, the blocks are those of a join."""
+    first = evaluate(config, runs)
+    path = config.parent / "web" / "judged.txt"
+    lines = path.read_text(encoding="utf-8").splitlines()
+    path.write_text("".join(f"{line[:-1]}{index % 4}\n" for index, line in enumerate(lines[5:])), encoding="utf-8")
+    conventions = load(config).config.conventions.resolved.conventions
+    expected = read_inputs(plan(load(config)), conventions, Workers(1)).joined["web", "bm25"]
+    delete_outputs(config)
+    found = on_new_judgments(config, runs, first)
+
+    assert found.quality == expected.quality
+    for block, same in zip(found.blocks, expected.blocks, strict=True):
+        assert block.ranks.tobytes() == same.ranks.tobytes()
+        assert block.grades.tobytes() == same.grades.tobytes()
+        assert block.judgment_row.tobytes() == same.judgment_row.tobytes()
+        assert block.judged_grades.tobytes() == same.judged_grades.tobytes()
+
+
+def test_new_pairs_cannot_be_scored(config, runs):
+    """A document that was judged since may stand anywhere in the output: the reason names one."""
+    first = evaluate(config, runs)
+    path = config.parent / "web" / "judged.txt"
+    query = path.read_text(encoding="utf-8").split()[0]
+    path.write_text(path.read_text(encoding="utf-8") + f"{query} 0 brandnew 1\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match=f"1 judged pair is new, such as query '{query}', document 'brandnew'"):
+        on_new_judgments(config, runs, first)
+
+
+def test_an_output_that_was_never_kept_cannot_be_scored(config, runs):
+    """The line says what the store lacks."""
+    first = evaluate(config, runs, "execution.blocks=false")
+
+    with pytest.raises(InputError, match="blocks has nothing of it as it was"):
+        on_new_judgments(config, runs, first)
