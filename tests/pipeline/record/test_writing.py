@@ -33,7 +33,7 @@ from tests.generated import Collection, rating_collection, search_collection, wr
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 COLUMNS = (
     "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined,"
-    "ties_least,ties_expected,ties_greatest"
+    "n_clusters,mark,ties_least,ties_expected,ties_greatest"
 )
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10"], "stars": ["rmse", "mae(average=query)"]}
 DATA = {"web": search_collection(30, n_queries=20), "stars": rating_collection(31, n_users=6)}
@@ -225,14 +225,14 @@ def test_an_id_is_time_name_and_chance():
 
 
 def test_scores_have_a_row_per_query_and_a_column_per_measure(tmp_path):
-    """Three ids, then every measure of any dataset as float64; a pooled one keeps what it is a ratio of."""
+    """Three ids, whether there was output, then every measure; a pooled one keeps what it is a ratio of."""
     table = parquet.read_table(write(tmp_path).path / "scores.parquet")
 
     assert table.column_names == [
-        *("dataset", "model", "query_id", "rr", "p@5"),
+        *("dataset", "model", "query_id", "missing", "rr", "p@5"),
         *("rmse", "rmse.numerator", "rmse.denominator", "mae", "mae.numerator", "mae.denominator"),
     ]
-    assert table.schema.types == [pa.string()] * 3 + [pa.float64()] * 8
+    assert table.schema.types == [pa.string()] * 3 + [pa.bool_()] + [pa.float64()] * 8
     assert table.select(["dataset", "model", "query_id"]).to_pylist() == [
         {"dataset": dataset, "model": model, "query_id": query_id}
         for dataset, model, query_id in [*(("web", "bm25", q) for q in "abc"), *(("stars", "knn", q) for q in "ab")]
@@ -277,7 +277,9 @@ def test_a_record_without_scores_can_be_written(tmp_path):
     """Where every output failed the table has the ids' columns and no row."""
     record = write(tmp_path, results=(), estimates=())
 
-    assert parquet.read_table(record.path / "scores.parquet").column_names == ["dataset", "model", "query_id"]
+    assert parquet.read_table(record.path / "scores.parquet").column_names == [
+        *("dataset", "model", "query_id", "missing")
+    ]
     assert (record.path / "summary.csv").read_text(encoding="utf-8") == COLUMNS + "\n"
     assert read_record(record.path) == record
 
@@ -291,9 +293,11 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
     first, *lines = text.split("\n")
 
     assert first == COLUMNS
-    assert lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,,,"
+    assert (
+        lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,0,,,,"
+    )
     assert list(csv.reader([lines[1]])) == [
-        ["web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", *[""] * 3]
+        ["web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 4]
     ]
     assert text.endswith("\n")
     assert len(lines) == len(ESTIMATES) + 1
@@ -318,7 +322,7 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
     assert manifest["date"] == "2026-11-20"
     assert manifest["seed"] == 5
     assert manifest["conventions"] == {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)}
-    assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "percentile"}
+    assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca"}
     assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
     assert manifest["datasets"]["stars"]["kind"] == "ratings"
     assert manifest["models"]["dense"] == {"params": {"dim": 384}, "tags": {"team": "ü"}, "owner": "ann"}

@@ -1,0 +1,33 @@
+"""The record of an evaluation, the source of truth: a folder, written whole under a temporary name and then renamed.
+
+It holds `config.yaml`, `manifest.json`, `scores.parquet` and `summary.csv`; and, where the config asks for them,
+`comparisons.csv` and `gates.json`. The same inputs, config and seed give the same bytes in the scores, the summary and
+the comparisons. What differs each time, the id, the times, the machine, is in the manifest alone; what depends on
+earlier evaluations, in the gates.
+
+`writing` and `reading` know the folder, `lines` the tables of text, `scores` the table of scores, `gates` the verdicts;
+`definitions` says what a measure means, `references` finds the record that is meant, and `acceptance` keeps the list of
+those that were accepted.
+"""
+
+from pipeline.record.definitions import definitions
+from pipeline.record.gates import read_verdicts
+from pipeline.record.reading import find_record, read_comparisons, read_record, read_scores, refuse_changed
+from pipeline.record.scores import read_query_ids, read_score
+from pipeline.record.writing import SCHEMA_VERSION, Judged, new_evaluation_id, write_record
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Judged",
+    "definitions",
+    "find_record",
+    "new_evaluation_id",
+    "read_comparisons",
+    "read_query_ids",
+    "read_record",
+    "read_score",
+    "read_scores",
+    "read_verdicts",
+    "refuse_changed",
+    "write_record",
+]

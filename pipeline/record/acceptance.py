@@ -1,0 +1,88 @@
+"""`accepted.yaml`: by evaluation and model, the record that the model is held against until another is accepted.
+
+The file lies beside the config, under version control, so that who accepted what and why is reviewed like a change of
+the config. Each entry has the hash of the record's manifest, which has those of its files: a record that was changed
+afterwards is not the one that was accepted.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import yaml
+
+from pipeline.errors import InputError
+from pipeline.verdicts import Acceptance
+
+__all__ = ["ACCEPTED", "Entries", "digest_of", "read_accepted", "write_accepted"]
+
+ACCEPTED = "accepted.yaml"
+
+_HEADER = """\
+# What models are held against by gates with `against: self@accepted`: by evaluation, then by model.
+# Written by `rankledger accept`; keep it under version control.
+"""
+
+
+Entries = Mapping[str, Mapping[str, Acceptance]]
+
+
+def read_accepted(path: Path) -> Entries:
+    """What was accepted, by evaluation and model; nothing where there is no such file.
+
+    Raises:
+        InputError: it is not what `write_accepted` writes.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return {}
+    try:
+        found = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())}); restore it") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
+    return {str(name): _entries(path, str(name), models) for name, models in found.items()}
+
+
+def write_accepted(path: Path, entries: Entries) -> None:
+    """Write the file whole under a temporary name and rename it; evaluations and models stand in their order.
+
+    Raises:
+        OSError: it cannot be written; the file stays as it was.
+    """
+    ordered = {
+        name: {model: asdict(models[model]) for model in sorted(models)} for name, models in sorted(entries.items())
+    }
+    text = _HEADER + yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=1_000)
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def digest_of(record: Path) -> str:
+    """The hex digest of the manifest of the record in that folder."""
+    return hashlib.sha256((record / "manifest.json").read_bytes()).hexdigest()
+
+
+def _entries(path: Path, name: str, models: object) -> dict[str, Acceptance]:
+    if not isinstance(models, dict):
+        raise InputError(f"{path}: {name}: found {models!r}; it holds entries by model, restore it")
+    return {str(model): _entry(path, f"{name}.{model}", entry) for model, entry in models.items()}
+
+
+def _entry(path: Path, key: str, entry: object) -> Acceptance:
+    given = entry if isinstance(entry, dict) else {}
+    names = [field.name for field in fields(Acceptance)]
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise InputError(f"{path}: {key}: has no {lacking[0]!r}; restore it or run `rankledger accept` again")
+    return Acceptance(**{name: str(given[name]) for name in names})

@@ -1,0 +1,75 @@
+"""A record as it lies on disk, read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from metrics.measure import Measure
+from pipeline.errors import InputError
+from pipeline.record.gates import read_verdicts
+from pipeline.record.lines import read_lines
+from pipeline.record.scores import read_table
+from pipeline.tables import Estimate, InputFile, Record, Scores
+from pipeline.verdicts import Comparison
+
+__all__ = ["find_record", "read_comparisons", "read_record", "read_scores", "refuse_changed"]
+
+_INSTEAD = "name the config instead of the record"
+
+
+def read_record(path: Path) -> Record:
+    """The record in that folder.
+
+    Raises:
+        FileNotFoundError: it is not one.
+    """
+    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+    summary = read_lines(path / "summary.csv", Estimate)
+    return Record(path, manifest, summary, read_comparisons(path), read_verdicts(path))
+
+
+def read_scores(path: Path, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
+    """The scores of one model on one dataset in the record of that folder, as they went into its figures.
+
+    Args:
+        path: the record's folder.
+        dataset: the dataset's name.
+        model: the model's.
+        measures: those that are wanted. Whether the record means the same by a name, its `definitions` say.
+
+    Returns:
+        The measures that were measured there query by query; None where the model was not evaluated on the dataset.
+    """
+    return read_table(path / "scores.parquet", dataset, model, measures)
+
+
+def read_comparisons(path: Path) -> tuple[Comparison, ...]:
+    """The paired comparisons in the record of that folder; none where its config asked for none."""
+    file = path / "comparisons.csv"
+    return read_lines(file, Comparison) if file.is_file() else ()
+
+
+def find_record(name: str, folder: Path) -> Path | None:
+    """The record that is meant: the path of one, or the id of one in that folder; None where there is none."""
+    return next((path for path in (Path(name), folder / name) if (path / "manifest.json").is_file()), None)
+
+
+def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
+    """Refuse an input that is no longer what was evaluated.
+
+    Args:
+        before: its files as the manifest has them.
+        files: its files now.
+
+    Raises:
+        InputError: a file is another.
+    """
+    for file, recorded in zip(files, before, strict=False):
+        if file.sha256 != recorded.sha256:
+            found = f"sha256 {file.sha256[:12]}…, and not {recorded.sha256[:12]}… as it was evaluated"
+            raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
+    if len(files) != len(before):
+        found = f"{len(files)} files are there, and {len(before)} were evaluated"
+        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")

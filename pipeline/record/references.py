@@ -1,0 +1,239 @@
+"""From a reference to the record that is meant: an id, a path, `latest` or `accepted`.
+
+A bad night never becomes the baseline: `latest` is the newest earlier record in which nothing of the model failed and
+all that the gates said of it was `pass`. Two things count as one: that there was nothing to be held against yet, or no
+night could ever be the first; and that somebody accepted the record, which is the way out where nothing can be compared
+any more, as after a change of judgments.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import groupby, tee
+from pathlib import Path
+from typing import Any
+
+from pipeline.record.acceptance import digest_of, read_accepted
+from pipeline.record.gates import read_references
+from pipeline.record.reading import find_record, read_record
+from pipeline.record.writing import SCHEMA_VERSION
+from pipeline.tables import Record
+from pipeline.verdicts import Reference, Verdict
+
+__all__ = ["Line", "Resolved", "Shelf", "created_at", "damage", "failures_in_a_row", "failures_of", "resolve"]
+
+Line = tuple[str, str, str, str, str]
+"""Gate, dataset, model, measure and slice: what a verdict is found again by."""
+
+_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a reference comes to for one model.
+
+    Attributes:
+        record: the record; None where there is none.
+        model: what the model is called there.
+        reason: why there is none; empty where there is one.
+        first: whether there cannot be one yet: no earlier evaluation has passed.
+    """
+
+    record: Record | None
+    model: str
+    reason: str = ""
+    first: bool = False
+
+
+class Shelf:
+    """The records of one evaluation that were begun before a moment; iterated over, the newest come first.
+
+    A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
+    new night. Each record is read when it is first asked for, and once.
+
+    Attributes:
+        folder: where records are kept.
+        name: the evaluation's name in configs.
+    """
+
+    def __init__(self, folder: Path, name: str, before: datetime | None = None) -> None:
+        """Open the shelf.
+
+        Args:
+            folder: where records are kept.
+            name: the evaluation's name.
+            before: when the evaluation began that looks back; now unless given.
+        """
+        self.folder = folder
+        self.name = name
+        self._records = _newest_first(folder, name, before or datetime.now(UTC))
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, the newest first."""
+        self._records, again = tee(self._records)
+        return again
+
+
+def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, was: str | None = None) -> Resolved:
+    """The record that is meant, for one model.
+
+    Args:
+        reference: to a record; one of this evaluation has none.
+        shelf: the earlier evaluations of the same name, and where a record is looked for by its id.
+        accepted: the file of what was accepted.
+        model: what the model is called tonight; the reference may name another.
+        was: what it was called before, looked up where the record does not know the new name.
+
+    Raises:
+        InputError: `accepted` is not what it should be.
+    """
+    names = [reference.model] if reference.model else [model, *([was] if was else [])]
+    if reference.record == "latest":
+        return _latest(shelf, accepted, names)
+    if reference.record == "accepted":
+        return _accepted(shelf, accepted, names)
+    text = reference.record or ""
+    path = find_record(text, shelf.folder)
+    if path is None:
+        return Resolved(None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.folder}")
+    return _opened(path, names)
+
+
+def created_at(record: Record) -> datetime:
+    """When the evaluation began."""
+    return datetime.fromisoformat(record.manifest["created"])
+
+
+def failures_of(record: Record, model: str) -> tuple[str, ...]:
+    """Why outputs of the model were not evaluated, `dataset: reason` each; none where all were."""
+    failures = [failure for failure in record.manifest["failures"] if failure["model"] == model]
+    return tuple(f"{failure['dataset']}: {failure['reason']}" for failure in failures)
+
+
+def damage(record: Record) -> str | None:
+    """What is wrong with the files of a record, which its manifest has the hashes of; None where nothing is."""
+    for name, described in record.manifest["files"].items():
+        try:
+            sha256 = hashlib.sha256((record.path / name).read_bytes()).hexdigest()
+        except OSError as error:
+            return f"{record.path / name}: {error.strerror or error}"
+        if sha256 != described["sha256"]:
+            return f"{record.path / name}: has changed since it was written (sha256 {sha256[:12]}…)"
+    return None
+
+
+def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
+    """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
+    counts: dict[Line, int] = {}
+    alive: set[Line] | None = None
+    for record in shelf:
+        failed = {(v.gate, v.dataset, v.model, v.measure, v.slice) for v in record.verdicts if v.outcome == "fail"}
+        alive = failed if alive is None else alive & failed
+        if not alive:
+            break
+        counts |= {line: counts.get(line, 0) + 1 for line in alive}
+    return counts
+
+
+def _newest_first(folder: Path, name: str, before: datetime) -> Iterator[Record]:
+    """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
+    paths = sorted(folder.glob(f"*Z-{name}-????????"), key=_second, reverse=True)
+    for _, same in groupby(paths, key=_second):
+        records = [record for path in same if (record := _read(path, name)) and created_at(record) < before]
+        yield from sorted(records, key=created_at, reverse=True)
+
+
+def _second(path: Path) -> str:
+    return path.name.partition("-")[0]
+
+
+def _read(path: Path, name: str) -> Record | None:
+    """The record in that folder, if it is a whole one of that evaluation."""
+    try:
+        record = read_record(path)
+        created_at(record), read_references(path)
+        manifest = record.manifest
+        known = (manifest["schema_version"], manifest["name"], bool(manifest.get("repeats")))
+        return record if known == (SCHEMA_VERSION, name, False) and manifest["models"] is not None else None
+    except _UNREADABLE:
+        return None
+
+
+def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(accepted).get(shelf.name, {})
+    passed_over: list[str] = []
+    for record in shelf:
+        model = _known(record.manifest, names)
+        if model is None:
+            continue
+        passed_over.append(record.path.name)
+        if failures_of(record, model):
+            continue
+        entry = entries.get(model)
+        is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
+        if (is_accepted or _passed(record, model)) and damage(record) is None:
+            return Resolved(record, model)
+    return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
+
+
+def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
+    """Why there is no latest evaluation: none is earlier, or none of those passed, of which the newest stands first."""
+    if not passed_over:
+        return f"there is no earlier evaluation of {name!r} with {model!r}"
+    n = len(passed_over)
+    among = f"any of {n} earlier evaluations" if n > 1 else "the one earlier evaluation"
+    newest = f"the newest is {passed_over[0]}" if n > 1 else passed_over[0]
+    return f"{model!r} did not pass in {among} of {name!r} ({newest})"
+
+
+def _passed(record: Record, model: str) -> bool:
+    """Whether whatever the gates said of the model was `pass`, or that there is no baseline yet."""
+    references = read_references(record.path)
+
+    def is_first(verdict: Verdict) -> bool:
+        found = references.get(verdict.gate, {}).get(model, {})
+        return bool(found.get("first") or verdict.dataset in found.get("new_datasets", ()))
+
+    return all(
+        verdict.outcome == "pass" or (verdict.outcome == "not comparable" and is_first(verdict))
+        for verdict in record.verdicts
+        if verdict.model == model
+    )
+
+
+def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(file).get(shelf.name, {})
+    model = next((name for name in names if name in entries), None)
+    if model is None:
+        advice = f"run `rankledger accept RECORD --model {names[0]}`"
+        return Resolved(None, names[0], f"{file}: no record of {shelf.name!r} is accepted for {names[0]!r}; {advice}")
+    entry = entries[model]
+    path = shelf.folder / entry.record
+    if not (path / "manifest.json").is_file():
+        return Resolved(None, model, f"the accepted record {entry.record} is not in {shelf.folder}; restore it there")
+    if digest_of(path) != entry.manifest_sha256:
+        found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
+        return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
+    return _opened(path, [model])
+
+
+def _opened(path: Path, names: list[str]) -> Resolved:
+    """The record in that folder, if the model is in it and its files are what they were."""
+    try:
+        record = read_record(path)
+        model = _known(record.manifest, names)
+        reason = damage(record)
+    except _UNREADABLE as error:
+        return Resolved(None, names[0], f"{path}: cannot be read as a record ({error})")
+    if model is None:
+        known = ", ".join(record.manifest["models"])
+        return Resolved(None, names[0], f"{path}: has no model {' or '.join(map(repr, names))}; it has {known}")
+    return Resolved(None, model, reason) if reason else Resolved(record, model)
+
+
+def _known(manifest: Any, names: list[str]) -> str | None:
+    """The first of the names that the record knows."""
+    return next((name for name in names if name in manifest["models"]), None)

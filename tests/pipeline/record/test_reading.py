@@ -1,0 +1,193 @@
+"""What is read of a record is what was written, whatever is measured, and however old the record is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import pipeline
+from metrics.conventions import PROFILES
+from metrics.measure import Measure
+from pipeline.inference.ratios import contributions_of
+from pipeline.record import Judged, read_comparisons, read_record, read_scores, read_verdicts, write_record
+from pipeline.tables import Evaluation, Scores
+from pipeline.verdicts import Comparison, Verdict
+from tests.generated import rating_collection, search_collection, write_config
+
+SUITES = {
+    "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
+    "stars": ["rmse", "mae", "r2", "explained_variance", "rmse(average=query)"],
+}
+COMPARISON = Comparison(
+    *("web", "market=de, at", "ndcg@10", "dense", 'b"m25', 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
+    *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse"),
+)
+VERDICT = Verdict(
+    "no-drop", "web", "dense", "ndcg@10", "market=é", "inconclusive", "fail", "it straddles", estimate=0.1
+)
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    given: dict[str, Any] = {
+        "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
+        "config": "name: nightly\n",
+        "results": (),
+        "estimates": (),
+        "manifest": {"name": "nightly"},
+    }
+    return write_record(folder, **(given | changes)).path
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """Rankings and ratings by measures of every kind; some queries are without output, some undefined."""
+    folder = tmp_path_factory.mktemp("read")
+    data = {"web": search_collection(30, n_queries=30), "stars": rating_collection(31, n_users=40)}
+    return pipeline.evaluate(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
+
+
+def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:
+    """What each query adds to the sums of a figure, to the last bit."""
+    row = scores.measures.index(measure)
+    found = contributions_of(scores, row, scores.values[row], PROFILES["trec_eval"].conventions)
+    return found.numerators.tobytes(), found.denominators.tobytes()
+
+
+def test_scores_are_read_as_they_were_written(evaluation):
+    """Ids, values, weights, what is missing, and for every kind of measure what goes into its figure, to the bit."""
+    for written in evaluation.results:
+        found = read_scores(evaluation.record, written.dataset, written.model, written.measures)
+
+        assert found is not None
+        assert (found.dataset, found.model, found.measures) == (written.dataset, written.model, written.measures)
+        assert found.query_ids.tolist() == written.query_ids.tolist()
+        assert found.missing.tolist() == written.missing.tolist()
+        assert found.values.tobytes() == written.values.tobytes()
+        assert found.weights.tobytes() == written.weights.tobytes()
+        assert all(added(found, measure) == added(written, measure) for measure in written.measures)
+    assert any(result.missing.any() for result in evaluation.results)
+    assert any(result.moments for result in evaluation.results)
+
+
+def test_sums_of_any_moments_are_read_to_the_last_bit(tmp_path):
+    """A product of a mean and a weight is found again, even a power of two of which a division loses the last bit."""
+    rng = np.random.default_rng(3)
+    measure, n_queries = Measure.parse("r2"), 20_000
+    means = rng.lognormal(sigma=9, size=(5, n_queries)) * rng.choice([-1, 1], size=n_queries)
+    weights = rng.integers(0, 500, size=n_queries).astype(np.float64)
+    means[:, 0], weights[0] = np.nextafter(1 / 49, 1), 49  # 1 / 49 * 49 is no 1, but this is
+    written = Scores(
+        dataset="stars",
+        model="knn",
+        query_ids=np.array([f"{number:05}" for number in range(n_queries)], dtype=object),
+        measures=(measure,),
+        values=np.full((1, n_queries), 0.5),
+        weights=weights[np.newaxis],
+        figures={},
+        missing=np.zeros(n_queries, dtype=bool),
+        moments={measure: means},
+    )
+    record = write(tmp_path, results=[written])
+    found = read_scores(record, "stars", "knn", [measure])
+
+    assert found is not None
+    used, products = weights > 0, means * weights
+    assert (1 / 49 * 49, products[0, 0]) == (1 - 2**-53, 1)
+    np.testing.assert_array_equal((found.moments[measure] * found.weights[0])[:, used], products[:, used])
+    assert np.isnan(found.moments[measure][:, ~used]).all()
+
+
+def test_what_was_not_measured_is_left_out(evaluation):
+    """A measure of another dataset, one of none and one of sets of documents are not among those that are read."""
+    asked = [Measure.parse(text) for text in ("rmse", "p@7", "ap", "gini")]
+
+    found = read_scores(evaluation.record, "web", "bm25", asked)
+
+    assert found is not None
+    assert [str(measure) for measure in found.measures] == ["ap"]
+    assert found.values.shape == (1, len(found.query_ids))
+
+
+@pytest.mark.parametrize(("dataset", "model"), [("web", "knn"), ("none", "bm25")])
+def test_a_model_that_was_not_evaluated_there_has_no_scores(evaluation, dataset, model):
+    """None, and no empty table that would look like a model without queries."""
+    assert read_scores(evaluation.record, dataset, model, [Measure.parse("ap")]) is None
+
+
+def test_an_older_record_does_not_say_what_was_missing(evaluation, tmp_path):
+    """Without the column no query is taken to be missing; all else is read as ever."""
+    table = parquet.read_table(evaluation.record / "scores.parquet").drop_columns(["missing"])
+    (tmp_path / "scores.parquet").write_bytes(_parquet(table))
+    found = read_scores(tmp_path, "web", "bm25", [Measure.parse("ap")])
+    written = read_scores(evaluation.record, "web", "bm25", [Measure.parse("ap")])
+
+    assert found is not None
+    assert written is not None
+    assert written.missing.any()
+    assert not found.missing.any()
+    assert found.values.tobytes() == written.values.tobytes()
+
+
+def _parquet(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def test_an_older_summary_has_fewer_columns(evaluation, tmp_path):
+    """What a column would have said is then what a line says unless told otherwise."""
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    header = "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined"
+    (tmp_path / "summary.csv").write_text(f"{header}\nweb,bm25,all,ap,0.25,,,,7,1,2\n", encoding="utf-8")
+
+    (line,) = read_record(tmp_path).summary
+    assert (line.estimate, line.ci_low, line.n_queries, line.n_undefined) == (0.25, None, 7, 2)
+    assert (line.n_clusters, line.mark, line.ties_least) == (0, "", None)
+
+
+def test_comparisons_are_read_as_they_were_written(tmp_path):
+    """Every figure to the last bit, nothing where there is none, and names with commas and quotes."""
+    record = write(tmp_path, comparisons=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
+
+    assert read_comparisons(record) == (COMPARISON, replace(COMPARISON, difference=1 / 7))
+    header = (record / "comparisons.csv").read_text(encoding="utf-8").partition("\n")[0]
+    assert header.split(",") == list(asdict(COMPARISON))
+    assert "comparisons.csv" in read_record(record).manifest["files"]
+
+
+def test_verdicts_are_read_as_they_were_written(tmp_path):
+    """Every field; a figure that is no number is written as none, for JSON has no word for it."""
+    judged = Judged((VERDICT, replace(VERDICT, estimate=float("nan"))), {"no-drop": {"reference": "self@latest"}})
+    record = write(tmp_path, judged=judged)
+
+    assert read_verdicts(record) == (VERDICT, replace(VERDICT, estimate=None))
+    found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
+    assert found["references"] == {"no-drop": {"reference": "self@latest"}}
+    assert "gates.json" in read_record(record).manifest["files"]
+
+
+def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
+    """Without a comparison and gates there is neither file, and nothing is read."""
+    record = write(tmp_path)
+
+    assert not (record / "comparisons.csv").exists()
+    assert not (record / "gates.json").exists()
+    assert read_comparisons(record) == ()
+    assert read_verdicts(record) == ()
+
+
+def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
+    """Where every output failed, what was asked for is there and says nothing."""
+    record = write(tmp_path, comparisons=(), judged=Judged((), {}))
+
+    assert (record / "comparisons.csv").is_file()
+    assert (record / "gates.json").is_file()
+    assert read_comparisons(record) == ()
+    assert read_verdicts(record) == ()
