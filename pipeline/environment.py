@@ -12,7 +12,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-__all__ = ["environment"]
+__all__ = ["environment", "person"]
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -31,6 +31,12 @@ def environment(repository: Path) -> dict[str, Any]:
         "packages": _packages(),
         "git": _git(repository),
     }
+
+
+def person(repository: Path) -> str:
+    """Who is at work: the name that git signs with in that repository, else the user's."""
+    name = _git_output(repository, "config", "user.name") or ""
+    return name.strip() or os.environ.get("USER") or "unknown"
 
 
 def _packages() -> dict[str, str]:

@@ -22,13 +22,14 @@ from typing import TYPE_CHECKING, Any
 
 from pipeline.credentials import public_uri, without_credentials
 from pipeline.tables import Record
-from pipeline.tracking.runs import Run, RunInput, TrackingError, runs_of
+from pipeline.tracking.names import TrackingError
+from pipeline.tracking.runs import Run, RunInput, runs_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput
 
-__all__ = ["Tracked", "TrackingError", "track"]
+__all__ = ["Tracked", "TrackingError", "reached", "track"]
 
 _SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves
 
@@ -95,12 +96,32 @@ def track(
         TrackingError: MLflow cannot be reached or refuses something; it then holds a part of the runs, or none.
     """
     runs = runs_of(record, metric_name=metric_name, note=note)
+    with _told(uri):
+        return _log(runs, uri, artifacts)
+
+
+@contextlib.contextmanager
+def reached(uri: str) -> Iterator[MlflowClient]:
+    """A client of the store for a few short requests.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses something.
+    """
+    with _told(uri), _defaults(_KNOCKING), _few_attempts():
+        from mlflow import MlflowClient
+
+        yield MlflowClient(tracking_uri=uri)
+
+
+@contextlib.contextmanager
+def _told(uri: str) -> Iterator[None]:
+    """MLflow, kept quiet; what goes wrong with it is told in one line as a TrackingError."""
     with _defaults(_QUIET), _silence():
         from mlflow.exceptions import MlflowException
         from sqlalchemy.exc import SQLAlchemyError
 
         try:
-            return _log(runs, uri, artifacts)
+            yield
         except (MlflowException, SQLAlchemyError, ImportError, OSError, ValueError) as error:
             raise TrackingError(f"MLflow at {public_uri(uri)}: {_reason(error, uri)}") from None
 

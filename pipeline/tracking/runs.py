@@ -1,8 +1,9 @@
 """A record as MLflow runs: what tracking is to log, worked out from the record alone, before MLflow is touched.
 
 Conventions: the template names a figure, `search/ndcg_at_10`, and what goes with it has the same name in two further
-sections, `search.ci95/` (`.low`, `.high`) and `search.detail/` (`.std_error`, `.n_undefined`). A section is what stands
-before the last slash; under a template without one the two are `ci95/` and `detail/`. A letter that MLflow does not
+sections, `search.ci95/` (`.low`, `.high`) and `search.detail/` (`.std_error`, `.n_undefined`). The
+difference to another model, which a comparison gives, is in `search.vs_bm25/`. A section is what stands before the
+last slash; under a template without one the two are `ci95/` and `detail/`. A letter that MLflow does not
 allow in a name becomes `_`, and names that then coincide are refused. A value that is too long ends in `…`; the record
 has the whole.
 """
@@ -11,30 +12,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from pipeline.tables import Estimate, Record
+from pipeline.tables import Record
+from pipeline.tracking.figures import measures_of, metrics_of, pooled_of
+from pipeline.tracking.names import NAME_LIMIT, TrackingError, by_name, cut
+from pipeline.verdicts import Verdict, failed
 
-__all__ = ["Run", "RunInput", "TrackingError", "runs_of"]
+__all__ = ["Run", "RunInput", "runs_of"]
 
-_NAME_LIMIT = 250  # letters in a run's name and in the key of a metric, param or tag
 _EXPERIMENT_LIMIT = 256  # letters the database has room for; MLflow itself lets 500 pass
 _PARAM_LIMIT = 6_000
 _TAG_LIMIT = 7_999
-
-Value = TypeVar("Value")
-
-
-class TrackingError(Exception):
-    """An evaluation could not be logged to MLflow: one line that says why. Its record is whole all the same."""
-
-    exit_code = 5
 
 
 @dataclass(frozen=True)
@@ -43,7 +36,8 @@ class RunInput:
 
     Attributes:
         name: the dataset's name.
-        sha256: hex digest of the hex digests of its judgments' or ratings' files, one to a line.
+        sha256: hex digest of the hex digests of its judgments' or ratings' files, one to a line; of its queries' or
+            its scores' where scores are given.
         source_type: `local`, or the scheme of a URL.
         source: JSON: the first file, and how many there are.
     """
@@ -129,28 +123,30 @@ def _evaluation_run(record: Record, start: int, note: str) -> Run:
     settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
     tags = {"rankledger.manifest_sha256": hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
+    tags |= _gates(record.verdicts)
     if note:
         tags["mlflow.note.content"] = _shortened(note)
     return Run(
         experiment=_experiment(manifest["name"]),
-        name=_cut(manifest["evaluation_id"], _NAME_LIMIT),
+        name=cut(manifest["evaluation_id"], NAME_LIMIT),
         start=start,
         end=max(start, _milliseconds(manifest["finished"])),
         tags=_tags(manifest, tags),
         params=_params(settings),
-        inputs=tuple(_input(name, dataset) for name, dataset in manifest["datasets"].items()),
+        metrics=pooled_of(record),
+        inputs=_inputs(manifest["datasets"]),
         artifacts=record.path,
     )
 
 
 def _model_run(record: Record, task: tuple[str, str], start: int, metric_name: str) -> Run:
     definitions = record.manifest["definitions"]
-    measures = [measure for _, measure in _measures(record.manifest, task[0])]
+    measures = [measure for _, measure in measures_of(record.manifest, task[0])]
     tags = {
         f"rankledger.fingerprint.{definitions[measure]['mlflow_key']}": definitions[measure]["fingerprint"]
         for measure in measures
     }
-    return _task_run(record, task, start, tags, _metrics(record, task, metric_name))
+    return _task_run(record, task, start, tags, metrics_of(record, task, metric_name))
 
 
 def _failed_run(record: Record, task: tuple[str, str], start: int, reason: str) -> Run:
@@ -166,55 +162,27 @@ def _task_run(
     dataset, model = task
     described = manifest["models"][model]
     found_by = {"rankledger.dataset": dataset, "rankledger.model": model}
+    found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
     if described["owner"] is not None:
         found_by["rankledger.owner"] = described["owner"]
     when = f" {manifest['created'][:10]} {manifest['evaluation_id'].rpartition('-')[2]}"
     return Run(
         experiment=_experiment(f"{manifest['name']}/{dataset}"),
-        name=_cut(model, _NAME_LIMIT - len(when)) + when,
+        name=cut(model, NAME_LIMIT - len(when)) + when,
         start=start,
         end=max(start, _milliseconds(manifest["finished"])),
         tags=_tags(manifest, found_by | dict(tags), described["tags"]),
         params=_params(described["params"]),
         metrics={} if metrics is None else metrics,
-        inputs=(_input(dataset, manifest["datasets"][dataset]),),
+        inputs=_inputs({dataset: manifest["datasets"][dataset]}),
         task=task,
         failed=metrics is None,
     )
 
 
-def _metrics(record: Record, task: tuple[str, str], template: str) -> dict[str, float]:
-    """The finite figures of one model on one dataset, under every suite that has the measure."""
-    manifest = record.manifest
-    interval = f"ci{manifest['bootstrap']['confidence'] * 100:.10g}"
-    lines = {line.measure: line for line in record.summary if (line.dataset, line.model, line.slice) == (*task, "all")}
-
-    def named() -> Iterator[tuple[str, str, float | None]]:
-        for suite, measure in _measures(manifest, task[0]):
-            name = template.format(suite=suite, measure=manifest["definitions"][measure]["mlflow_key"])
-            for figure_name, figure in _figures(_allowed(name), interval, lines[measure]):
-                yield figure_name, measure, figure
-
-    figures = _by_name("measures", named())
-    return {name: figure for name, figure in figures.items() if figure is not None and math.isfinite(figure)}
-
-
-def _figures(name: str, interval: str, line: Estimate) -> Iterator[tuple[str, float | None]]:
-    section, _, last = name.rpartition("/")
-    beside = section and f"{section}."
-    yield name, line.estimate
-    yield f"{beside}{interval}/{last}.low", line.ci_low
-    yield f"{beside}{interval}/{last}.high", line.ci_high
-    yield f"{beside}detail/{last}.std_error", line.std_error
-    yield f"{beside}detail/{last}.n_undefined", line.n_undefined
-    yield f"{beside}detail/{last}.ties_least", line.ties_least
-    yield f"{beside}detail/{last}.ties_greatest", line.ties_greatest
-
-
-def _measures(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, str]]:
-    """(suite, measure) of everything that is measured on the dataset."""
-    suites = manifest["datasets"][dataset]["suites"]
-    return [(suite, measure) for suite, measures in suites.items() for measure in measures]
+def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """The tag that says what the gates came to; none where there are none."""
+    return {"rankledger.gates": failed(verdicts)} if verdicts else {}
 
 
 def _tags(
@@ -229,18 +197,23 @@ def _tags(
     if git is not None:
         fixed |= {"mlflow.source.git.commit": git["commit"], "mlflow.source.git.dirty": _text(git["dirty"])}
     ours_first = [(key, "rankledger's own", value) for key, value in {**fixed, **ours}.items()]
-    found = _by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
-    return {key: _cut(value, _TAG_LIMIT) for key, value in found.items()}
+    found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
+    return {key: cut(value, _TAG_LIMIT) for key, value in found.items()}
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, str]:
-    return _by_name("params", [(key, key, _cut(_text(value), _PARAM_LIMIT)) for key, value in values.items()])
+    return by_name("params", [(key, key, cut(_text(value), _PARAM_LIMIT)) for key, value in values.items()])
+
+
+def _inputs(datasets: Mapping[str, Mapping[str, Any]]) -> tuple[RunInput, ...]:
+    """The datasets as inputs of a run; one of given scores that nothing could be read of is none."""
+    return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset["inputs"])
 
 
 def _input(name: str, dataset: Mapping[str, Any]) -> RunInput:
-    files: Sequence[Mapping[str, str]] = [
-        file for file in dataset["inputs"] if file["role"] in ("judgments", "ratings")
-    ]
+    """The dataset by its judgments or ratings; or, where scores are given, by its queries table or by the scores."""
+    roles = ("queries", "scores") if dataset["kind"] == "scores" else ("judgments", "ratings")
+    files: Sequence[Mapping[str, str]] = [file for file in dataset["inputs"] if file["role"] in roles]
     scheme, separator, _ = files[0]["path"].partition("://")
     return RunInput(
         name=name,
@@ -248,31 +221,6 @@ def _input(name: str, dataset: Mapping[str, Any]) -> RunInput:
         source_type=scheme if separator else "local",
         source=json.dumps({"uri": files[0]["path"], "n_files": len(files)}, ensure_ascii=False),
     )
-
-
-def _by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
-    """The values by the names that MLflow allows.
-
-    Args:
-        kind: what they are, for the message.
-        items: (name, what has it, value).
-    """
-    found: dict[str, tuple[str, Value]] = {}
-    for name, owner, value in items:
-        allowed = _allowed(name)
-        if len(allowed) > _NAME_LIMIT:
-            raise TrackingError(f"{kind}: the name '{allowed[:60]}…' has {len(allowed)} letters; MLflow takes 250")
-        first = found.setdefault(allowed, (owner, value))[0]
-        if first != owner:
-            raise TrackingError(f"{kind}: '{first}' and '{owner}' would both be '{allowed}' in MLflow; rename one")
-    return {name: value for name, (_, value) in found.items()}
-
-
-def _allowed(name: str) -> str:
-    """The name with `_` for every letter that MLflow refuses; it also refuses what is no plain path, such as `a//b`."""
-    parts = re.sub(r"[^\w.\- :/]", "_", name).split("/")
-    path = "/".join("_" * max(1, len(part)) if part in ("", ".", "..") else part for part in parts)
-    return path.replace("..", "__", 1) if path.startswith("..") else path
 
 
 def _experiment(name: str) -> str:
@@ -288,10 +236,6 @@ def _shortened(note: str) -> str:
     ending = "\n\n… cut here; the record has the whole."
     kept = note[: _TAG_LIMIT - len(ending)]
     return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + ending
-
-
-def _cut(text: str, limit: int) -> str:
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"
 
 
 def _text(value: object) -> str:

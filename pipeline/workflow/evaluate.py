@@ -6,13 +6,13 @@ import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import yaml
 
+from pipeline.blocks import BlockStore
 from pipeline.config.paths import relocate
 from pipeline.config.plan import Plan, plan
 from pipeline.config.sections import Config, Loaded, load
@@ -20,14 +20,16 @@ from pipeline.credentials import without_credentials
 from pipeline.environment import environment
 from pipeline.errors import InputError
 from pipeline.evaluation import score
-from pipeline.inference.intervals import estimate
 from pipeline.parallel import Workers
 from pipeline.record import new_evaluation_id, write_record
-from pipeline.report.text import note
 from pipeline.sensitivity import bound_ties
-from pipeline.tables import Estimate, Evaluation, Record, Scores, Validation
+from pipeline.tables import Evaluation, Record, Scores, Validation
+from pipeline.workflow.inferring import Inferred, config_of, infer
+from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import Inputs, read_inputs
+from pipeline.workflow.sources import open_source
+from pipeline.workflow.tracking import track
 
 __all__ = ["evaluate", "validate"]
 
@@ -48,9 +50,10 @@ def evaluate(
     """Evaluate every model of a config, write the record, and log it to MLflow.
 
     Args:
-        config: the YAML file.
+        config: the YAML file; or a record, by its path or its id, to evaluate its config again. Its inputs must be what
+            they were; outputs may be gone that the block store has.
         overrides: `key.path=value` texts that win over the file.
-        date: what `{date}` in paths stands for.
+        date: what `{date}` in paths stands for; a record has its own.
         jobs: workers, instead of the config's.
         backend: `threads` or `processes`, instead of the config's.
         runs_dir: where records and the default MLflow store are.
@@ -63,35 +66,48 @@ def evaluate(
         OSError: the record could not be written.
     """
     started, clock = datetime.now(UTC), _Clock()
-    loaded = load(config, overrides)
-    planned = plan(loaded, date)
+    opened = open_source(config, Path(runs_dir), overrides=overrides, date=date)
+    loaded, planned = opened.loaded, opened.planned
     workers = _workers(loaded.config, jobs, backend)
     with clock.stage("read"):
-        inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
+        inputs = read_inputs(
+            planned,
+            loaded.config.conventions.resolved.conventions,
+            workers,
+            store=BlockStore(Path(runs_dir) / "blocks") if loaded.config.execution.blocks else None,
+            record=opened.record,
+        )
+    check_comparison(loaded.config, planned, inputs)
     with clock.stage("score"):
         results = _score(loaded.config, planned, inputs, workers)
     with clock.stage("resample"):
-        estimates = _estimate(loaded.config, results, workers)
+        inferred = infer(opened, inputs, results, workers=workers, runs_dir=Path(runs_dir), started=started)
     manifest = manifest_of(loaded, planned, inputs) | {
+        **inferred.manifest,
+        "config": str(config_of(opened)),
         "command": shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
-        "environment": environment(Path(config).parent),
+        "repeats": opened.record.path.name if opened.record else None,
+        "environment": environment(opened.config.parent),
         "created": started.isoformat(),
         "finished": datetime.now(UTC).isoformat(),
         "timings": clock.seconds,
     }
-    record = _write(Path(runs_dir) / "records", loaded, started, results, estimates, manifest)
+    record = _write(Path(runs_dir) / "records", loaded, started, results, inferred, manifest)
     evaluation = Evaluation(
         evaluation_id=record.path.name,
         name=loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=results,
-        estimates=estimates,
+        estimates=inferred.estimates,
         quality=inputs.quality,
         failures=inputs.failures,
         record=record.path,
+        warnings=(*planned.warnings, *inputs.remarks),
+        comparison_lines=inferred.comparisons or (),
+        verdicts=inferred.judged.verdicts if inferred.judged else (),
     )
     if tracking and loaded.config.tracking.enabled:
-        return _track(evaluation, record, loaded.config, Path(runs_dir))
+        return track(evaluation, record, loaded.config, Path(runs_dir))
     return evaluation
 
 
@@ -105,12 +121,14 @@ def validate(
     loaded = load(config, overrides)
     planned = plan(loaded, date)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, _workers(loaded.config, jobs, None))
+    check_comparison(loaded.config, planned, inputs)
     return Validation(
-        n_queries={name: len(dataset.judgments.query_ids) for name, dataset in inputs.datasets.items()},
+        n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
         models=tuple(planned.models),
         quality=inputs.quality,
         failures=inputs.failures,
+        warnings=planned.warnings,
     )
 
 
@@ -136,24 +154,12 @@ def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Worke
 def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
     measures = {dataset.name: dataset.measures for dataset in planned.datasets}
     profile = config.conventions.resolved
-    results = score(inputs.joined, measures, profile, workers)
+    clusters = {name: dataset.groups.clusters for name, dataset in inputs.datasets.items()}
+    results = score(inputs.joined, measures, profile, workers, clusters=clusters)
     if "ties" in config.sensitivity:
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
-    return results
-
-
-def _estimate(config: Config, results: Sequence[Scores], workers: Workers) -> tuple[Estimate, ...]:
-    estimates: list[Estimate] = []
-    for dataset in dict.fromkeys(result.dataset for result in results):
-        estimates += estimate(
-            [result for result in results if result.dataset == dataset],
-            config.conventions.resolved.conventions,
-            resamples=config.bootstrap.resamples,
-            confidence=config.bootstrap.confidence,
-            seed=config.seed,
-            workers=workers,
-        )
-    return tuple(estimates)
+    scores = {**{(result.dataset, result.model): result for result in results}, **inputs.given}
+    return tuple(scores[task] for task in inputs.quality)
 
 
 def _write(
@@ -161,7 +167,7 @@ def _write(
     loaded: Loaded,
     started: datetime,
     results: Sequence[Scores],
-    estimates: Sequence[Estimate],
+    inferred: Inferred,
     manifest: Mapping[str, Any],
 ) -> Record:
     evaluation_id = new_evaluation_id(loaded.config.name, started)
@@ -171,34 +177,8 @@ def _write(
         evaluation_id=evaluation_id,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         results=results,
-        estimates=estimates,
+        estimates=inferred.estimates,
         manifest=manifest,
+        comparisons=inferred.comparisons,
+        judged=inferred.judged,
     )
-
-
-def _track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Path) -> Evaluation:
-    """The evaluation with the store that holds it now, or with the reason why none does; the record is whole anyhow."""
-    from pipeline.tracking.client import TrackingError, track  # imports MLflow, which only those wait for who track
-
-    try:
-        tracked = track(
-            record,
-            uri=_store(config.tracking.uri, runs_dir),
-            artifacts=runs_dir / "mlflow-artifacts",
-            metric_name=config.tracking.metric_name,
-            note=note(evaluation),
-        )
-    except TrackingError as error:
-        return replace(evaluation, untracked=str(error))
-    except BaseException as error:
-        error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
-        raise
-    return replace(evaluation, store=tracked.url or tracked.uri)
-
-
-def _store(uri: str | None, runs_dir: Path) -> str:
-    """The tracking store; the path of a local one starts at the runs folder."""
-    scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
-    if uri == "databricks" or (separator and scheme != "sqlite"):
-        return str(uri)
-    return f"sqlite:///{(runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"

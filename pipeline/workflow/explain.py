@@ -12,17 +12,17 @@ import numpy as np
 from metrics.conventions import Profile
 from metrics.measure import Measure
 from pipeline.arithmetic import Explanation, Recorded
-from pipeline.config.choice import choose_measure, choose_profile, choose_tasks, likely
-from pipeline.config.plan import Plan, PlannedDataset, Task, plan
-from pipeline.config.sections import Loaded, load
+from pipeline.config.choice import choose_measure, choose_profile, choose_tasks
+from pipeline.config.plan import Plan, PlannedDataset, Task
 from pipeline.data.inputs import DatasetInput
 from pipeline.data.single import SingleQuery
-from pipeline.errors import InputError
+from pipeline.errors import InputError, likely
 from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
-from pipeline.record import find_record, read_record, read_score, refuse_changed
-from pipeline.tables import Record
+from pipeline.record import find_record, read_score, refuse_changed
+from pipeline.tables import InputFile, Record
 from pipeline.workflow.reading import read_planned, source_of
+from pipeline.workflow.sources import open_source, recorded_output, refuse_other_inputs
 
 __all__ = ["explain"]
 
@@ -57,14 +57,18 @@ def explain(
     Raises:
         InputError: a name is unknown, an input is wrong or has changed, or the record has another score.
     """
-    record, loaded, planned = _open(source, Path(runs_dir), overrides, date)
-    profile = loaded.config.conventions.resolved
+    if (overrides or date) and find_record(str(source), Path(runs_dir) / "records"):
+        raise InputError(f"{source}: a record is explained as it was evaluated; leave --set and --date out")
+    opened = open_source(source, Path(runs_dir), overrides=overrides, date=date, tracking=False)
+    record, planned = opened.record, opened.planned
+    profile = opened.loaded.config.conventions.resolved
+    _refuse_given(planned, measure, dataset)
     wanted = choose_measure(measure, profile)
     other = None if under is None else choose_profile(under, wanted)
     tasks = choose_tasks(planned, wanted, model=model, dataset=dataset)
     single, task = _find(query, tasks, wanted, profile, record)
     if record is not None:
-        refuse_changed(_recorded_output(record, task), single.files(profile.conventions))
+        _refuse_other_output(record, task, single.files(profile.conventions))
     listed = single.listed(profile.conventions)
     found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
     return replace(
@@ -74,22 +78,14 @@ def explain(
     )
 
 
-def _open(
-    source: str | Path, runs_dir: Path, overrides: Sequence[str], date: str | None
-) -> tuple[Record | None, Loaded, Plan]:
-    """The record that is named, if it is one, and its config or the one named, with what it comes to."""
-    path = find_record(str(source), runs_dir / "records")
-    if path is None:
-        if not Path(source).exists():
-            raise InputError(f"{source}: there is no such config, and no record of that id in {runs_dir / 'records'}")
-        loaded = load(source, overrides)
-        return None, loaded, plan(loaded, date)
-    if overrides or date:
-        raise InputError(f"{path}: a record is explained as it was evaluated; leave --set and --date out")
-    record = read_record(path)
-    # What `tracking` says may need a secret, and is of no use here.
-    loaded = load(path / "config.yaml", ["tracking="], record.manifest["expansions"])
-    return record, loaded, plan(loaded, record.manifest["date"])
+def _refuse_given(planned: Plan, measure: str, dataset: str | None) -> None:
+    """Refuse a score that was made elsewhere: of that nothing but the score is known."""
+    for found in planned.datasets:
+        if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
+            raise InputError(
+                f"{measure} of {found.name!r} was made elsewhere, so there is no arithmetic to show; "
+                "name a measure of rankings or ratings"
+            )
 
 
 def _find(
@@ -124,18 +120,17 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     needed = replace(dataset, queries=None, interactions=None, documents=documents, suites={})
     read = read_planned(needed, profile.conventions)
     if record is not None:
-        inputs = record.manifest["datasets"][dataset.name]["inputs"]
-        for role, files in read.files.items():
-            refuse_changed([file for file in inputs if file["role"] == role], files)
+        refuse_other_inputs(record, dataset.name, read.files)
     return read
 
 
-def _recorded_output(record: Record, task: Task) -> list[dict[str, str]]:
-    """The files of the output that was evaluated."""
-    for output in record.manifest["outputs"]:
-        if (output["dataset"], output["model"]) == (task.dataset, task.model):
-            return list(output["files"])
-    raise InputError(f"{record.path}: {task.model!r} was not evaluated on {task.dataset!r}, for its output was refused")
+def _refuse_other_output(record: Record, task: Task, files: Sequence[InputFile]) -> None:
+    """Refuse an output that is not the one that was evaluated."""
+    before = recorded_output(record, task)
+    if not before:
+        refused = f"{task.model!r} was not evaluated on {task.dataset!r}, for its output was refused"
+        raise InputError(f"{record.path}: {refused}")
+    refuse_changed(before, files)
 
 
 def _recorded(record: Record, found: Explanation) -> Recorded:

@@ -333,6 +333,21 @@ def test_inputs_carry_digests(store):
     assert {item.dataset.name for item in store.run().inputs.dataset_inputs} == {"web search", "stars"}
 
 
+@pytest.mark.parametrize("role", ["queries", "scores", None])
+def test_given_scores_are_known_by_their_queries_or_by_themselves(tmp_path, role):
+    """A dataset without judgments is the file that says which queries it has; where none could be read, no input."""
+    record = write(tmp_path)
+    files = [{"role": role, "path": "data/given.tsv", "size": 1, "sha256": "e" * 64}] if role else []
+    stars = record.manifest["datasets"]["stars"] | {"kind": "scores", "inputs": files}
+    manifest = {**record.manifest, "datasets": {**record.manifest["datasets"], "stars": stars}}
+
+    *_, rated, whole = runs_of(replace(record, manifest=manifest), metric_name="{measure}", note="")
+
+    assert rated.task == ("stars", "bm25")
+    assert [found.sha256 for found in rated.inputs] == ([hashlib.sha256(b"e" * 64).hexdigest()] if role else [])
+    assert [found.name for found in whole.inputs] == ["web search", *(["stars"] if role else [])]
+
+
 def test_the_record_is_kept_with_the_run(store, tmp_path):
     """The evaluation's own run has every file of the record, byte for byte."""
     kept = Path(store.client.download_artifacts(store.tracked.run_id, "", str(tmp_path)))

@@ -1,0 +1,54 @@
+"""What the gates say as files, for the servers that build and test."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.report.verdicts import junit, markdown
+from pipeline.verdicts import Verdict
+
+__all__ = ["write_reports"]
+
+
+def write_reports(
+    verdicts: Sequence[Verdict],
+    *,
+    name: str,
+    junit_file: str | None = None,
+    markdown_file: str | None = None,
+    summary: str | None = None,
+) -> None:
+    """Write what was asked for.
+
+    Args:
+        verdicts: what the gates say.
+        name: the evaluation's name.
+        junit_file: where to write JUnit's XML.
+        markdown_file: where to write Markdown.
+        summary: the file that a server shows, to which Markdown is appended where there are verdicts.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    if junit_file:
+        _write(Path(junit_file), junit(verdicts, name=name))
+    if markdown_file:
+        _write(Path(markdown_file), markdown(verdicts, name=name))
+    if summary and verdicts:
+        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(markdown(verdicts, name=name) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    """Under a temporary name, then renamed: a server that looks too early finds nothing, and not the half of it."""
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        path.write_text(text, encoding="utf-8", errors="replace")
+        return
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,113 @@
+"""From a record to `accepted.yaml`: what models are held against from now on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pipeline.environment import person
+from pipeline.errors import InputError, likely
+from pipeline.record import find_record, read_record
+from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted, write_accepted
+from pipeline.record.references import damage, failures_of
+from pipeline.tables import Record
+from pipeline.verdicts import Acceptance
+
+__all__ = ["Accepted", "accept"]
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What was accepted.
+
+    Attributes:
+        file: where it was written.
+        entries: by model.
+        replaced: by model, what was accepted before; models of which nothing was are left out.
+    """
+
+    file: Path
+    entries: Mapping[str, Acceptance]
+    replaced: Mapping[str, Acceptance]
+
+
+def accept(
+    record: str,
+    *,
+    models: Sequence[str] = (),
+    reason: str,
+    config: str | Path | None = None,
+    runs_dir: str | Path = "runs",
+) -> Accepted:
+    """Accept a record as what its models are held against by `accepted`; other entries of the file stay.
+
+    Args:
+        record: the record's path, or its id.
+        models: the models it is accepted for; all of the record unless given.
+        reason: why.
+        config: the config beside which `accepted.yaml` lies; the one that was evaluated unless given.
+        runs_dir: where the record is looked for by its id.
+
+    Raises:
+        InputError: there is no such record or model, an output of the model failed, the record has changed, or the
+            reason is empty.
+        OSError: the file cannot be written; it stays as it was.
+    """
+    if not reason.strip():
+        raise InputError("the reason is empty; say in --reason why the record is accepted")
+    found = _open(record, Path(runs_dir) / "records")
+    accepted_models = _choose(found, models)
+    beside = _config_of(found, config).parent
+    entry = Acceptance(
+        record=found.manifest["evaluation_id"],
+        manifest_sha256=digest_of(found.path),
+        reason=reason.strip(),
+        accepted=datetime.now(UTC).date().isoformat(),
+        by=person(beside),
+    )
+    name, file = found.manifest["name"], beside / ACCEPTED
+    before = read_accepted(file)
+    known = before.get(name, {})
+    write_accepted(file, {**before, name: {**known, **dict.fromkeys(accepted_models, entry)}})
+    return Accepted(
+        file=file,
+        entries=dict.fromkeys(accepted_models, entry),
+        replaced={model: known[model] for model in accepted_models if model in known},
+    )
+
+
+def _open(name: str, folder: Path) -> Record:
+    path = find_record(name, folder)
+    if path is None:
+        raise InputError(f"{name}: there is no such record, neither at that path nor in {folder}")
+    record = read_record(path)
+    found = damage(record)
+    if found:
+        raise InputError(f"{found}; restore it or accept another record")
+    return record
+
+
+def _choose(record: Record, models: Sequence[str]) -> list[str]:
+    """The models to accept the record for; each was evaluated wherever it should have been."""
+    known = list(record.manifest["models"])
+    for model in models:
+        if model not in known:
+            raise InputError(f"{record.path}: has no model {model!r}{likely(model, known)}; it has {', '.join(known)}")
+    chosen = list(dict.fromkeys(models)) or known
+    for model in chosen:
+        failures = failures_of(record, model)
+        if failures:
+            advice = "accept another record, or name the models that were evaluated with --model"
+            raise InputError(f"{record.path}: {model!r} was not evaluated on {failures[0]}; {advice}")
+    return chosen
+
+
+def _config_of(record: Record, config: str | Path | None) -> Path:
+    """The config beside which the file lies."""
+    path = Path(config or record.manifest.get("config", ""))
+    if not path.is_file():
+        named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"
+        raise InputError(f"{named}; name the config with --config, beside which {ACCEPTED} is kept")
+    return path

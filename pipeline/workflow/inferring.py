@@ -1,0 +1,117 @@
+"""From scores to all that is said of them: estimates, comparisons and verdicts, from one draw per dataset."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pipeline.config.sections import Config
+from pipeline.inference.estimates import IntervalRule, estimate, estimate_pooled
+from pipeline.inference.samples import Sample, Settings
+from pipeline.parallel import Workers
+from pipeline.record import Judged
+from pipeline.record.acceptance import ACCEPTED
+from pipeline.record.references import Shelf, created_at, failures_in_a_row
+from pipeline.tables import Estimate, Scores
+from pipeline.verdicts import Comparison
+from pipeline.workflow.baselines import Tonight
+from pipeline.workflow.judging import compare_models, described, judge_models, read_extras
+from pipeline.workflow.looking_back import Past, look_back
+from pipeline.workflow.reading import Inputs
+from pipeline.workflow.sources import Opened
+from pipeline.workflow.tracking import fetch_record
+
+__all__ = ["Inferred", "config_of", "infer"]
+
+
+@dataclass(frozen=True, eq=False)
+class Inferred:
+    """What is said of an evaluation's scores.
+
+    Attributes:
+        estimates: the lines of the summary.
+        comparisons: the paired comparisons; None where none were asked for.
+        judged: what the gates came to; None where there are none.
+        manifest: what the manifest says of it: the baselines, and the numbers from outside.
+    """
+
+    estimates: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...] | None
+    judged: Judged | None
+    manifest: Mapping[str, Any]
+
+
+def infer(
+    opened: Opened, inputs: Inputs, results: Sequence[Scores], *, workers: Workers, runs_dir: Path, started: datetime
+) -> Inferred:
+    """Resample every dataset once, and say what follows.
+
+    Args:
+        opened: the config and what it comes to.
+        inputs: everything that was read.
+        results: the scores of every model.
+        workers: run the resampling.
+        runs_dir: where earlier records are.
+        started: when the evaluation began; only earlier ones are looked back on.
+    """
+    config, planned = opened.loaded.config, opened.planned
+    before = created_at(opened.record) if opened.record else started
+    shelf = Shelf(runs_dir / "records", config.name, before)
+    tonight = Tonight(config.conventions.resolved, inputs, workers, runs_dir)
+    fetch = partial(fetch_record, uri=config.tracking.uri, runs_dir=runs_dir)
+    past = look_back(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
+    samples = _draw(config, results, past, inputs, workers)
+    extras = read_extras(planned)
+    verdicts = judge_models(
+        config,
+        planned,
+        results,
+        inputs.failures,
+        samples,
+        past,
+        extras=extras,
+        nights=failures_in_a_row(shelf) if planned.gates else {},
+        today=before.date(),
+    )
+    return Inferred(
+        estimates=_estimate(config, results, samples),
+        comparisons=compare_models(config, planned, results, samples, workers),
+        judged=None if verdicts is None else Judged(verdicts, past.references),
+        manifest={"baselines": past.references, "extras": described(extras)},
+    )
+
+
+def config_of(opened: Opened) -> Path:
+    """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
+    written = opened.record and opened.record.manifest.get("config")
+    path = (Path(written) if written else opened.config).absolute()
+    return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
+
+
+def _draw(
+    config: Config, results: Sequence[Scores], past: Past, inputs: Inputs, workers: Workers
+) -> tuple[Sample, ...]:
+    """The resamples of every dataset that a model was evaluated on; those of records stand behind tonight's."""
+    settings = Settings(config.bootstrap.resamples, config.seed, workers)
+    conventions = config.conventions.resolved.conventions
+    return tuple(
+        Sample(_of(dataset, [*results, *past.scores]), conventions, inputs.datasets[dataset].groups, settings)
+        for dataset in dict.fromkeys(result.dataset for result in results)
+    )
+
+
+def _estimate(config: Config, results: Sequence[Scores], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
+    rule = IntervalRule(config.bootstrap.method, config.bootstrap.confidence)
+    conventions = config.conventions.resolved.conventions
+    lines = [line for sample in samples for line in estimate(sample, _of(sample.dataset, results), conventions, rule)]
+    pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
+    return (*lines, *pooled)
+
+
+def _of(dataset: str, results: Sequence[Scores]) -> list[Scores]:
+    return [result for result in results if result.dataset == dataset]

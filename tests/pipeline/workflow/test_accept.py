@@ -1,0 +1,171 @@
+"""`rankledger accept`: what is written beside the config, what stays, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+import pipeline
+from pipeline import cli
+from pipeline.errors import InputError
+from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted
+from pipeline.tables import Evaluation
+from pipeline.workflow.accept import accept
+from tests.generated import search_collection, write_config
+
+WEB = {"web": search_collection(50, n_queries=8)}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """The working directory, with the config in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def evaluate(folder: Path, **sections: object) -> Evaluation:
+    config = write_config(folder / "configs", WEB, {"search": ["ap"]}, **sections)
+    return pipeline.evaluate(config.relative_to(folder), tracking=False)
+
+
+def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
+    """By its id; for all its models; with who, when and why, and the hash of the manifest."""
+    evaluation = evaluate(folder)
+
+    accepted = accept(evaluation.evaluation_id, reason=" the first ")
+
+    assert accepted.file == Path("configs") / ACCEPTED
+    entries = read_accepted(accepted.file)["generated"]
+    assert entries == accepted.entries
+    assert list(entries) == ["bm25", "dense"]
+    assert {entry.record for entry in entries.values()} == {evaluation.evaluation_id}
+    assert {entry.manifest_sha256 for entry in entries.values()} == {digest_of(evaluation.record)}
+    assert {entry.reason for entry in entries.values()} == {"the first"}
+    assert accepted.replaced == {}
+
+
+def test_other_entries_stay_and_what_is_replaced_is_told(folder):
+    """Another model and another evaluation keep their entries; the one that is replaced is given back."""
+    first, second = evaluate(folder), evaluate(folder)
+    other = evaluate(folder, name="other")
+    for evaluation in (first, other):
+        accept(str(evaluation.record), reason="first")
+
+    accepted = accept(str(second.record), models=["dense"], reason="second")
+
+    entries = read_accepted(accepted.file)
+    assert {name: {model: e.record for model, e in found.items()} for name, found in entries.items()} == {
+        "generated": {"bm25": first.evaluation_id, "dense": second.evaluation_id},
+        "other": {"bm25": other.evaluation_id, "dense": other.evaluation_id},
+    }
+    assert {model: entry.record for model, entry in accepted.replaced.items()} == {"dense": first.evaluation_id}
+
+
+def test_who_accepted_is_whom_git_knows(folder, monkeypatch):
+    """The name that git signs with in the config's repository; without one, the user's."""
+    evaluation = evaluate(folder)
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", "/dev/null")
+    monkeypatch.setenv("USER", "ann")
+    assert accept(evaluation.evaluation_id, reason="x").entries["dense"].by == "ann"
+
+    subprocess.run(["git", "init", "-q", folder / "configs"], check=True)
+    subprocess.run(["git", "-C", folder / "configs", "config", "user.name", "Ann Ü"], check=True)
+    assert accept(evaluation.evaluation_id, reason="x").entries["dense"].by == "Ann Ü"
+
+
+def test_the_config_can_be_named(folder):
+    """Where the config has moved, `config` says beside which the file lies; until then nothing is written."""
+    evaluation = evaluate(folder)
+    (folder / "configs").rename(folder / "moved")
+
+    with pytest.raises(
+        InputError, match=r"configs/config.yaml: there is no such config; name the config with --config"
+    ):
+        accept(evaluation.evaluation_id, reason="x")
+    assert accept(evaluation.evaluation_id, reason="x", config="moved/config.yaml").file == Path("moved") / ACCEPTED
+
+
+def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
+    """A record of evaluating a record again is of the config that people keep, not of the record's copy."""
+    repeated = pipeline.evaluate(evaluate(folder).evaluation_id, tracking=False)
+
+    assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
+
+
+@pytest.mark.parametrize("reason", ["", "  \n"])
+def test_an_empty_reason_is_refused(folder, reason):
+    """Whoever reads the file next year must know why."""
+    with pytest.raises(InputError, match="the reason is empty"):
+        accept(evaluate(folder).evaluation_id, reason=reason)
+    assert not (folder / "configs" / ACCEPTED).exists()
+
+
+def test_unknown_names_are_refused(folder):
+    """Of a record, with where it was looked for; of a model, with what was likely meant."""
+    evaluation = evaluate(folder)
+
+    with pytest.raises(InputError, match="none: there is no such record, neither at that path nor in runs/records"):
+        accept("none", reason="x")
+    with pytest.raises(InputError, match="has no model 'dens'; did you mean 'dense'\\?; it has bm25, dense"):
+        accept(evaluation.evaluation_id, models=["dens"], reason="x")
+    assert not (folder / "configs" / ACCEPTED).exists()
+
+
+def test_a_model_whose_output_failed_is_refused(folder):
+    """Its record holds nothing to be held against; the other models can be accepted by name."""
+    config = write_config(folder / "configs", WEB, {"search": ["ap"]})
+    (folder / "configs" / "web" / "dense.txt").unlink()
+    evaluation = pipeline.evaluate(config, tracking=False)
+
+    for models in ([], ["dense"], ["bm25", "dense"]):
+        with pytest.raises(InputError, match=r"'dense' was not evaluated on web: .*no such file"):
+            accept(evaluation.evaluation_id, models=models, reason="x")
+    assert list(accept(evaluation.evaluation_id, models=["bm25"], reason="x").entries) == ["bm25"]
+
+
+def test_a_changed_record_is_refused(folder):
+    """What was edited by hand is not what was measured."""
+    evaluation = evaluate(folder)
+    (evaluation.record / "summary.csv").write_text("dataset\n", encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"summary\.csv: has changed since it was written"):
+        accept(evaluation.evaluation_id, reason="x")
+
+
+def test_the_command_says_what_it_did(folder, capsys):
+    """A line per model, what it replaces with who accepted that and why, and that the file is to be committed."""
+    first, second = evaluate(folder), evaluate(folder)
+    cli.main(["accept", first.evaluation_id, "--reason", "new index"])
+    capsys.readouterr()
+
+    cli.main(["accept", str(second.record), "--model", "dense", "--reason", "newer"])
+
+    by = yaml.safe_load((folder / "configs" / ACCEPTED).read_text("utf-8"))["generated"]["dense"]
+    replaced = f"{first.evaluation_id} (new index; {by['by']}, {by['accepted']})"
+    assert capsys.readouterr().out.splitlines() == [
+        f"dense: {second.evaluation_id}, instead of {replaced}",
+        f"written to {Path('configs') / ACCEPTED}; commit it",
+    ]
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(folder, monkeypatch):
+    """A full disk leaves what was accepted before, and nothing beside it."""
+    evaluation = evaluate(folder)
+    accept(evaluation.evaluation_id, reason="first")
+    before = (folder / "configs" / ACCEPTED).read_bytes()
+    kept = sorted(path.name for path in (folder / "configs").iterdir())
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("pathlib.Path.replace", fail)
+        with pytest.raises(OSError, match="No space left"):
+            accept(evaluation.evaluation_id, reason="second")
+
+    assert (folder / "configs" / ACCEPTED).read_bytes() == before
+    assert sorted(path.name for path in (folder / "configs").iterdir()) == kept

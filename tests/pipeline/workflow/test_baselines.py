@@ -1,0 +1,257 @@
+"""A model of a record beside tonight's: its own scores where they mean the same, scored anew or refused where not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pipeline
+from pipeline.blocks import BlockStore
+from pipeline.parallel import Workers
+from pipeline.record import read_record
+from pipeline.tables import Scores
+from pipeline.workflow.baselines import Recalled, Tonight, recall
+from pipeline.workflow.reading import read_inputs
+from pipeline.workflow.sources import open_source
+from tests.generated import Collection, Table, rating_collection, search_collection, write_config
+
+SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10", "bpref"]}
+STARS = {"stars": ["rmse", "r2", "mae(average=query)"]}
+WEB = search_collection(40, n_queries=30)
+RATED = rating_collection(41, n_users=10)
+
+
+def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Path:
+    """The record of an evaluation in that folder."""
+    config = write_config(folder, {"web": collection}, suites, **sections)
+    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+
+
+def recalled(
+    folder: Path,
+    collection: Collection,
+    suites: Mapping[str, Sequence[str]],
+    record: Path,
+    model: str = "dense",
+    **sections: Any,
+) -> Recalled:
+    """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
+    opened = open_source(write_config(folder / "tonight", {"web": collection}, suites, **sections), folder / "runs")
+    profile = opened.loaded.config.conventions.resolved
+    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=BlockStore(folder / "runs" / "blocks"))
+    (dataset,) = opened.planned.datasets
+    tonight = Tonight(profile, inputs, Workers(), folder / "runs")
+    return recall(read_record(record), model, dataset, dataset.measures, tonight)
+
+
+def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
+    """The scores of `dense` in an evaluation of its own, far from any store."""
+    config = write_config(folder / "apart", {"web": collection}, suites, **sections)
+    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=folder / "apart" / "runs")
+    return next(result for result in evaluation.results if result.model == "dense")
+
+
+def assert_same(found: Recalled, expected: Scores) -> None:
+    """Every measure is there, and every score, weight and missing query is the same to the last bit."""
+    assert found.reasons == {}
+    assert found.scores is not None
+    assert found.scores.query_ids.tolist() == expected.query_ids.tolist()
+    assert found.scores.missing.tolist() == expected.missing.tolist()
+    assert set(found.scores.measures) == set(expected.measures)
+    for row, measure in enumerate(found.scores.measures):
+        other = expected.measures.index(measure)
+        assert found.scores.values[row].tobytes() == expected.values[other].tobytes()
+        assert found.scores.weights[row].tobytes() == expected.weights[other].tobytes()
+
+
+def regraded(judged: Table) -> Table:
+    """Judgments of the same pairs, with every grade moved and some pairs no longer judged."""
+    return {
+        query_id: {doc_id: (grade + 1 + place) % 4 for place, (doc_id, grade) in enumerate(found.items()) if place != 1}
+        for query_id, found in judged.items()
+    }
+
+
+def other_outputs(collection: Collection, **changes: Any) -> Collection:
+    """The collection with other outputs tonight: those of the record must not be read from the files of tonight."""
+    outputs = {
+        model: {query_id: {doc_id: -score for doc_id, score in found.items()} for query_id, found in output.items()}
+        for model, output in collection.outputs.items()
+    }
+    return replace(collection, outputs=outputs, **changes)
+
+
+def test_what_means_the_same_is_taken_from_the_record(tmp_path):
+    """Same judgments, same definitions: the record's scores, without any block store."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    shutil.rmtree(tmp_path / "runs" / "blocks")
+
+    assert_same(recalled(tmp_path, other_outputs(WEB), SUITES, record), scored(tmp_path, WEB, SUITES))
+
+
+@pytest.mark.parametrize(("collection", "suites"), [(WEB, SUITES), (RATED, STARS)], ids=["rankings", "ratings"])
+def test_a_record_of_before_tells_its_judgments_by_its_config(tmp_path, collection, suites):
+    """Older manifests have the files of judgments and not how they are read: that, the record's config says."""
+    record = evaluated(tmp_path, collection, suites)
+    shutil.rmtree(tmp_path / "runs" / "blocks", ignore_errors=True)
+    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    del manifest["datasets"]["web"]["reading"]
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    assert_same(recalled(tmp_path, collection, suites, record), scored(tmp_path, collection, suites))
+
+
+def test_changed_judgments_are_scored_anew(tmp_path):
+    """The old output on tonight's judgments has the scores that an evaluation of it tonight would give."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    shutil.rmtree(tmp_path / "web")  # its files are gone; the block store is all there is
+    judged = regraded(WEB.judged)
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
+
+    assert_same(found, scored(tmp_path, replace(WEB, judged=judged), SUITES))
+    before = scored(tmp_path, WEB, SUITES)
+    assert found.scores is not None
+    assert not np.array_equal(found.scores.values, before.values, equal_nan=True)
+
+
+def test_fewer_queries_are_scored_anew(tmp_path):
+    """Where a query is no longer judged, the others' scores are those of tonight's queries."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    judged = dict(list(WEB.judged.items())[3:])
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
+
+    assert_same(found, scored(tmp_path, replace(WEB, judged=judged), SUITES))
+
+
+@pytest.mark.parametrize(
+    ("suites", "sections"),
+    [
+        ({"search": ["ndcg@10", "p@3", "err"]}, {}),
+        ({"search": ["ndcg(gain=exponential)@10", "ap"]}, {}),
+        (SUITES, {"conventions": {"undefined_queries": "skip"}}),
+        (SUITES, {"conventions": {"unjudged_documents": "condensed"}}),
+    ],
+    ids=["new measure", "other parameter", "undefined", "condensed"],
+)
+def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
+    """A measure that the record lacks, or defines otherwise, is scored by tonight's definition."""
+    record = evaluated(tmp_path, WEB, SUITES)
+
+    found = recalled(tmp_path, other_outputs(WEB), suites, record, **sections)
+
+    assert_same(found, scored(tmp_path, WEB, suites, **sections))
+
+
+def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
+    """A document that nobody had judged may stand anywhere in the old output: the reason names it and what changed."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    query_id = next(iter(WEB.judged))
+    judged = {**WEB.judged, query_id: {**WEB.judged[query_id], "new-document": 2}}
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
+
+    assert found.scores is None
+    assert len(found.reasons) == len(SUITES["search"])
+    for reason in found.reasons.values():
+        assert reason.startswith(f"the judgments are others in {record.name}, and ")
+        assert "new-document" in reason
+
+
+def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
+    """The reason says that the store has nothing of the output."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    shutil.rmtree(tmp_path / "runs" / "blocks")
+
+    found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
+
+    assert found.scores is None
+    assert all("blocks has nothing of it" in reason for reason in found.reasons.values())
+
+
+def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
+    """What the record has is taken although what it lacks is not to be had any more."""
+    record = evaluated(tmp_path, WEB, {"search": ["ap"]})
+    shutil.rmtree(tmp_path / "runs" / "blocks")
+
+    found = recalled(tmp_path, other_outputs(WEB), {"search": ["p@3", "ap"]}, record)
+
+    assert found.scores is not None
+    assert [str(measure) for measure in found.scores.measures] == ["ap"]
+    assert {str(measure): reason.partition(",")[0] for measure, reason in found.reasons.items()} == {
+        "p@3": f"p@3 was not measured in {record.name}"
+    }
+
+
+def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
+    """The same ratings have the record's scores and sums; of others nothing is kept from which to score them."""
+    record = evaluated(tmp_path, RATED, STARS)
+    models = list(RATED.outputs)
+
+    same = recalled(tmp_path, other_outputs(RATED), STARS, record, models[1])
+    assert same.reasons == {}
+    assert same.scores is not None
+    assert len(same.scores.moments) == 1
+
+    changed = {user: {item: 6 - stars for item, stars in found.items()} for user, found in RATED.judged.items()}
+    other = recalled(tmp_path, other_outputs(RATED, judged=changed), STARS, record, models[1])
+    assert other.scores is None
+    expected = f"the judgments are others in {record.name}; only rankings can be scored anew"
+    assert set(other.reasons.values()) == {expected}
+
+
+def test_judgments_that_are_read_otherwise_are_others(tmp_path):
+    """The same bytes under another rule for pairs judged twice may mean something else, so they are scored anew."""
+    record = evaluated(tmp_path, WEB, SUITES)
+    shutil.rmtree(tmp_path / "runs" / "blocks")
+
+    found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
+
+    assert found.scores is None
+    assert all(reason.startswith("the judgments are others") for reason in found.reasons.values())
+
+
+def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
+    """The reason names the model, the dataset and the record."""
+    record = evaluated(tmp_path, WEB, SUITES)
+
+    found = recalled(tmp_path, WEB, SUITES, record, "new")
+
+    assert found.scores is None
+    assert set(found.reasons.values()) == {f"'new' was not evaluated on 'web' in {record.name}"}
+
+
+def test_given_scores_are_compared_query_by_query(tmp_path):
+    """Scores that were made elsewhere are joined by ids: what the record lacks is missing, what it has more is left."""
+
+    def written(folder: Path, scores: dict[str, float]) -> Path:
+        folder.mkdir()
+        lines = "".join(f"{query_id}\t{score}\n" for query_id, score in scores.items())
+        (folder / "judge.tsv").write_text(f"query_id\tfaithful\n{lines}", encoding="utf-8")
+        config = "name: given\ndatasets: {web: {scores: {faithful: higher}}}\nmodels: {dense: {outputs: judge.tsv}}\n"
+        (folder / "config.yaml").write_text(config, encoding="utf-8")
+        return folder / "config.yaml"
+
+    before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
+    record = pipeline.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
+    opened = open_source(written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), tmp_path / "runs")
+    profile = opened.loaded.config.conventions.resolved
+    inputs = read_inputs(opened.planned, profile.conventions, Workers())
+    (dataset,) = opened.planned.datasets
+    tonight = Tonight(profile, inputs, Workers(), tmp_path / "runs")
+
+    found = recall(read_record(record), "dense", dataset, dataset.measures, tonight)
+
+    assert found.reasons == {}
+    assert found.scores is not None
+    assert found.scores.query_ids.tolist() == ["q1", "q3", "q4"]
+    np.testing.assert_array_equal(found.scores.values, [[0.25, 0.75, np.nan]])
+    assert found.scores.missing.tolist() == [False, False, True]
