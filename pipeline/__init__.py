@@ -1,15 +1,20 @@
-"""Evaluate rankers, recommenders and rating predictors: `pipeline.evaluate("config.yaml")`."""
+"""Evaluate rankers, recommenders and rating predictors: `pipeline.evaluate("config.yaml")`.
+
+And say what moved between two evaluations: `pipeline.compare("accepted", "latest", name="nightly")`.
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pipeline.workflow.compare import compare
     from pipeline.workflow.evaluate import evaluate
 
-__all__ = ["evaluate"]
+__all__ = ["compare", "evaluate"]
 
 
 def _refuse_shadowed_metrics() -> None:
@@ -25,9 +30,7 @@ def _refuse_shadowed_metrics() -> None:
 def __getattr__(name: str) -> object:
     # Imported when first used: `rankledger --help` must not wait for NumPy and Arrow.
     if name in __all__:
-        from pipeline.workflow import evaluate
-
-        return getattr(evaluate, name)
+        return getattr(importlib.import_module(f"pipeline.workflow.{name}"), name)
     raise AttributeError(f"module 'pipeline' has no attribute '{name}'")
 
 

@@ -14,14 +14,19 @@ import sys
 import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.errors import InputError
 
+if TYPE_CHECKING:
+    from pipeline.tables import Evaluation
+
 __all__ = ["cli", "main"]
 
+FAILED_GATE = 1
+INCONCLUSIVE = 3
 INCOMPLETE = 4
 BUG = 70
 DISK = 74
@@ -45,56 +50,50 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("config", type=click.Path())
+@click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
 @_overrides
 @_date
 @_jobs
 @click.option("--backend", type=click.Choice(["threads", "processes"]), help="What a worker is.")
 @click.option("--runs-dir", default="runs", show_default=True, help="Where records and the MLflow store are kept.")
 @click.option("--no-tracking", is_flag=True, help="Write the record only; leave MLflow alone.")
+@click.option("--junit", "junit_file", metavar="FILE", help="Write what the gates say as JUnit's XML.")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown, as in $GITHUB_STEP_SUMMARY.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def evaluate(
     config: str,
-    overrides: tuple[str, ...],
-    date: str | None,
-    jobs: int | None,
-    backend: Literal["threads", "processes"] | None,
-    runs_dir: str,
     no_tracking: bool,
+    junit_file: str | None,
+    markdown_file: str | None,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Evaluate every model of CONFIG and record the result.
+
+    A record, by its path or id, is evaluated again, with --set by other measures or slices: its inputs must be what
+    they were, but outputs may be gone that the block store has.
 
     \b
     Example:
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
     """
-    from pipeline.report.text import as_data, closing, leaderboard
+    from pipeline.report.files import write_reports
     from pipeline.workflow.evaluate import evaluate as run
 
-    evaluation = run(
-        config,
-        overrides=overrides,
-        date=date,
-        jobs=jobs,
-        backend=backend,
-        runs_dir=runs_dir,
-        tracking=not no_tracking,
-        command=["rankledger", *sys.argv[1:]],
-    )
+    evaluation = run(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **options)
     try:
-        if as_json:
-            _print(json.dumps(as_data(evaluation), ensure_ascii=False))
-        else:
-            _print(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
-            _print(closing(evaluation))
+        write_reports(
+            evaluation.verdicts,
+            name=evaluation.name,
+            junit_file=junit_file,
+            markdown_file=markdown_file,
+            summary=os.environ.get("GITHUB_STEP_SUMMARY"),
+        )
+        _show(evaluation, as_json=as_json)
     except OSError as error:
         error.add_note(f"the record is complete: {evaluation.record}")
         raise
-    if evaluation.untracked:
-        click.echo(f"not in MLflow: {evaluation.untracked}; the record is complete", err=True)
-    if evaluation.failures:
-        sys.exit(INCOMPLETE)
+    _exit_by(evaluation)
 
 
 @cli.command()
@@ -114,6 +113,8 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
 
     validation = run(config, overrides=overrides, date=date, jobs=jobs)
     _print(matrix(validation, width=_width()))
+    for warning in validation.warnings:
+        click.echo(warning, err=True)
     if validation.failures:
         sys.exit(INCOMPLETE)
 
@@ -163,6 +164,58 @@ def explain(source: str, form: str | None, **options: Any) -> None:
         _print(markdown(explanation))
     else:
         _print(arithmetic(explanation, width=_width(), colour=sys.stdout.isatty()))
+
+
+@cli.command()
+@click.argument("record", type=click.Path())
+@click.option("--model", "models", multiple=True, help="A model to accept it for; all of the record unless given.")
+@click.option("--reason", required=True, help="Why; kept with it.")
+@click.option("--config", type=click.Path(), help="The config beside which accepted.yaml lies; the one evaluated.")
+@click.option("--runs-dir", default="runs", show_default=True, help="Where the record is looked for by its id.")
+def accept(record: str, **options: Any) -> None:
+    """Accept RECORD, by its path or id, as what gates `against: accepted` hold its models against.
+
+    \b
+    Example:
+        rankledger accept 20261120T020000Z-nightly-1f0c9a2b --model bm25 --reason "new index, checked by hand"
+    """
+    from pipeline.report.acceptance import acceptance
+    from pipeline.workflow.accept import accept as run
+
+    accepted = run(record, **options)
+    _print(acceptance(accepted.file, accepted.entries, accepted.replaced))
+
+
+@cli.command()
+@click.argument("base")
+@click.argument("candidate")
+@click.option("--measure", help="By which to look at queries and slices; the first of each dataset unless given.")
+@click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to show of each model.")
+@click.option("--force", is_flag=True, help="Compare all the same where judgments, queries or definitions differ.")
+@click.option("--name", help="The evaluation that latest and accepted are of; that of the other side unless given.")
+@click.option("--json", "form", flag_value="json", help="Print one JSON object.")
+@click.option("--markdown", "form", flag_value="markdown", help="Print Markdown.")
+@click.option("--runs-dir", default="runs", show_default=True, help="Where records are looked for.")
+@_jobs
+def compare(base: str, candidate: str, form: str | None, **options: Any) -> None:
+    """Show what moved from BASE to CANDIDATE: figures, queries and slices.
+
+    Each is (ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]; without a model each model is compared with itself.
+
+    \b
+    Example:
+        rankledger compare accepted latest --name nightly --measure ndcg@10
+    """
+    from pipeline.report.compare import as_data, markdown, tables
+    from pipeline.workflow.compare import compare as run
+
+    movement = run(base, candidate, **options)
+    if form == "json":
+        _print(json.dumps(as_data(movement), ensure_ascii=False))
+    elif form == "markdown":
+        _print(markdown(movement))
+    else:
+        _print(tables(movement, width=_width(), colour=sys.stdout.isatty()))
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
@@ -249,7 +302,7 @@ def schema() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit by the rule: 0, 2, 4, 70, 74 or 130."""
+    """Run the command line and exit by the rule: 0, 1, 2, 3, 4, 70, 74 or 130."""
     for name, value in _ALLOCATION.items():
         os.environ.setdefault(name, value)
     for stream in (sys.stdout, sys.stderr):
@@ -273,6 +326,37 @@ def main(arguments: list[str] | None = None) -> None:
         traceback.print_exc()
         click.echo("this is a bug of rankledger; please report it with the lines above", err=True)
         sys.exit(BUG)
+
+
+def _show(evaluation: Evaluation, *, as_json: bool) -> None:
+    """Print an evaluation on stdout, and what is worth knowing beside it on stderr."""
+    from pipeline.report.text import as_data, closing, leaderboard
+    from pipeline.report.verdicts import table
+
+    if as_json:
+        _print(json.dumps(as_data(evaluation), ensure_ascii=False))
+    else:
+        _print(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
+        if evaluation.verdicts:
+            _print("\n" + table(evaluation.verdicts, width=_width(), colour=sys.stdout.isatty()))
+        _print(closing(evaluation))
+    for warning in evaluation.warnings:
+        click.echo(warning, err=True)
+    if evaluation.untracked:
+        click.echo(f"not in MLflow: {evaluation.untracked}; the record is complete", err=True)
+
+
+def _exit_by(evaluation: Evaluation) -> None:
+    """Exit by what the evaluation came to: a gate that failed weighs more than an output, and that more than doubt."""
+    from pipeline.verdicts import failed
+
+    verdict = failed(evaluation.verdicts)
+    if verdict == "fail":
+        sys.exit(FAILED_GATE)
+    if evaluation.failures:
+        sys.exit(INCOMPLETE)
+    if verdict == "inconclusive":
+        sys.exit(INCONCLUSIVE)
 
 
 def _remains(error: BaseException) -> str:

@@ -19,6 +19,9 @@ from pipeline.tables import Estimate, Evaluation, Quality, Validation
 __all__ = ["as_data", "closing", "leaderboard", "matrix", "note"]
 
 FLIPS = "†"
+UNSURE = "~"
+ALL = "all"
+POOLED = "*"  # what the summary calls all datasets together
 
 _NOTE_MEASURES = 5
 
@@ -53,7 +56,7 @@ def note(evaluation: Evaluation) -> str:
     for dataset, board in _boards(evaluation).items():
         measures = list(next(iter(board.values())))[:_NOTE_MEASURES]
         lines += [
-            f"### {_plain(dataset)}",
+            f"### {'mean of all datasets' if dataset == POOLED else _plain(dataset)}",
             "",
             f"| model | {' | '.join(measures)} |",
             "|---" * (len(measures) + 1) + "|",
@@ -75,13 +78,15 @@ def _verdict(evaluation: Evaluation) -> str:
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, record, estimates, quality and failures."""
+    """The evaluation as JSON can hold it: id, record, estimates, comparisons, gates, quality and failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
         "record": str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
         "estimates": [asdict(line) for line in evaluation.estimates],
+        "comparisons": [asdict(line) for line in evaluation.comparison_lines],
+        "gates": [asdict(verdict) for verdict in evaluation.verdicts],
         "quality": [
             {"dataset": dataset, "model": model, **asdict(quality)}
             for (dataset, model), quality in evaluation.quality.items()
@@ -130,6 +135,8 @@ def _count(number: int, thing: str) -> str:
 def _boards(evaluation: Evaluation) -> dict[str, Board]:
     boards: dict[str, Board] = {}
     for line in evaluation.estimates:
+        if line.slice != ALL:
+            continue
         boards.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
     return boards
 
@@ -143,7 +150,8 @@ def _fitting(board: Board, measures: list[str], width: int) -> list[str]:
 
 def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[str]) -> Table:
     n_queries = next(iter(next(iter(board.values())).values())).n_queries
-    table = Table(title=Text(f"{dataset} ({n_queries:,} queries)"), title_justify="left")
+    name = "mean of all datasets" if dataset == POOLED else dataset
+    table = Table(title=Text(f"{name} ({n_queries:,} queries)"), title_justify="left")
     table.add_column("model", overflow="fold")
     for measure in measures:
         table.add_column(Text(measure), justify="right", no_wrap=True)
@@ -195,7 +203,7 @@ def _cell(line: Estimate) -> str:
         return "undefined"
     if line.ci_low is None or line.ci_high is None:
         return f"{line.estimate:.4f}"
-    return f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]"
+    return f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]{UNSURE if line.mark else ''}"
 
 
 def _remarks(evaluation: Evaluation) -> Iterator[str]:
@@ -204,6 +212,10 @@ def _remarks(evaluation: Evaluation) -> Iterator[str]:
         yield f"{model} on {dataset}: {_quality(quality, n_queries[dataset])}"
     for dataset, board in _boards(evaluation).items():
         yield from _flips(evaluation, dataset, board)
+        yield from _unsure(dataset, board)
+    slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
+    if slices:
+        yield f"{_count(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
     for failure in evaluation.failures:
         yield f"{failure.model} on {failure.dataset} was not evaluated: {failure.reason}"
 
@@ -218,6 +230,21 @@ def _flips(evaluation: Evaluation, dataset: str, board: Board) -> Iterator[str]:
         if others:
             spans = ", ".join(f"{model} {_span(board[model][measure])}" for model in (leader, *others))
             yield f"{FLIPS} {measure} on {dataset}: the order of tied documents decides who leads: {spans}"
+
+
+def _unsure(dataset: str, board: Board) -> Iterator[str]:
+    """The intervals that are not to be trusted, by what is wrong with them."""
+    reasons = {
+        "sparse": "fewer than 30 queries or clusters differ from the most frequent score",
+        "degenerate": "all of them score alike",
+    }
+    for mark, reason in reasons.items():
+        found = [
+            f"{model} {name}" for model, lines in board.items() for name, line in lines.items() if line.mark == mark
+        ]
+        if found:
+            more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+            yield f"{UNSURE} {mark} on {dataset} ({reason}): {', '.join(found[:3])}{more}"
 
 
 def _span(line: Estimate) -> str:

@@ -461,3 +461,44 @@ def test_where_lower_is_better_the_greatest_value_is_the_leaders_worst():
 
     assert "3.0000†" in plain(bounded(found, dense=(3, 6), bm25=(5, 8)))
     assert "†" not in plain(bounded(found, dense=(3, 4), bm25=(5, 8)))
+
+
+def marked(found: Evaluation, marks: dict[str, str]) -> Evaluation:
+    """The evaluation with these models' lines marked."""
+    lines = tuple(replace(line, mark=marks.get(line.model, "")) for line in found.estimates)
+    return replace(found, estimates=lines)
+
+
+def test_an_interval_that_is_not_to_be_trusted_is_marked_and_explained():
+    """A sparse line and a degenerate one have `~` behind their intervals, and a remark each names them."""
+    text = plain(
+        marked(evaluation({"web": board(["bm25", "dense", "rrf"], ["ap"])}), {"dense": "sparse", "rrf": "degenerate"})
+    )
+
+    assert [row[1].endswith("~") for row in cells(text)] == [False, True, True]
+    assert "~ sparse on web (fewer than 30 queries or clusters differ from the most frequent score): dense ap" in text
+    assert "~ degenerate on web (all of them score alike): rrf ap" in text
+
+
+def test_of_many_marked_lines_the_first_are_named():
+    """Five marked lines are three names and a number."""
+    text = plain(marked(evaluation({"web": board(["bm25"], ["ap", "rr", "p@1", "p@2", "p@3"])}), {"bm25": "sparse"}))
+
+    assert "bm25 ap, bm25 rr, bm25 p@1 and 2 more" in text
+
+
+def test_slices_are_named_and_stay_out_of_the_table():
+    """A line of a slice is in the summary; the leaderboard shows all queries and says which slices there are."""
+    found = evaluation({"web": board(["bm25"], ["ap"])})
+    (line,) = found.estimates
+    text = plain(replace(found, estimates=(line, replace(line, slice="market=de", estimate=0.1))))
+
+    assert len(cells(text)) == 1
+    assert "1 slice in summary.csv: market=de" in text
+
+
+def test_all_datasets_together_have_a_table_of_their_own():
+    """The dataset `*` is called the mean of all datasets."""
+    text = plain(evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])}))
+
+    assert "mean of all datasets" in text

@@ -1,0 +1,271 @@
+"""What moved, as people read it: tables for a terminal or in Markdown, and JSON for programs."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.movement import ALL, MovedQuery, Movement, RankedDocument, SetFigure, Side, Split
+from pipeline.report.sheets import Sheet, number, plain, visible
+from pipeline.verdicts import Comparison
+
+__all__ = ["as_data", "markdown", "tables"]
+
+_FEW = 30  # clusters under which a slice is shown and not judged
+_NAMED = 3  # documents of a query that are named
+_NOWHERE = "not retrieved"
+
+
+def tables(movement: Movement, *, width: int, colour: bool) -> str:
+    """What is compared, and a table of the differences, of the queries, of the slices and of the parts.
+
+    Args:
+        movement: what to show.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    for line in _heading(movement):
+        console.print(Text(visible(line)), soft_wrap=True)
+    console.print(Text(_verdict(movement), style="bold"), soft_wrap=True)
+    for sheet in _sheets(movement):
+        console.print(sheet.for_terminal(width), crop=False)
+    for line in _remarks(movement):
+        console.print(Text(visible(line)), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+
+
+def markdown(movement: Movement) -> str:
+    """The same in GitHub's Markdown; ids stand as they are."""
+    lines = [f"### {plain(_title(movement))}", ""]
+    lines += [*(f"- {plain(line)}" for line in _heading(movement)), "", f"**{plain(_verdict(movement))}**", ""]
+    for sheet in _sheets(movement):
+        lines += [f"{plain(sheet.title)}:", "", *sheet.in_markdown(), ""]
+    return "\n".join([*lines, *(f"- {plain(line)}" for line in _remarks(movement))]).rstrip("\n") + "\n"
+
+
+def as_data(movement: Movement) -> dict[str, Any]:
+    """What moved as JSON can hold it, every number in full; None where there is none."""
+    found: dict[str, Any] = _plain_numbers(
+        {
+            "base": _side_data(movement.base),
+            "candidate": _side_data(movement.candidate),
+            "models": [{"model": model, "baseline": baseline} for model, baseline in movement.pairs],
+            "unlike": list(movement.unlike),
+            "moved": movement.moved,
+            "confidence": movement.confidence,
+            "differences": [asdict(line) for line in movement.comparisons if line.slice == ALL],
+            "slices": [asdict(line) for line in movement.comparisons if line.slice != ALL],
+            "queries": [asdict(query) for query in movement.movers],
+            "figures": [asdict(figure) for figure in movement.figures],
+            "splits": [asdict(split) for split in movement.splits],
+            "remarks": list(movement.remarks),
+        }
+    )
+    return found
+
+
+def _side_data(side: Side) -> dict[str, Any]:
+    return asdict(side) | {"record": str(side.record)}
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The value as JSON has it, which knows no NaN and no infinity."""
+    if isinstance(value, dict):
+        return {key: _plain_numbers(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_numbers(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _title(movement: Movement) -> str:
+    return f"{movement.base.evaluation_id} → {movement.candidate.evaluation_id}"
+
+
+def _heading(movement: Movement) -> Iterator[str]:
+    yield f"base: {_described(movement.base)}"
+    yield f"candidate: {_described(movement.candidate)}"
+    yield f"models: {', '.join(_models(*pair) for pair in movement.pairs)}"
+    if movement.unlike:
+        yield from movement.unlike
+    else:
+        yield "judgments, queries and definitions are the same"
+
+
+def _described(side: Side) -> str:
+    commit = f", commit {side.commit[:12]}{' with changes' if side.dirty else ''}" if side.commit else ""
+    created = datetime.fromisoformat(side.created).astimezone(UTC)
+    return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
+
+
+def _models(model: str, baseline: str) -> str:
+    return model if model == baseline else f"{model} against {baseline}"
+
+
+def _verdict(movement: Movement) -> str:
+    if not movement.moved:
+        return "nothing moved: every query has the score it had"
+    lines = [line for line in movement.comparisons if line.slice == ALL]
+    better = sum(line.ci_low is not None and line.ci_low > 0 and not line.mark for line in lines)
+    worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
+    sparse = sum(line.mark == "sparse" for line in lines)
+    unsure = f"; {sparse} rest on too few queries to tell (sparse)" if sparse else ""
+    return f"of {_count(len(lines), 'difference')} {better} have the whole interval above 0 and {worse} below{unsure}"
+
+
+def _sheets(movement: Movement) -> Iterator[Sheet]:
+    """The tables that have a row; models are named where there are several pairs."""
+    for sheet in _tables(movement):
+        yield sheet if len(movement.pairs) > 1 else sheet.only([name for name in sheet.headers if name != "model"])
+
+
+def _tables(movement: Movement) -> Iterator[Sheet]:
+    if movement.moved:
+        for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
+            own = [line for line in movement.comparisons if line.dataset == dataset]
+            yield _differences(f"{dataset}: differences", [line for line in own if line.slice == ALL], "measure")
+            measure = movement.leading.get(dataset)
+            queries = [query for query in movement.movers if query.dataset == dataset]
+            if queries:
+                yield _queries(f"{dataset}: the queries that moved most by {measure}", queries)
+            slices = [line for line in own if line.slice != ALL and line.measure == measure and line.difference]
+            if slices:
+                slices.sort(key=lambda line: -abs(line.difference or 0.0))
+                yield _differences(f"{dataset}: the slices that moved by {measure}", slices, "slice")
+        figures = [figure for figure in movement.figures if figure.before != figure.after]
+        if figures:
+            yield _figures(figures)
+    for dataset in dict.fromkeys(split.dataset for split in movement.splits):
+        splits = [split for split in movement.splits if split.dataset == dataset]
+        yield _parts(f"{dataset}: what the change is due to", splits)
+
+
+def _differences(title: str, lines: Sequence[Comparison], by: str) -> Sheet:
+    rows = [
+        (
+            _models(line.model, line.baseline),
+            getattr(line, by),
+            _number(line.baseline_estimate),
+            _number(line.estimate),
+            _signed(line.difference),
+            "" if line.ci_low is None else f"[{_signed(line.ci_low)}, {_signed(line.ci_high)}]",
+            _p(line.p_value),
+            _p(line.p_corrected),
+            f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
+            _mark(line),
+        )
+        for line in lines
+    ]
+    headers = (
+        "model",
+        by,
+        "before",
+        "after",
+        "difference",
+        "interval",
+        "p",
+        "corrected",
+        "+ / = / −",
+        "mark",
+    )
+    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows))
+
+
+def _mark(line: Comparison) -> str:
+    few = "" if line.slice == ALL or line.n_clusters >= _FEW else f"under {_FEW}, not judged"
+    return ", ".join(filter(None, (line.mark, few)))
+
+
+def _queries(title: str, queries: Sequence[MovedQuery]) -> Sheet:
+    rows = [
+        (
+            _models(query.model, query.baseline),
+            query.query_id,
+            _number(query.before),
+            _number(query.after),
+            _signed(query.change),
+            "" if query.documents is None else _documents(query.documents),
+        )
+        for query in queries
+    ]
+    headers = ("model", "query", "before", "after", "change", "relevant documents")
+    return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+
+
+def _documents(documents: Sequence[RankedDocument]) -> str:
+    """Those whose rank is another, the best first, and how many are not named."""
+    moved = [document for document in documents if document.before != document.after]
+    named = [
+        f"{found.doc_id} (grade {found.grade:g}): {found.before or _NOWHERE} → {found.after or _NOWHERE}"
+        for found in moved[:_NAMED]
+    ]
+    if len(moved) > _NAMED:
+        named.append(f"{len(moved) - _NAMED} more")
+    return ", ".join(named) or "at the ranks they had"
+
+
+def _figures(figures: Sequence[SetFigure]) -> Sheet:
+    rows = [
+        (
+            found.dataset,
+            _models(found.model, found.baseline),
+            found.measure,
+            _number(found.before),
+            _number(found.after),
+        )
+        for found in figures
+    ]
+    headers = ("dataset", "model", "measure", "before", "after")
+    return Sheet("figures of all lists together", headers, (False, False, False, True, True), tuple(rows))
+
+
+def _parts(title: str, splits: Sequence[Split]) -> Sheet:
+    """A line per figure, and one per part of its change."""
+    rows: list[tuple[str, ...]] = []
+    for split in splits:
+        named = (_models(split.model, split.baseline), split.measure)
+        rows.append((*named, _number(split.before), _number(split.after), _signed(split.change), "all of it"))
+        rows += [("", "", "", "", _signed(part.amount), " and ".join(part.causes)) for part in split.parts]
+    headers = ("model", "measure", "before", "after", "change", "due to")
+    return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+
+
+def _remarks(movement: Movement) -> Iterator[str]:
+    """What to know beside the figures."""
+    if movement.moved:
+        families = dict.fromkeys(line.family for line in movement.comparisons if line.family)
+        yield from (f"corrected p: among {family}" for family in families)
+        yield f"differences above 0 are for the better; intervals of {movement.confidence:.0%}"
+        yield "+ / = / −: queries on which it is better, equal, worse"
+    for reason in dict.fromkeys(part.reason for split in movement.splits for part in split.parts if part.reason):
+        yield f"parts that cannot be told apart: {reason}"
+    yield from movement.remarks
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None or math.isnan(value) else number(value, whole=False)
+
+
+def _signed(value: float | None) -> str:
+    """With its sign; 0 has none."""
+    if value is None or math.isnan(value):
+        return "undefined"
+    return number(value, whole=False) if value <= 0 else f"+{number(value, whole=False)}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
+
+
+def _count(amount: int, thing: str) -> str:
+    return f"{amount} {thing}" if amount == 1 else f"{amount} {thing}s"

@@ -1,0 +1,234 @@
+"""From two references to what moved between them: figures, queries, slices, and what each part is due to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from metrics.measure import Measure
+from pipeline.comparison.moved import Retrieved, most_moved, relevant_documents
+from pipeline.config.comparison import Comparison as Test
+from pipeline.errors import InputError, likely
+from pipeline.inference.estimates import IntervalRule
+from pipeline.inference.paired import TestRule
+from pipeline.inference.paired import compare as compare_pairs
+from pipeline.inference.samples import Sample, Settings
+from pipeline.movement import ALL, MovedQuery, Movement, SetFigure, Side
+from pipeline.parallel import Workers
+from pipeline.tables import Groups, Record, Scores
+from pipeline.verdicts import Comparison
+from pipeline.workflow.matching import Match, Pair, match_datasets
+from pipeline.workflow.rescoring import retrieved
+from pipeline.workflow.sides import Sides, open_sides
+from pipeline.workflow.splitting import split_changes
+
+__all__ = ["compare"]
+
+
+def compare(
+    base: str | Path,
+    candidate: str | Path,
+    *,
+    measure: str | None = None,
+    top: int = 10,
+    force: bool = False,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    jobs: int | None = None,
+) -> Movement:
+    """What moved from one evaluation to another, or from one model to another.
+
+    Args:
+        base: what is compared with: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`. Without a model each model of
+            the candidate is compared with itself.
+        candidate: what is compared, written likewise.
+        measure: by which to look at queries and slices; the first of each dataset unless given.
+        top: how many queries to show for each pair of models on each dataset.
+        force: whether to compare although judgments, queries or definitions differ; then each change is split.
+        name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
+        runs_dir: where records are.
+        jobs: workers, instead of the candidate's.
+
+    Raises:
+        InputError: there is nothing of that name, or judgments, queries or definitions differ, a line for each.
+    """
+    sides = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir))
+    matches = match_datasets(sides)
+    unlike = tuple(line for match in matches for line in match.unlike())
+    if unlike and not force:
+        raise InputError("\n".join(f"{line}; add --force to compare all the same" for line in unlike))
+    comparer = _Comparer(sides, _leading(matches, measure), top, jobs)
+    return _movement((str(base), str(candidate)), sides, matches, unlike, comparer)
+
+
+def _movement(
+    references: tuple[str, str], sides: Sides, matches: Sequence[Match], unlike: tuple[str, ...], comparer: _Comparer
+) -> Movement:
+    figures = tuple(_set_figures(sides))
+    splits = tuple(found for match in matches if [*match.unlike()] for found in split_changes(match))
+    lines = tuple(line for match in matches for line in comparer.lines(match))
+    movers = tuple(query for match in matches for query in comparer.movers(match))
+    return Movement(
+        base=_side(references[0], matches[0].before.record),
+        candidate=_side(references[1], matches[0].after.record),
+        pairs=tuple(dict.fromkeys(pair for match in matches for pair in match.scores)),
+        unlike=unlike,
+        moved=any(map(_has_moved, matches))
+        or any(figure.before != figure.after for figure in figures)
+        or any(split.change for split in splits),
+        comparisons=lines,
+        leading={dataset: str(found) for dataset, found in comparer.leading.items()},
+        movers=movers,
+        figures=figures,
+        splits=splits,
+        confidence=sides.candidate.loaded.config.bootstrap.confidence,
+        remarks=tuple(dict.fromkeys((*sides.remarks, *_left_out(sides, matches), *comparer.remarks))),
+    )
+
+
+class _Comparer:
+    """Compares the models on one dataset after the other, by the rules of the candidate's config.
+
+    Attributes:
+        leading: by dataset, the measure to look at queries by.
+        remarks: what could not be looked at, and why.
+    """
+
+    def __init__(self, sides: Sides, leading: Mapping[str, Measure], top: int, jobs: int | None) -> None:
+        config = sides.candidate.loaded.config
+        test = config.comparison or Test(baseline="all_pairs")
+        confidence = config.bootstrap.confidence
+        workers = Workers(jobs or config.execution.jobs, config.execution.backend)
+        self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
+        self._rule = IntervalRule(config.bootstrap.method, confidence)
+        self._test = TestRule(
+            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
+        )
+        self._top = top
+        self.leading = leading
+        self.remarks: list[str] = []
+
+    def lines(self, match: Match) -> Iterator[Comparison]:
+        """The paired differences on a dataset and its slices."""
+        columns: dict[str, Scores] = {}
+        pairs = [
+            (f"{match.after.record.path}#{model}", f"{match.before.record.path}#{baseline}")
+            for model, baseline in match.scores
+        ]
+        for names, pair in zip(pairs, match.scores, strict=True):
+            columns |= dict(zip(names, reversed(match.shared(pair)), strict=True))
+        results = [replace(scores, model=name) for name, scores in columns.items()]
+        sample = Sample(results, match.after.profile.conventions, self._groups(match), self._settings)
+        for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test):
+            yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
+
+    def movers(self, match: Match) -> Iterator[MovedQuery]:
+        """The queries that moved most, with the ranks of their relevant documents where these are known."""
+        if match.name in self.leading:
+            for pair in match.scores:
+                yield from self._moved(match, pair, self.leading[match.name])
+
+    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[MovedQuery]:
+        row = match.measures.index(measure)
+        query_ids = match.query_ids.tolist()
+        before, after = (scores.values[row] for scores in match.shared(pair))
+        change = (after - before) * (-1.0 if measure.metric.direction == "lower" else 1.0)
+        places = most_moved(change, self._top)
+        ranked = self._ranked(match, pair) if places else None
+        for place in places:
+            yield MovedQuery(
+                match.name,
+                *pair,
+                query_ids[place],
+                str(measure),
+                before=float(before[place]),
+                after=float(after[place]),
+                change=float(change[place]),
+                documents=None if ranked is None else relevant_documents(*ranked, query_ids[place]),
+            )
+
+    def _ranked(self, match: Match, pair: Pair) -> tuple[Retrieved, Retrieved] | None:
+        try:
+            return retrieved(match.before, pair[1]), retrieved(match.after, pair[0])
+        except InputError as error:
+            self.remarks.append(f"the ranks of documents are left out: {error}")
+            return None
+
+    def _groups(self, match: Match) -> Groups:
+        try:
+            return match.groups()
+        except InputError as error:
+            lost = "slices and clusters are" if match.after.planned.cluster else "slices are"
+            self.remarks.append(f"{match.name}: {lost} left out: {error}")
+            return Groups()
+
+
+def _leading(matches: Sequence[Match], asked: str | None) -> dict[str, Measure]:
+    """By dataset, the measure to look at queries and slices by; datasets that do not have it are left out.
+
+    Raises:
+        InputError: none has it.
+    """
+    if asked is None:
+        return {match.name: match.measures[0] for match in matches}
+    known = dict.fromkeys(str(measure) for match in matches for measure in match.measures)
+    found = {match.name: m for match in matches for m in match.measures if str(m) == asked}
+    if not found:
+        raise InputError(
+            f"the two do not both have {asked!r} of every query; they have {', '.join(known)}{likely(asked, known)}"
+        )
+    return found
+
+
+def _set_figures(sides: Sides) -> Iterator[SetFigure]:
+    """The figures of all lists together that both have."""
+    records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
+    before, after = (
+        {(line.dataset, line.model, line.measure): line.estimate for line in record.summary if line.slice == ALL}
+        for record in records
+    )
+    for dataset in sides.candidate.planned.datasets:
+        for measure in dataset.measures:
+            for model, baseline in sides.pairs:
+                ours, theirs = (dataset.name, model, str(measure)), (dataset.name, baseline, str(measure))
+                if measure.metric.per == "dataset" and ours in after and theirs in before:
+                    yield SetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
+
+
+def _has_moved(match: Match) -> bool:
+    """Whether the score of any query of both is another."""
+    both = [match.shared(pair) for pair in match.scores]
+    return any(not np.array_equal(before.values, after.values, equal_nan=True) for before, after in both)
+
+
+def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
+    """The datasets and measures that one side alone has."""
+    compared = {match.name: set(map(str, match.measures)) for match in matches}
+    names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
+    for name in names:
+        if name not in compared:
+            yield f"left out: {name} was not evaluated with the same models, queries and measures on both sides"
+    for match in matches:
+        for pair in sides.pairs:
+            if pair not in match.scores:
+                yield f"left out: {pair[0]} on {match.name}, which is not evaluated on both sides"
+        planned = (match.before.planned, match.after.planned)
+        asked = dict.fromkeys(str(m) for side in planned for m in side.measures if m.metric.per == "query")
+        alone = [measure for measure in asked if measure not in compared[match.name]]
+        if alone:
+            yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
+
+
+def _side(reference: str, record: Record) -> Side:
+    git = record.manifest["environment"]["git"] or {}
+    return Side(
+        reference=reference,
+        evaluation_id=record.manifest["evaluation_id"],
+        record=record.path,
+        created=record.manifest["created"],
+        commit=git.get("commit"),
+        dirty=bool(git.get("dirty")),
+    )

@@ -1,0 +1,189 @@
+"""An old output under other judgments and definitions: what the block store, or the output itself, tells of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from metrics.conventions import Profile
+from metrics.measure import Measure
+from pipeline.arrow import integers
+from pipeline.blocks import BlockStore, StoreError
+from pipeline.comparison.moved import Retrieved
+from pipeline.config.plan import PlannedDataset, Task
+from pipeline.data.assemble import assemble
+from pipeline.data.catalogue import known_documents
+from pipeline.data.contents import describe
+from pipeline.data.inputs import DatasetInput
+from pipeline.data.judgments import index_judgments
+from pipeline.errors import InputError
+from pipeline.evaluation import score
+from pipeline.parallel import Workers
+from pipeline.record import refuse_changed
+from pipeline.tables import Chunk, InputFile, Joined, Record, Rows, Scores
+from pipeline.workflow.reading import kept_of, read_planned, source_of
+from pipeline.workflow.sources import Opened, recorded_output, refuse_other_inputs
+from pipeline.workflow.stored import OutputReader, OutputStore, rescored
+
+__all__ = ["Kept", "can_rescore", "join_anew", "rescore", "retrieved"]
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """A dataset of a record, as it was judged then.
+
+    Attributes:
+        record: the record.
+        opened: its config, and what it comes to.
+        planned: the dataset.
+    """
+
+    record: Record
+    opened: Opened
+    planned: PlannedDataset
+
+    @property
+    def profile(self) -> Profile:
+        """The conventions of the evaluation."""
+        return self.opened.loaded.config.conventions.resolved
+
+    @property
+    def judged(self) -> tuple[InputFile, ...]:
+        """The files of its judgments, as the manifest has them."""
+        inputs = self.record.manifest["datasets"][self.planned.name]["inputs"]
+        return tuple(
+            InputFile(file["path"], file["size"], file["sha256"])
+            for file in inputs
+            if file["role"] in ("judgments", "ratings")
+        )
+
+    def store(self, profile: Profile | None = None) -> OutputStore:
+        """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""
+        store = BlockStore(self.record.path.parent.parent / "blocks")
+        return kept_of(self.planned, self.judged, (profile or self.profile).conventions, store)
+
+    @cached_property
+    def dataset(self) -> DatasetInput:
+        """The dataset as it was judged.
+
+        Raises:
+            InputError: the store does not have the judgments, and their file is gone or has changed; or there are none.
+        """
+        if self.planned.kind != "rankings":
+            raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
+        rows = None
+        with contextlib.suppress(StoreError):
+            rows = self.store().store.read_judgments(self.store().judgments)
+        if rows is None:
+            needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
+            read = read_planned(needed, self.profile.conventions)
+            refuse_other_inputs(self.record, self.planned.name, read.files)
+            return read
+        return _of_rows(rows, keep_first=self.planned.duplicates == "keep_first")
+
+    def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
+        """A model's output on the dataset, and the files that were read of it."""
+        tasks = [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+        files = recorded_output(self.record, tasks[0]) if tasks else ()
+        if not files:
+            raise InputError(f"{self.record.path}: {model!r} was not evaluated on {self.planned.name!r}")
+        return tasks[0], files
+
+
+def retrieved(kept: Kept, model: str) -> Retrieved:
+    """The ranks of judged documents in a model's output.
+
+    Raises:
+        InputError: neither the store nor the output itself tells.
+    """
+    joined = join_anew(kept, model, kept, kept.profile)
+    assert joined.hits is not None, "what is joined with judgments has hits"
+    return Retrieved(kept.dataset.judgments.rows, kept.dataset.judgments.kept, joined.hits)
+
+
+def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
+    """A model's output, joined with the judgments of this or another evaluation.
+
+    Args:
+        kept: where the model was evaluated.
+        model: the model.
+        judged: whose judgments.
+        profile: whose conventions.
+
+    Raises:
+        InputError: neither the store nor the output itself tells.
+    """
+    task, files = kept.output(model)
+    output, dataset = source_of(task.output), judged.dataset
+    store = judged.store(profile)
+    with contextlib.suppress(StoreError):
+        hits = store.store.read_hits(store.key(output, files))
+        if hits is not None:
+            return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
+    refuse_changed(files, describe(output))
+    return OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store).read(output).joined
+
+
+def rescore(
+    kept: Kept,
+    model: str,
+    judged: Kept,
+    profile: Profile,
+    measures: Sequence[Measure],
+    *,
+    only: Sequence[str] | None = None,
+) -> Scores:
+    """The scores of a model's output by the judgments and definitions of another evaluation.
+
+    Args:
+        kept: where the model was evaluated.
+        model: the model.
+        judged: whose judgments.
+        profile: whose definitions.
+        measures: what to measure; each one of which `can_rescore` says so.
+        only: the queries to score, of which ranks are then taken from the store; all of them unless given.
+
+    Raises:
+        InputError: a rank is not known.
+    """
+    if only is None:
+        joined = join_anew(kept, model, judged, profile)
+    else:
+        rows = _only(judged.dataset.judgments.rows, only)
+        dataset = _of_rows(rows, keep_first=judged.planned.duplicates == "keep_first")
+        task, files = kept.output(model)
+        joined = rescored(kept.store(profile), source_of(task.output), files, dataset)
+        joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
+    name = judged.planned.name
+    return score({(name, model): joined}, {name: measures}, profile, Workers(jobs=1))[0]
+
+
+def can_rescore(measure: Measure) -> bool:
+    """Whether judged documents and their ranks are all that it needs."""
+    needs = set(measure.metric.needs) - {"subtopics"}
+    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d")
+
+
+def _of_rows(rows: Rows, *, keep_first: bool) -> DatasetInput:
+    indexed = index_judgments(rows, keep_first=keep_first)
+    return DatasetInput("rankings", indexed, known_documents(None, None, indexed.query_ids), {})
+
+
+def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:
+    """The rows of these queries."""
+    wanted = set(query_ids)
+    named = np.array([query_id in wanted for query_id in rows.query_ids])
+    kept = np.flatnonzero(named[rows.query_codes])
+    codes = (np.cumsum(named) - 1)[rows.query_codes[kept]].astype(np.int32)
+    return Rows(
+        path=rows.path,
+        files=rows.files,
+        query_ids=[query_id for query_id in rows.query_ids if query_id in wanted],
+        chunks=(Chunk(codes, rows.take_doc_ids(kept), rows.values[kept]),),
+        place=lambda row: rows.place(int(kept[row])),
+        subtopics=None if rows.subtopics is None else rows.subtopics.take(integers(kept)),
+    )

@@ -1,0 +1,158 @@
+"""The two sides of a comparison: from two references to two records and the models that stand against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.config.references import parse_reference
+from pipeline.errors import InputError
+from pipeline.record import find_record, read_record
+from pipeline.record.acceptance import ACCEPTED
+from pipeline.record.references import Resolved, Shelf, created_at, resolve
+from pipeline.tables import Record
+from pipeline.verdicts import Reference
+from pipeline.workflow.looking_back import MLFLOW
+from pipeline.workflow.sources import Opened, open_source
+from pipeline.workflow.tracking import fetch_record
+
+__all__ = ["Sides", "open_sides"]
+
+_WORDS = ("latest", "accepted")
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """Two records and their models.
+
+    Attributes:
+        base: the record that is compared with.
+        candidate: the record that is compared.
+        pairs: the models, (candidate's, base's).
+        remarks: the models that have nothing to be compared with.
+    """
+
+    base: Opened
+    candidate: Opened
+    pairs: tuple[tuple[str, str], ...]
+    remarks: tuple[str, ...]
+
+
+def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path) -> Sides:
+    """The records and models that two references mean; without `#model` each model is held against itself.
+
+    Args:
+        base: what is compared with: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`. `latest` is earlier than the
+            candidate, unless that is the latest, too, and another model of it.
+        candidate: what is compared.
+        name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
+        runs_dir: where records are.
+
+    Raises:
+        InputError: a record or a model is not there, or a word means another record for each model.
+    """
+    finder = _Finder(base, candidate, name, runs_dir)
+    found = {model: finder.candidate(model) for model in finder.models()}
+    after = _opened(candidate, found.values(), runs_dir)
+    earlier = {model: finder.base(model, after) for model in _models_of(found.values())}
+    before = _opened(base, earlier.values(), runs_dir)
+    pairs = tuple((model, resolved.model) for model, resolved in earlier.items() if resolved.record is not None)
+    reasons = [resolved.reason for resolved in (*found.values(), *earlier.values()) if resolved.record is None]
+    return Sides(before, after, pairs, tuple(f"left out: {reason}" for reason in reasons))
+
+
+class _Finder:
+    """Finds the records of models on either side."""
+
+    def __init__(self, base: str, candidate: str, name: str | None, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._folder = runs_dir / "records"
+        references = [parse_reference(text, ()) for text in (base, candidate)]
+        paths = [self._path(reference) for reference in references]
+        self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
+        named = [_read(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
+        self._known = named[0] if named else self._newest(name)
+        self._name = name or self._known.manifest["name"]
+
+    def models(self) -> list[str]:
+        """The models that are asked for, as the candidate calls them."""
+        asked = self._candidate.model or self._base.model
+        return [asked] if asked else list(self._known.manifest["models"])
+
+    def candidate(self, model: str) -> Resolved:
+        """The candidate's record of a model."""
+        return resolve(self._candidate, Shelf(self._folder, self._name), self._accepted, model=model)
+
+    def base(self, model: str, candidate: Opened) -> Resolved:
+        """The base's record of a model of the candidate, by its old name where it has one."""
+        assert candidate.record is not None, "what a reference means is a record"
+        asked = (self._base.model, self._candidate.model)
+        of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
+        shelf = Shelf(self._folder, self._name, None if of_one else created_at(candidate.record))
+        was = candidate.planned.models[model].was
+        return resolve(self._base, shelf, self._accepted, model=model, was=was)
+
+    def _path(self, reference: Reference) -> Path | None:
+        """Where the record of an id or a path is; None for a word and for a run of MLflow."""
+        record = str(reference.record)
+        if record in _WORDS or record.startswith(MLFLOW):
+            return None
+        path = find_record(record, self._folder)
+        if path is None:
+            places = f"neither at that path nor in {self._folder}"
+            raise InputError(f"there is no record {record!r}, {places}; mend it, or name --runs-dir")
+        return path
+
+    def _with_runs(self, references: Iterable[Reference], paths: Sequence[Path | None]) -> Iterator[Path | None]:
+        """The paths, and those of runs of MLflow; the store is that of the other side's config, or the default one."""
+        for reference, path in zip(references, paths, strict=True):
+            record = str(reference.record)
+            if not record.startswith(MLFLOW):
+                yield path
+                continue
+            other = next((found for found in paths if found is not None), None)
+            uri = None if other is None else open_source(other, self._runs_dir).loaded.config.tracking.uri
+            yield fetch_record(record.removeprefix(MLFLOW), uri, self._runs_dir)
+
+    def _newest(self, name: str | None) -> Record:
+        """The newest evaluation of that name."""
+        if name is None:
+            raise InputError("latest and accepted are of an evaluation, and neither side names one; add --name")
+        newest = next(iter(Shelf(self._folder, name)), None)
+        if newest is None:
+            raise InputError(f"{self._folder}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+        return newest
+
+    @property
+    def _accepted(self) -> Path:
+        """The file of what was accepted, beside the config of the record that is known."""
+        return Path(self._known.manifest.get("config", "")).parent / ACCEPTED
+
+
+def _read(path: Path) -> Record:
+    try:
+        return read_record(path)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: cannot be read as a record ({error}); restore it or name another") from None
+
+
+def _at(reference: Reference, path: Path | None) -> Reference:
+    """The reference by the record's path, where that is known."""
+    return reference if path is None else replace(reference, record=str(path))
+
+
+def _models_of(found: Iterable[Resolved]) -> list[str]:
+    return [resolved.model for resolved in found if resolved.record is not None]
+
+
+def _opened(reference: str, found: Iterable[Resolved], runs_dir: Path) -> Opened:
+    """The one record that all models were found in."""
+    resolved = list(found)
+    records = {found.record.path: found.model for found in resolved if found.record is not None}
+    if not records:
+        raise InputError(f"{reference}: {resolved[0].reason}")
+    if len(records) > 1:
+        listed = ", ".join(f"{model!r} in {path.name}" for path, model in records.items())
+        raise InputError(f"{reference}: is of another record for each model ({listed}); add #model to name one")
+    return open_source(next(iter(records)), runs_dir, tracking=False)

@@ -1,0 +1,200 @@
+"""What moved, as it is printed: which tables there are, what stands in a row, and what a name cannot do."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pipeline.movement import MovedQuery, Movement, Part, RankedDocument, SetFigure, Side, Split
+from pipeline.report.compare import as_data, markdown, tables
+from pipeline.verdicts import Comparison
+
+LINE = Comparison(
+    dataset="web",
+    slice="all",
+    measure="rr",
+    model="bm25",
+    baseline="bm25",
+    estimate=0.45,
+    baseline_estimate=0.5,
+    difference=-0.05,
+    ci_low=-0.08,
+    ci_high=-0.02,
+    std_error=0.015,
+    p_value=0.00004,
+    p_corrected=0.0123,
+    family="1 pair",
+    effect_size=-0.2,
+    wins=1_000,
+    ties=20,
+    losses=3,
+    detectable=0.04,
+    n_queries=1_023,
+    n_clusters=1_023,
+)
+DOCUMENTS = (
+    RankedDocument("same", 1.0, 2, 2),
+    RankedDocument("d4", 2.0, 3, 17),
+    RankedDocument("new", 0.5, None, 1),
+    RankedDocument("gone", 1.0, 4, None),
+    RankedDocument("fourth", 1.0, 5, 6),
+    RankedDocument("never", 1.0, None, None),
+)
+QUERY = MovedQuery("web", "bm25", "bm25", "q1", "rr", 1.0, 0.25, -0.75, DOCUMENTS)
+SIDE = Side("latest", "20261120T020000Z-nightly-1f0c9a2b", Path("runs"), "2026-11-20T03:00:00+01:00", "abc", False)
+
+
+def movement(**changes: object) -> Movement:
+    """One difference and one query that moved, and what is said otherwise."""
+    plain = Movement(
+        base=SIDE,
+        candidate=replace(SIDE, evaluation_id="20261121T020000Z-nightly-2f0c9a2b", commit="f" * 40, dirty=True),
+        pairs=(("bm25", "bm25"),),
+        unlike=(),
+        moved=True,
+        comparisons=(LINE,),
+        leading={"web": "rr"},
+        movers=(QUERY,),
+        figures=(),
+        splits=(),
+        confidence=0.9,
+        remarks=(),
+    )
+    return replace(plain, **changes)  # type: ignore[arg-type]
+
+
+def shown(found: Movement, *, width: int = 200) -> str:
+    return tables(found, width=width, colour=False)
+
+
+def row(text: str, *cells: str) -> list[str]:
+    """The cells of the one row of a table that has these among them."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if "│" in line]
+    (found,) = [cells_found for cells_found in rows if set(cells) <= set(cells_found)]
+    return found
+
+
+def test_a_difference_in_its_row():
+    """Before, after, the signed difference with its interval, both p-values, and how many queries went which way."""
+    assert row(shown(movement()), "rr") == [
+        *("rr", "0.5000", "0.4500", "-0.0500", "[-0.0800, -0.0200]", "4e-05", "0.0123", "1,000 / 20 / 3", "")
+    ]
+
+
+def test_documents_that_moved_are_named_and_the_rest_is_counted():
+    """Three of the four that moved; those that stand where they stood, or never did, are not among them."""
+    cells = row(shown(movement()), "q1")
+
+    assert cells[-1] == (
+        "d4 (grade 2): 3 → 17, new (grade 0.5): not retrieved → 1, gone (grade 1): 4 → not retrieved, 1 more"
+    )
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"), [(None, ""), ((), "at the ranks they had"), (DOCUMENTS[:1], "at the ranks they had")]
+)
+def test_documents_that_did_not_move(documents, said):
+    """Nothing is said of ranks that nobody kept; unmoved documents are said to stand where they stood."""
+    assert row(shown(movement(movers=(replace(QUERY, documents=documents),))), "q1")[-1] == said
+
+
+def test_models_are_named_where_there_are_several_pairs():
+    """With a second pair each row has its models; one that is held against another says against which."""
+    other = replace(LINE, model="dense", measure="ap")
+    text = shown(movement(pairs=(("bm25", "bm25"), ("dense", "bm25")), comparisons=(LINE, other)))
+
+    assert row(text, "rr")[0] == "bm25"
+    assert row(text, "ap")[0] == "dense against bm25"
+
+
+def test_slices_of_the_leading_measure_by_their_change():
+    """The greatest change comes first; a slice that did not move is left out, and one of 29 clusters is marked."""
+    slices = (
+        replace(LINE, slice="market=de", difference=0.01),
+        replace(LINE, slice="market=se", difference=-0.2, n_clusters=29, mark="sparse"),
+        replace(LINE, slice="market=us", difference=0.0),
+        replace(LINE, slice="market=de", measure="ap"),
+    )
+    text = shown(movement(comparisons=(LINE, *slices)))
+
+    lines = [line for line in text.splitlines() if "market=" in line]
+    assert ["market=se" in line for line in lines] == [True, False]
+    assert row(text, "market=se")[-1] == "sparse, under 30, not judged"
+    assert row(text, "market=de")[-1] == ""
+
+
+def test_the_verdict_counts_intervals_that_may_be_trusted():
+    """Of three differences one is surely below 0, one is sparse and one straddles it."""
+    lines = (LINE, replace(LINE, measure="ap", mark="sparse"), replace(LINE, measure="p@1", ci_high=0.01))
+
+    text = shown(movement(comparisons=lines))
+
+    assert (
+        "of 3 differences 0 have the whole interval above 0 and 1 below; 1 rest on too few queries to tell (sparse)"
+        in text
+    )
+
+
+def test_the_sides_are_told_by_id_time_and_commit():
+    """Times are in UTC; a commit with changes on top says so."""
+    text = shown(movement())
+
+    assert "base: 20261120T020000Z-nightly-1f0c9a2b of 2026-11-20 02:00 UTC, commit abc\n" in text
+    assert "commit ffffffffffff with changes\n" in text
+
+
+def test_parts_stand_below_their_change():
+    """The whole change first, then each part with its causes; why two cannot be told apart is a remark."""
+    parts = (Part(("judgments",), 0.25), Part(("queries added", "output"), -0.5, "a rank is not known"))
+    split = Split("web", "bm25", "bm25", "rr", 0.5, 0.25, -0.25, parts)
+
+    text = shown(movement(splits=(split,), unlike=("web: the judgments differ",)))
+
+    (title,) = [place for place, line in enumerate(text.splitlines()) if line == "web: what the change is due to"]
+    table = "\n".join(text.splitlines()[title:])
+    assert row(table, "all of it") == ["rr", "0.5000", "0.2500", "-0.2500", "all of it"]
+    assert row(table, "judgments") == ["", "", "", "+0.2500", "judgments"]
+    assert row(table, "queries added and output") == ["", "", "", "-0.5000", "queries added and output"]
+    assert "parts that cannot be told apart: a rank is not known" in text
+    assert "are the same" not in text
+
+
+def test_where_nothing_moved_no_table_is_shown():
+    """One line says it all."""
+    text = shown(movement(moved=False))
+
+    assert "nothing moved" in text
+    assert "│" not in text
+
+
+@pytest.mark.parametrize("show", [shown, markdown])
+def test_no_name_steers_a_terminal(show):
+    """Escapes, line breaks and turned writing in ids, models and reasons are spelt out."""
+    hostile = "a\x1b[31m\nb\u202ec"
+    documents = (RankedDocument(hostile, 1.0, 1, 2),)
+    found = movement(
+        movers=(replace(QUERY, query_id=hostile, documents=documents),),
+        figures=(SetFigure("web", hostile, hostile, "item_coverage@10", 0.5, None),),
+        pairs=((hostile, hostile), ("bm25", "bm25")),
+        remarks=(f"left out: {hostile}",),
+    )
+
+    text = show(found)
+
+    assert not {"\x1b", "\u202e"} & set(text)
+    assert "\nb" not in text
+    assert "undefined" in text
+
+
+def test_json_has_no_nan_and_all_slices():
+    """NaN is null, and slices stand by themselves, by every measure."""
+    lines = (replace(LINE, effect_size=float("nan")), replace(LINE, slice="market=de", measure="ap"))
+    data = json.loads(json.dumps(as_data(movement(comparisons=lines)), allow_nan=False))
+
+    assert data["differences"][0]["effect_size"] is None
+    assert [line["measure"] for line in data["slices"]] == ["ap"]
+    assert data["queries"][0]["documents"][2] == {"doc_id": "new", "grade": 0.5, "before": None, "after": 1}
+    assert data["base"]["record"] == "runs"
