@@ -22,6 +22,7 @@ from pipeline import cli
 from pipeline.config.plan import plan
 from pipeline.config.sections import Loaded, json_schema, load
 from pipeline.tables import Estimate, Quality
+from pipeline.verdicts import Comparison, Verdict
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
@@ -117,7 +118,8 @@ def test_every_exit_code_is_documented():
     """The codes of the table are those that the command line has."""
     documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
 
-    assert documented == {0, cli.InputError.exit_code, cli.INCOMPLETE, cli.BUG, cli.DISK, cli.INTERRUPTED}
+    of_gates = {cli.FAILED_GATE, cli.INCONCLUSIVE}
+    assert documented == of_gates | {*(0, cli.InputError.exit_code, cli.INCOMPLETE, cli.BUG, cli.DISK, cli.INTERRUPTED)}
 
 
 def test_every_convention_is_documented():
@@ -136,18 +138,20 @@ def test_every_convention_is_documented():
 
 
 def test_every_part_of_a_record_is_documented(scratch):
-    """Files, keys of the manifest, columns of the summary, and what the join counts are those of a record."""
+    """Files, keys of the manifest, columns of the tables, and what the join counts are those of a record."""
     run_console("rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100")
     (record,) = (scratch / "runs/records").iterdir()
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     text = text_of("docs/record.md")
     keys = text.partition("## manifest.json")[2]
-    columns = text.partition("## summary.csv")[2].partition("## scores.parquet")[0]
+    tables = {"summary.csv": Estimate, "comparisons.csv": Comparison, "gates.json": Verdict}
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 
     assert {file.name for file in record.iterdir()} == set(re.findall(r"^## (\S+\.\w+)$", text, re.MULTILINE))
     assert names_in_first_cells(keys) == set(manifest)
-    assert names_in_first_cells(columns) == {field.name for field in fields(Estimate)}
+    for name, table in tables.items():
+        columns = text.partition(f"## {name}")[2].partition("\n## ")[0]
+        assert names_in_first_cells(columns) == {field.name for field in fields(table)}
     assert names_in_first_cells(counts) == {field.name for field in fields(Quality)}
 
 
@@ -232,30 +236,47 @@ def test_make_targets_exist():
 
 HEAD = "query_id\tdoc_id\tscore\n"
 QRELS = "query_id\tdoc_id\trelevance\nq1\td1\t1\nq1\td2\t0\nq2\td1\t2\n"
-REFUSED = [  # files that bring about the refusals of docs/data.md
-    {"bm25.tsv": HEAD + "q1\td4\t3\nq1\td1\t2\nq1\td4\t1\n"},
-    {"qrels.tsv": QRELS + "q1\td1\t1\n"},
-    {"bm25.tsv": HEAD + "q1\td4\tnan\n"},
-    {"bm25.tsv": HEAD + "q1\td4\thigh\n"},
-    {"bm25.tsv": HEAD + "q1\td4\t1e40\n"},
-    {"bm25.tsv": None},
-    {"bm25.tsv": HEAD},
-    {"bm25.tsv": "query_id\titem_id\tscore\nq1\td1\t1\n"},
-    {"bm25.tsv": HEAD + "q1\td1\n"},
-    {"bm25.tsv": HEAD + "q1\t\t1\n"},
-    {"queries.tsv": "query_id\nq1\n"},
-    {"queries.tsv": "query_id\nq1\nq2\nq1\n"},
+JUDGED = "web: {judgments: qrels.tsv, queries: queries.tsv}"
+GIVEN = "web: {scores: {faithfulness: {range: [0, 1]}}}"
+HOURS = "".join(f"q{number}\t{number}h\n" for number in range(51))
+REFUSED = [  # files that bring about the refusals of docs/data.md, and the dataset that they are of
+    (JUDGED, {"bm25.tsv": HEAD + "q1\td4\t3\nq1\td1\t2\nq1\td4\t1\n"}),
+    (JUDGED, {"qrels.tsv": QRELS + "q1\td1\t1\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + "q1\td4\tnan\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + "q1\td4\thigh\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + "q1\td4\t1e40\n"}),
+    (JUDGED, {"bm25.tsv": None}),
+    (JUDGED, {"bm25.tsv": HEAD}),
+    (JUDGED, {"bm25.tsv": "query_id\titem_id\tscore\nq1\td1\t1\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + "q1\td1\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + "q1\t\t1\n"}),
+    (JUDGED, {"queries.tsv": "query_id\nq1\n"}),
+    (JUDGED, {"queries.tsv": "query_id\nq1\nq2\nq1\n"}),
+    (JUDGED.replace("}", ", slices: [market]}"), {"queries.tsv": "query_id\tmarkt\nq1\tde\nq2\tus\n"}),
+    (
+        JUDGED.replace("}", ", slices: [hour]}"),
+        {
+            "qrels.tsv": QRELS + "".join(f"q{number}\td9\t1\n" for number in range(51)),
+            "queries.tsv": "query_id\thour\n" + HOURS,
+        },
+    ),
+    (JUDGED.replace("}", ", cluster: user_id}"), {"queries.tsv": "query_id\tuser_id\nq1\tu\nq2\t\n"}),
+    (GIVEN, {"judge.csv": "query_id,faithfulness\nq1,high\n"}),
+    (GIVEN, {"judge.csv": "query_id,faithfulness\nq1,1\nq2,1.01\n"}),
+    (GIVEN, {"judge.csv": "query_id,faithfulness\nq1,0.5\nq1,0.5\n"}),
+    (GIVEN, {"judge.csv": "query_id,faithfullness\nq1,0.5\n"}),
 ]
 
 
 def test_refusals_are_those_shown(scratch, capsys):
     """Each message of docs/data.md is what a file of that kind is refused with, and by the exit code that is said."""
-    config = "name: refused\ndatasets:\n  web: {judgments: qrels.tsv, queries: queries.tsv}\n"
-    config += "models:\n  bm25: {outputs: bm25.tsv}\nsuites:\n  search: [ap]\n"
-    (scratch / "refused.yaml").write_text(config, encoding="utf-8")
     good = {"qrels.tsv": QRELS, "queries.tsv": "query_id\nq1\nq2\n", "bm25.tsv": HEAD + "q1\td1\t1\n"}
     said = []
-    for files in REFUSED:
+    for dataset, files in REFUSED:
+        output = "judge.csv" if dataset == GIVEN else "bm25.tsv"
+        config = f"name: refused\ndatasets:\n  {dataset}\nmodels:\n  bm25: {{outputs: {output}}}\n"
+        config += "" if dataset == GIVEN else "suites:\n  search: [ap]\n"
+        (scratch / "refused.yaml").write_text(config, encoding="utf-8")
         for name, text in (good | files).items():
             (scratch / name).unlink(missing_ok=True)
             if text is not None:
@@ -264,7 +285,7 @@ def test_refusals_are_those_shown(scratch, capsys):
             cli.main(["validate", "refused.yaml"])
         printed = capsys.readouterr()
         said.append((printed.out + printed.err).splitlines()[-1].removeprefix("bm25 on web: "))
-        assert ended.value.code == (cli.INCOMPLETE if "bm25.tsv" in files else cli.InputError.exit_code)
+        assert ended.value.code == (cli.INCOMPLETE if output in files else cli.InputError.exit_code)
 
     shown = [line for page, code in blocks("text") if page == "docs/data.md" for line in code.splitlines()]
     assert said == shown

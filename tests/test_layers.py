@@ -11,10 +11,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-SHARED = {"arithmetic", "arrow", "credentials", "errors", "parallel", "tables"}  # below every stage
+SHARED = {
+    "arithmetic",
+    "arrow",
+    "credentials",
+    "errors",
+    "movement",
+    "parallel",
+    "tables",
+    "verdicts",
+}  # below every stage
 STAGES = {
-    *("config", "data", "environment", "evaluation", "explanation", "inference", "record", "report", "sensitivity"),
-    *("tracking", "trec_eval"),
+    *(
+        "blocks",
+        "comparison",
+        "config",
+        "data",
+        "environment",
+        "evaluation",
+        "explanation",
+        "inference",
+        "record",
+        "report",
+    ),
+    *("sensitivity", "tracking", "trec_eval"),
 }
 MAY_IMPORT = {
     **dict.fromkeys(SHARED, SHARED),
@@ -23,7 +43,17 @@ MAY_IMPORT = {
     "cli": SHARED | {"config", "report", "trec_eval", "workflow"},
     "__init__": {"workflow"},
 }
-COMPUTE = {"credentials", "errors", "evaluation", "explanation", "inference", "parallel", "sensitivity", "trec_eval"}
+COMPUTE = {
+    "comparison",
+    "credentials",
+    "errors",
+    "evaluation",
+    "explanation",
+    "inference",
+    "parallel",
+    "sensitivity",
+    "trec_eval",
+}
 
 
 def modules() -> list[Path]:

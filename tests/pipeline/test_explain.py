@@ -540,7 +540,7 @@ def test_a_record_has_the_scores_that_are_explained(record):
     """Every measure of every model and query of a record is explained by the figure in scores.parquet."""
     n_explained = 0
     for row in parquet.read_table(record / "scores.parquet").to_pylist()[::3]:
-        dataset, model, query_id = (row.pop(name) for name in ("dataset", "model", "query_id"))
+        dataset, model, query_id, _ = (row.pop(name) for name in ("dataset", "model", "query_id", "missing"))
         for measure, value in row.items():
             if value is not None and "." not in measure.rpartition(")")[2]:
                 found = explain(record, model=model, query=query_id, measure=measure, dataset=dataset)

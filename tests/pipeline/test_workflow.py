@@ -18,7 +18,7 @@ import pytest
 from pyarrow import parquet
 
 import pipeline
-from pipeline.data import join
+from pipeline.data import assemble
 from pipeline.errors import InputError
 from pipeline.tables import Evaluation
 from pipeline.workflow.evaluate import validate
@@ -97,7 +97,7 @@ def test_workers_change_no_byte(base, tmp_path, workers):
 @pytest.mark.parametrize("cells", [1, 40, 200])
 def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
     """Cut into a block per query, or into several of a few queries each, the figures are those of one block."""
-    monkeypatch.setattr(join, "_CELLS", cells)
+    monkeypatch.setattr(assemble, "_CELLS", cells)
 
     assert figures(evaluate(tmp_path, jobs=jobs)) == figures(base)
 
@@ -108,11 +108,11 @@ def test_the_cells_above_make_several_blocks(tmp_path, monkeypatch):
     workflow = importlib.import_module("pipeline.workflow.evaluate")
     score = workflow.score
 
-    def counting(joined: Any, *rest: Any) -> Any:
+    def counting(joined: Any, *rest: Any, **options: Any) -> Any:
         counted.extend(len(task.blocks) for task in joined.values())
-        return score(joined, *rest)
+        return score(joined, *rest, **options)
 
-    monkeypatch.setattr(join, "_CELLS", 200)
+    monkeypatch.setattr(assemble, "_CELLS", 200)
     monkeypatch.setattr(workflow, "score", counting)
     evaluate(tmp_path)
 
@@ -209,9 +209,15 @@ def test_evaluated_twice_only_the_manifest_differs(base, tmp_path):
         assert (first.record / name).read_bytes() == (second.record / name).read_bytes()
     manifests = [json.loads((found.record / "manifest.json").read_text(encoding="utf-8")) for found in (first, second)]
     differing = {key for key in manifests[0] if manifests[0][key] != manifests[1][key]}
-    assert {"evaluation_id", "created"} <= differing <= {"evaluation_id", "created", "finished", "timings"}
+    assert {"evaluation_id", "created"} <= differing <= {"evaluation_id", "created", "finished", "timings", "outputs"}
+    assert _but_for_parsing(manifests[0]["outputs"]) == _but_for_parsing(manifests[1]["outputs"])
     for path in first.record.iterdir():
         assert (first.evaluation_id.encode() in path.read_bytes()) == (path.name == "manifest.json")
+
+
+def _but_for_parsing(outputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What a manifest says of outputs, but for whether their rows were parsed: a second evaluation parses none."""
+    return [{key: value for key, value in output.items() if key != "parsed"} for output in outputs]
 
 
 def test_the_seed_moves_intervals_alone(base, tmp_path):
@@ -231,7 +237,7 @@ def test_the_summary_is_what_the_record_holds(base):
     """The summary table has the columns and the figures of summary.csv, NaN where it is empty."""
     with (base.record / "summary.csv").open(encoding="utf-8", newline="") as file:
         written = pd.DataFrame(csv.DictReader(file))
-    for column in written.columns[4:]:
+    for column in written.columns[4:].drop("mark"):
         written[column] = [float(text or "nan") for text in written[column]]
 
     assert len(base.summary) == len(MODELS) * (11 + 3)
@@ -239,13 +245,16 @@ def test_the_summary_is_what_the_record_holds(base):
 
 
 def test_the_scores_are_what_the_record_holds(base):
-    """The scores table has the rows and the measures of scores.parquet, NaN where undefined or not measured."""
+    """The scores table has the rows and the measures of scores.parquet, NaN where undefined or not measured.
+
+    The record has two things more: what a pooled figure is made of, and which queries are without output.
+    """
     written = parquet.read_table(base.record / "scores.parquet").to_pandas()
     sums = [name for name in written if name.endswith((".numerator", ".denominator"))]
 
     assert len(sums) == 4
     pd.testing.assert_frame_equal(
-        base.scores, written.drop(columns=sums), check_exact=True, check_dtype=False, check_like=True
+        base.scores, written.drop(columns=[*sums, "missing"]), check_exact=True, check_dtype=False, check_like=True
     )
 
 
@@ -260,7 +269,10 @@ def test_figures_that_are_missing_are_nan_in_the_summary(base):
 
 
 def test_a_suite_may_have_no_figure_per_query(tmp_path):
-    """Coverage alone can be asked for: of three documents two are retrieved for a judged query, by no query's merit."""
+    """Coverage alone can be asked for: of three documents two are retrieved for a judged query, by no query's merit.
+
+    Without q1 it is 0, without q2 2/3: the jackknife's standard error is sqrt(1/2 · ((1/3)² + (1/3)²)) = 1/3.
+    """
     (tmp_path / "documents.tsv").write_text("doc_id\nd1\nd2\nd3\n", encoding="utf-8")
     web = Collection({"q1": {"d1": 1}, "q2": {"d3": 1}}, {"bm25": {"q1": {"d1": 2, "d2": 1}, "q9": {"d3": 1}}})
     config = write_config(tmp_path, {"web": web}, {"coverage": ["item_coverage"]})
@@ -269,7 +281,8 @@ def test_a_suite_may_have_no_figure_per_query(tmp_path):
 
     (line,) = evaluation.estimates
     assert line.estimate == 2 / 3
-    assert (line.ci_low, line.ci_high, line.std_error) == (None, None, None)
+    assert (line.ci_low, line.ci_high) == (None, None)
+    assert line.std_error == pytest.approx(1 / 3)
     assert parquet.read_table(evaluation.record / "scores.parquet").column("query_id").to_pylist() == ["q1", "q2"]
 
 
@@ -464,9 +477,9 @@ def test_an_unknown_name_of_the_package_is_an_attribute_error():
 
 
 def test_arrow_scores_can_be_read_without_us(base):
-    """Any Parquet reader finds strings and doubles, no index and no pandas metadata."""
+    """Any Parquet reader finds strings, doubles and what is true, no index and no pandas metadata."""
     schema = parquet.read_schema(base.record / "scores.parquet")
 
     assert schema.metadata is None
-    assert {str(field.type) for field in schema} == {"string", "double"}
+    assert {str(field.type) for field in schema} == {"string", "double", "bool"}
     assert schema.field("query_id").type == pa.string()
