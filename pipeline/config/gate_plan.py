@@ -169,6 +169,9 @@ class _GatePlanner:
             if dataset != EVERYTHING and dataset not in [task[0] for task in tasks]:
                 message = f"nothing is judged on {dataset!r}: it lacks the measure or the models; name another"
                 self._planning.find(self._at("datasets", position), message)
+        skipped = [model for model in self._here.models if model not in [task[1] for task in tasks]]
+        if self._gate.kind == "extra" and tasks and skipped and EVERYTHING in self._gate.models:
+            self._planning.warn(self._at("models"), f"not judged, for they have no `extra`: {', '.join(skipped)}")
         if not tasks and self._gate.models == self._gate.datasets == (EVERYTHING,):
             self._planning.find(self._path, f"no model is judged: none is there, or {wanted}")
 

@@ -95,7 +95,7 @@ def compare(
 
 
 def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int) -> int:
-    """How many tests `compare` makes on a dataset at most: fewer where a score is undefined, which scoring alone tells.
+    """How many tests `compare` makes on a dataset at most: fewer where scores are undefined, which scoring tells.
 
     Args:
         n_pairs: the pairs of models.
@@ -129,8 +129,8 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
     needed = math.ceil(round(n_tests / test.alpha, 6))
     if n < needed:
         raise InputError(
-            f"{key}: {n} are too few for {test.correction} over the {_counted(n_tests, 'test')} on {dataset!r}: at level "
-            f"{test.alpha:g} none could be found; set at least {needed}, or correction: maxt"
+            f"{key}: {n} are too few for {test.correction} over the {_counted(n_tests, 'test')} on {dataset!r}: at "
+            f"level {test.alpha:g} none could be found; set at least {needed}, or correction: maxt"
         )
 
 

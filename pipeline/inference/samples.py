@@ -231,7 +231,7 @@ class Sample:
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
-    """What to resample for a difference: a single mean where it is one of the queries' differences, else both figures."""
+    """What to resample for a difference: the mean difference of its queries where it is one, else both figures."""
     if not one.is_mean_over(other):
         return one, other
     apart = one.numerators - factor * other.numerators

@@ -38,11 +38,11 @@ def read_accepted(path: Path) -> Entries:
         InputError: it is not what `write_accepted` writes.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
     except FileNotFoundError:
         return {}
-    try:
-        found = yaml.safe_load(text) or {}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())}); restore it") from None
     if not isinstance(found, dict):

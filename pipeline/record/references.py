@@ -226,8 +226,12 @@ def _opened(path: Path, names: list[str]) -> Resolved:
         record = read_record(path)
         model = _known(record.manifest, names)
         reason = damage(record)
+        schema = record.manifest["schema_version"]
     except _UNREADABLE as error:
         return Resolved(None, names[0], f"{path}: cannot be read as a record ({error})")
+    if schema != SCHEMA_VERSION:
+        found = f"has schema {schema}, and this rankledger reads {SCHEMA_VERSION}; evaluate its config again"
+        return Resolved(None, names[0], f"{path}: {found}")
     if model is None:
         known = ", ".join(record.manifest["models"])
         return Resolved(None, names[0], f"{path}: has no model {' or '.join(map(repr, names))}; it has {known}")

@@ -131,7 +131,9 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
     if movement.moved:
         for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
             own = [line for line in movement.comparisons if line.dataset == dataset]
-            yield _differences(f"{dataset}: differences", [line for line in own if line.slice == ALL], "measure")
+            lines = [line for line in own if line.slice == ALL and line.model not in _unmoved(movement, dataset)]
+            if lines:
+                yield _differences(f"{dataset}: differences", lines, "measure")
             measure = movement.leading.get(dataset)
             queries = [query for query in movement.movers if query.dataset == dataset]
             if queries:
@@ -146,6 +148,13 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
     for dataset in dict.fromkeys(split.dataset for split in movement.splits):
         splits = [split for split in movement.splits if split.dataset == dataset]
         yield _parts(f"{dataset}: what the change is due to", splits)
+
+
+def _unmoved(movement: Movement, dataset: str) -> list[str]:
+    """The models whose every query has the score it had; where none moved at all, no table is shown anyway."""
+    lines = [line for line in movement.comparisons if line.dataset == dataset]
+    moved = {line.model for line in lines if line.difference != 0 or line.mark != "degenerate"}
+    return [model for model in dict.fromkeys(line.model for line in lines) if model not in moved]
 
 
 def _differences(title: str, lines: Sequence[Comparison], by: str) -> Sheet:
@@ -241,6 +250,9 @@ def _parts(title: str, splits: Sequence[Split]) -> Sheet:
 def _remarks(movement: Movement) -> Iterator[str]:
     """What to know beside the figures."""
     if movement.moved:
+        for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
+            if unmoved := _unmoved(movement, dataset):
+                yield f"the same score on every query of {dataset}: {', '.join(unmoved)}"
         families = dict.fromkeys(line.family for line in movement.comparisons if line.family)
         yield from (f"corrected p: among {family}" for family in families)
         yield f"differences above 0 are for the better; intervals of {movement.confidence:.0%}"

@@ -77,7 +77,7 @@ def evaluate(
             store=BlockStore(Path(runs_dir) / "blocks") if loaded.config.execution.blocks else None,
             record=opened.record,
         )
-    check_comparison(loaded.config, planned, inputs)
+    check_comparison(loaded.config, planned, inputs, workers)
     with clock.stage("score"):
         results = _score(loaded.config, planned, inputs, workers)
     with clock.stage("resample"):
@@ -120,8 +120,9 @@ def validate(
     """
     loaded = load(config, overrides)
     planned = plan(loaded, date)
-    inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, _workers(loaded.config, jobs, None))
-    check_comparison(loaded.config, planned, inputs)
+    workers = _workers(loaded.config, jobs, None)
+    inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
+    check_comparison(loaded.config, planned, inputs, workers)
     return Validation(
         n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},

@@ -24,7 +24,7 @@ from pipeline.workflow.reading import Inputs, source_of
 __all__ = ["check_comparison", "compare_models", "described", "judge_models", "read_extras"]
 
 
-def check_comparison(config: Config, planned: Plan, inputs: Inputs) -> None:
+def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
     """Refuse, before anything is scored, what no comparison could come of.
 
     Raises:
@@ -33,7 +33,7 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs) -> None:
     wanted = planned.comparison
     if wanted is None:
         return
-    test = _test_of(config, wanted, Workers())
+    test = _test_of(config, wanted, workers)
     for name, dataset in inputs.datasets.items():
         n_pairs = len(_pairs(wanted, name, inputs.quality))
         n_tests = most_tests(n_pairs, wanted.measures[name], dataset.groups, len(dataset.query_ids))

@@ -294,3 +294,11 @@ def test_a_model_that_earlier_evaluations_can_hardly_have_is_warned_of(record):
 def test_queries_lost_against_the_latest_are_no_drift():
     """A query is lost in one night or not at all."""
     assert planned("measure: ap, against: self@latest, max_query_drop: 1").warnings == ()
+
+
+def test_models_without_numbers_are_told_where_all_were_meant():
+    """A gate on a number of every model passes over those without `extra:`, and says which."""
+    (warning,) = planned("extra: cost, at_most: 1").warnings
+
+    assert warning == "a.yaml:15: gates[0].models: not judged, for they have no `extra`: production, lexical"
+    assert planned("extra: cost, at_most: 1, models: candidate").warnings == ()

@@ -239,6 +239,16 @@ def test_a_record_without_the_model_is_told(tmp_path):
     assert nothing.reason == f"{record.path}: has no model 'new' or 'old'; it has bm25, dense"
 
 
+def test_a_record_of_another_schema_is_told(tmp_path):
+    """What a later version wrote is not taken for what this one would have."""
+    record = night(tmp_path, 1)
+    manifest = record.manifest | {"schema_version": 99}
+    (record.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    reason = "has schema 99, and this rankledger reads 1; evaluate its config again"
+    assert found(tmp_path, record.path.name).reason == f"{record.path}: {reason}"
+
+
 def test_a_changed_record_is_refused(tmp_path):
     """A figure that was edited by hand is not held against anything."""
     record = night(tmp_path, 1)

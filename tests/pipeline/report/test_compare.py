@@ -110,6 +110,16 @@ def test_models_are_named_where_there_are_several_pairs():
     assert row(text, "ap")[0] == "dense against bm25"
 
 
+def test_models_that_did_not_move_are_named_below_and_have_no_rows():
+    """Of two models one has the score it had on every query: it is told in a line, and the table is of the other."""
+    still = replace(LINE, model="dense", difference=0.0, mark="degenerate")
+    text = shown(movement(pairs=(("bm25", "bm25"), ("dense", "dense")), comparisons=(LINE, still)))
+
+    assert "the same score on every query of web: dense" in text
+    assert row(text, "rr")[0] == "bm25"
+    assert not any(line.startswith("│ dense") for line in text.splitlines())
+
+
 def test_slices_of_the_leading_measure_by_their_change():
     """The greatest change comes first; a slice that did not move is left out, and one of 29 clusters is marked."""
     slices = (

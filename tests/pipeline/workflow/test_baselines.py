@@ -105,7 +105,11 @@ def test_a_record_of_before_tells_its_judgments_by_its_config(tmp_path, collecti
     del manifest["datasets"]["web"]["reading"]
     (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
-    assert_same(recalled(tmp_path, collection, suites, record), scored(tmp_path, collection, suites))
+    found = recalled(tmp_path, other_outputs(collection), suites, record, [*collection.outputs][1])
+
+    assert found.reasons == {}
+    assert found.scores is not None
+    assert len(found.scores.measures) == sum(map(len, suites.values()))
 
 
 def test_changed_judgments_are_scored_anew(tmp_path):

@@ -381,11 +381,16 @@ def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
     """Nothing measured is lost to a merge conflict in `accepted.yaml`: the gate cannot compare, and says why."""
     write_config([NO_DROP | {"against": "accepted"}])
     write_output("dense")
-    Path(ACCEPTED).write_text("<<<<<<< HEAD\nnightly: {", encoding="utf-8")
+    for content in (b"<<<<<<< HEAD\nnightly: {", "nightly: {}".encode("utf-16")):
+        Path(ACCEPTED).write_bytes(content)
+        code, record = night()
+        assert (code, verdict(record).outcome) == (3, "not comparable")
+        assert "accepted.yaml: is not YAML" in verdict(record).reason
 
+    Path(ACCEPTED).unlink()
+    Path(ACCEPTED).mkdir()
     code, record = night()
-    assert (code, verdict(record).outcome) == (3, "not comparable")
-    assert "accepted.yaml: is not YAML" in verdict(record).reason
+    assert (code, verdict(record).reason) == (3, "accepted.yaml: cannot be read (Is a directory); restore it")
 
 
 def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
