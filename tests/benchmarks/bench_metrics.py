@@ -12,7 +12,7 @@ from tests.blocks import plain_block, random_query
 
 N_QUERIES = 2_600  # about what the data stage puts into one block
 GRADES = [0, 0, 0, 1, 2, 3]
-WRITTEN = {"f": "f(beta=2)@10", "iprec": "iprec(recall=0.3)", "rp": "rp@10"}
+WRITTEN = {"f": "f(beta=2)@10", "iprec": "iprec(recall=0.3)", "rp": "rp@10", "rprec_mult": "rprec_mult(factor=0.5)"}
 
 
 @pytest.fixture(scope="module")
