@@ -330,6 +330,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _show(evaluation: Evaluation, *, as_json: bool) -> None:
     """Print an evaluation on stdout, and what is worth knowing beside it on stderr."""
+    from pipeline.report.differences import leading
     from pipeline.report.text import as_data, closing, leaderboard
     from pipeline.report.verdicts import table
 
@@ -337,6 +338,8 @@ def _show(evaluation: Evaluation, *, as_json: bool) -> None:
         _print(json.dumps(as_data(evaluation), ensure_ascii=False))
     else:
         _print(leaderboard(evaluation, width=_width(), colour=sys.stdout.isatty()))
+        if evaluation.comparison_lines:
+            _print("\n" + leading(evaluation.comparison_lines, width=_width(), colour=sys.stdout.isatty()))
         if evaluation.verdicts:
             _print("\n" + table(evaluation.verdicts, width=_width(), colour=sys.stdout.isatty()))
         _print(closing(evaluation))

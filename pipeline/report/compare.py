@@ -13,12 +13,11 @@ from rich.console import Console
 from rich.text import Text
 
 from pipeline.movement import ALL, MovedQuery, Movement, RankedDocument, SetFigure, Side, Split
-from pipeline.report.sheets import Sheet, number, plain, visible
-from pipeline.verdicts import Comparison
+from pipeline.report.differences import differences, figure, models, signed
+from pipeline.report.sheets import Sheet, plain, visible
 
 __all__ = ["as_data", "markdown", "tables"]
 
-_FEW = 30  # clusters under which a slice is shown and not judged
 _NAMED = 3  # documents of a query that are named
 _NOWHERE = "not retrieved"
 
@@ -93,7 +92,7 @@ def _title(movement: Movement) -> str:
 def _heading(movement: Movement) -> Iterator[str]:
     yield f"base: {_described(movement.base)}"
     yield f"candidate: {_described(movement.candidate)}"
-    yield f"models: {', '.join(_models(*pair) for pair in movement.pairs)}"
+    yield f"models: {', '.join(models(*pair) for pair in movement.pairs)}"
     if movement.unlike:
         yield from movement.unlike
     else:
@@ -104,10 +103,6 @@ def _described(side: Side) -> str:
     commit = f", commit {side.commit[:12]}{' with changes' if side.dirty else ''}" if side.commit else ""
     created = datetime.fromisoformat(side.created).astimezone(UTC)
     return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
-
-
-def _models(model: str, baseline: str) -> str:
-    return model if model == baseline else f"{model} against {baseline}"
 
 
 def _verdict(movement: Movement) -> str:
@@ -133,7 +128,7 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
             own = [line for line in movement.comparisons if line.dataset == dataset]
             lines = [line for line in own if line.slice == ALL and line.model not in _unmoved(movement, dataset)]
             if lines:
-                yield _differences(f"{dataset}: differences", lines, "measure")
+                yield differences(f"{dataset}: differences", lines, "measure")
             measure = movement.leading.get(dataset)
             queries = [query for query in movement.movers if query.dataset == dataset]
             if queries:
@@ -141,7 +136,7 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
             slices = [line for line in own if line.slice != ALL and line.measure == measure and line.difference]
             if slices:
                 slices.sort(key=lambda line: -abs(line.difference or 0.0))
-                yield _differences(f"{dataset}: the slices that moved by {measure}", slices, "slice")
+                yield differences(f"{dataset}: the slices that moved by {measure}", slices, "slice")
         figures = [figure for figure in movement.figures if figure.before != figure.after]
         if figures:
             yield _figures(figures)
@@ -157,50 +152,14 @@ def _unmoved(movement: Movement, dataset: str) -> list[str]:
     return [model for model in dict.fromkeys(line.model for line in lines) if model not in moved]
 
 
-def _differences(title: str, lines: Sequence[Comparison], by: str) -> Sheet:
-    rows = [
-        (
-            _models(line.model, line.baseline),
-            getattr(line, by),
-            _number(line.baseline_estimate),
-            _number(line.estimate),
-            _signed(line.difference),
-            "" if line.ci_low is None else f"[{_signed(line.ci_low)}, {_signed(line.ci_high)}]",
-            _p(line.p_value),
-            _p(line.p_corrected),
-            f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
-            _mark(line),
-        )
-        for line in lines
-    ]
-    headers = (
-        "model",
-        by,
-        "before",
-        "after",
-        "difference",
-        "interval",
-        "p",
-        "corrected",
-        "+ / = / −",
-        "mark",
-    )
-    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows))
-
-
-def _mark(line: Comparison) -> str:
-    few = "" if line.slice == ALL or line.n_clusters >= _FEW else f"under {_FEW}, not judged"
-    return ", ".join(filter(None, (line.mark, few)))
-
-
 def _queries(title: str, queries: Sequence[MovedQuery]) -> Sheet:
     rows = [
         (
-            _models(query.model, query.baseline),
+            models(query.model, query.baseline),
             query.query_id,
-            _number(query.before),
-            _number(query.after),
-            _signed(query.change),
+            figure(query.before),
+            figure(query.after),
+            signed(query.change),
             "" if query.documents is None else _documents(query.documents),
         )
         for query in queries
@@ -225,10 +184,10 @@ def _figures(figures: Sequence[SetFigure]) -> Sheet:
     rows = [
         (
             found.dataset,
-            _models(found.model, found.baseline),
+            models(found.model, found.baseline),
             found.measure,
-            _number(found.before),
-            _number(found.after),
+            figure(found.before),
+            figure(found.after),
         )
         for found in figures
     ]
@@ -240,9 +199,9 @@ def _parts(title: str, splits: Sequence[Split]) -> Sheet:
     """A line per figure, and one per part of its change."""
     rows: list[tuple[str, ...]] = []
     for split in splits:
-        named = (_models(split.model, split.baseline), split.measure)
-        rows.append((*named, _number(split.before), _number(split.after), _signed(split.change), "all of it"))
-        rows += [("", "", "", "", _signed(part.amount), " and ".join(part.causes)) for part in split.parts]
+        named = (models(split.model, split.baseline), split.measure)
+        rows.append((*named, figure(split.before), figure(split.after), signed(split.change), "all of it"))
+        rows += [("", "", "", "", signed(part.amount), " and ".join(part.causes)) for part in split.parts]
     headers = ("model", "measure", "before", "after", "change", "due to")
     return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
 
@@ -260,23 +219,6 @@ def _remarks(movement: Movement) -> Iterator[str]:
     for reason in dict.fromkeys(part.reason for split in movement.splits for part in split.parts if part.reason):
         yield f"parts that cannot be told apart: {reason}"
     yield from movement.remarks
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None or math.isnan(value) else number(value, whole=False)
-
-
-def _signed(value: float | None) -> str:
-    """With its sign; 0 has none."""
-    if value is None or math.isnan(value):
-        return "undefined"
-    return number(value, whole=False) if value <= 0 else f"+{number(value, whole=False)}"
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
 
 
 def _count(amount: int, thing: str) -> str:

@@ -1,0 +1,108 @@
+"""Differences of two models as rows of a table: both figures, the difference with its interval, and how sure it is."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.report.sheets import Sheet, number, visible
+from pipeline.verdicts import Comparison
+
+__all__ = ["differences", "figure", "leading", "models", "signed"]
+
+_ALL = "all"
+_FEW = 30  # clusters under which a slice is shown and not judged
+
+
+def leading(lines: Sequence[Comparison], *, width: int, colour: bool) -> str:
+    """Of each dataset the comparisons by the first measure on all queries, and where the others are.
+
+    Args:
+        lines: in the order of `comparisons.csv`.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    for dataset in dict.fromkeys(line.dataset for line in lines):
+        own = [line for line in lines if line.dataset == dataset]
+        shown = [line for line in own if line.slice == _ALL and line.measure == own[0].measure]
+        console.print(_of_one_measure(dataset, shown).for_terminal(width), crop=False)
+        families = dict.fromkeys(line.family for line in own if line.family)
+        said = [f"corrected p: among {family}" for family in families]
+        if len(own) > len(shown):
+            said.append(f"{len(own) - len(shown):,} more in comparisons.csv, by other measures and slices")
+        console.print(Text(visible("; ".join(said))), soft_wrap=True)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+
+
+def _of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:
+    """The table by one measure, which its title names; and the baseline too, where all have the same."""
+    baselines = {line.baseline for line in lines}
+    against = f" against {lines[0].baseline}" if len(baselines) == 1 else ""
+    rows = [replace(line, baseline=line.model) if against else line for line in lines]
+    sheet = differences(f"{dataset}: {lines[0].measure}{against}", rows, "measure", ("baseline", "figure"))
+    return sheet.only([header for header in sheet.headers if header != "measure"])
+
+
+def differences(
+    title: str, lines: Sequence[Comparison], by: str, sides: tuple[str, str] = ("before", "after")
+) -> Sheet:
+    """A row per comparison.
+
+    Args:
+        title: of the table.
+        lines: the comparisons.
+        by: what tells the rows of a pair apart: `measure` or `slice`.
+        sides: what the baseline's figure and the model's are called.
+    """
+    rows = [
+        (
+            models(line.model, line.baseline),
+            getattr(line, by),
+            figure(line.baseline_estimate),
+            figure(line.estimate),
+            signed(line.difference),
+            "" if line.ci_low is None else f"[{signed(line.ci_low)}, {signed(line.ci_high)}]",
+            _p(line.p_value),
+            _p(line.p_corrected),
+            f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
+            _mark(line),
+        )
+        for line in lines
+    ]
+    headers = ("model", by, *sides, "difference", "interval", "p", "corrected", "+ / = / −", "mark")
+    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows))
+
+
+def models(model: str, baseline: str) -> str:
+    """A pair of models; a model that is held against itself is one."""
+    return model if model == baseline else f"{model} against {baseline}"
+
+
+def figure(value: float | None) -> str:
+    """A figure with four decimals."""
+    return "undefined" if value is None or math.isnan(value) else number(value, whole=False)
+
+
+def signed(value: float | None) -> str:
+    """A difference with its sign; 0 has none."""
+    if value is None or math.isnan(value):
+        return "undefined"
+    return number(value, whole=False) if value <= 0 else f"+{number(value, whole=False)}"
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
+
+
+def _mark(line: Comparison) -> str:
+    few = "" if line.slice == _ALL or line.n_clusters >= _FEW else f"under {_FEW}, not judged"
+    return ", ".join(filter(None, (line.mark, few)))

@@ -1,0 +1,90 @@
+"""The comparisons that an evaluation prints: those by the first measure, against what, and where the others are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pipeline.report.differences import leading
+from pipeline.verdicts import Comparison
+
+LINE = Comparison(
+    dataset="web",
+    slice="all",
+    measure="ndcg@10",
+    model="dense",
+    baseline="bm25",
+    estimate=0.5,
+    baseline_estimate=0.4,
+    difference=0.1,
+    ci_low=0.05,
+    ci_high=0.15,
+    std_error=0.025,
+    p_value=0.0012,
+    p_corrected=0.0034,
+    family="2 pairs x 2 measures x 1 slice on web (4 tests)",
+    effect_size=0.4,
+    wins=30,
+    ties=5,
+    losses=15,
+    detectable=0.07,
+    n_queries=50,
+    n_clusters=50,
+)
+RRF = replace(LINE, model="rrf", difference=-0.02, ci_low=-0.05, ci_high=0.01, p_value=0.2, p_corrected=0.3)
+
+
+def shown(*lines: Comparison, width: int = 140) -> str:
+    return leading(lines, width=width, colour=False)
+
+
+def cells(text: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
+
+
+def test_one_baseline_is_named_once_above_the_rows():
+    """Two models against bm25: a row each, best as it stands in the file, with signs, p values and counts."""
+    text = shown(LINE, RRF)
+
+    assert text.splitlines()[0] == "web: ndcg@10 against bm25"
+    assert cells(text) == [
+        ["dense", "0.4000", "0.5000", "+0.1000", "[+0.0500, +0.1500]", "0.0012", "0.0034", "30 / 5 / 15", ""],
+        ["rrf", "0.4000", "0.5000", "-0.0200", "[-0.0500, +0.0100]", "0.2000", "0.3000", "30 / 5 / 15", ""],
+    ]
+    assert "corrected p: among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
+
+
+def test_pairs_name_both_models():
+    """Where baselines differ each row says against which."""
+    text = shown(LINE, replace(RRF, baseline="dense"))
+
+    assert text.splitlines()[0] == "web: ndcg@10"
+    assert [row[0] for row in cells(text)] == ["dense against bm25", "rrf against dense"]
+
+
+def test_other_measures_and_slices_are_counted():
+    """Of four lines one is shown; three are in the file."""
+    others = [replace(LINE, measure="ap"), replace(LINE, slice="market=de"), replace(LINE, measure="rr", slice="x=y")]
+    text = shown(LINE, *others)
+
+    assert len(cells(text)) == 1
+    assert "3 more in comparisons.csv, by other measures and slices" in text
+
+
+def test_each_dataset_has_a_table():
+    """Two datasets, two tables, in their order."""
+    text = shown(LINE, replace(LINE, dataset="shop"))
+
+    assert [line.partition(":")[0] for line in text.splitlines() if "against bm25" in line] == ["web", "shop"]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_no_number_is_broken_on_a_narrow_terminal(width):
+    """The table is wider than the terminal rather than cut."""
+    assert cells(shown(LINE, width=width))[0][3:5] == ["+0.1000", "[+0.0500, +0.1500]"]
+
+
+def test_no_name_steers_a_terminal():
+    """An escape sequence in a model's name is spelt out."""
+    assert "\x1b" not in shown(replace(LINE, model="\x1b[2Jdense"))
