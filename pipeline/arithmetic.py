@@ -11,7 +11,7 @@ from metrics.conventions import Profile
 from metrics.measure import Measure
 from metrics.rating import RatingsBlock
 
-__all__ = ["HEAD", "Choice", "Comparison", "Explanation", "Line", "Outcome", "QueryList", "Recorded", "Sum"]
+__all__ = ["HEAD", "Choice", "Explanation", "Line", "Outcome", "ProfileComparison", "QueryList", "Recorded", "Sum"]
 
 HEAD = 20  # ranks down to which every document is named, judged or not
 
@@ -134,7 +134,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProfileComparison:
     """The score under another profile.
 
     Attributes:
@@ -198,5 +198,5 @@ class Explanation:
     n_condensed: int
     ideal: tuple[Line, ...] | None
     sum: Sum
-    comparison: Comparison | None = None
+    comparison: ProfileComparison | None = None
     recorded: Recorded | None = None

@@ -37,7 +37,7 @@ INTERRUPTED = 130
 _ALLOCATION = {"NUMPY_MADVISE_HUGEPAGE": "0", "ARROW_DEFAULT_MEMORY_POOL": "system"}
 
 _overrides = click.option(
-    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value."
+    "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value; may be repeated."
 )
 _date = click.option("--date", metavar="DATE", help="What {date} in paths stands for.")
 _jobs = click.option("--jobs", type=int, help="Workers at a time; -1 is one per core.")
@@ -46,10 +46,16 @@ _jobs = click.option("--jobs", type=int, help="Workers at a time; -1 is one per 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(importlib.metadata.version("rankledger"), prog_name="rankledger")
 def cli() -> None:
-    """Evaluate rankers, recommenders and rating predictors, with confidence intervals, recorded in MLflow."""
+    """Evaluate rankers, recommenders and rating predictors, with confidence intervals, recorded in MLflow.
+
+    \b
+    Example:
+        rankledger evaluate configs/quickstart.yaml
+        rankledger compare latest#tfidf latest#bm25 --name quickstart
+    """
 
 
-@cli.command()
+@cli.command(short_help="Evaluate every model of a config and record the result.")
 @click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
 @_overrides
 @_date
@@ -58,7 +64,7 @@ def cli() -> None:
 @click.option("--runs-dir", default="runs", show_default=True, help="Where records and the MLflow store are kept.")
 @click.option("--no-tracking", is_flag=True, help="Write the record only; leave MLflow alone.")
 @click.option("--junit", "junit_file", metavar="FILE", help="Write what the gates say as JUnit's XML.")
-@click.option("--markdown", "markdown_file", metavar="FILE", help="Write it as Markdown, as in $GITHUB_STEP_SUMMARY.")
+@click.option("--markdown", "markdown_file", metavar="FILE", help="Write what the gates say as Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables.")
 def evaluate(
     config: str,
@@ -72,6 +78,8 @@ def evaluate(
 
     A record, by its path or id, is evaluated again, with --set by other measures or slices: its inputs must be what
     they were, but outputs may be gone that the block store has.
+
+    Exits with 1 where a gate failed, with 3 where one is inconclusive, with 4 where an output is missing or refused.
 
     \b
     Example:
@@ -96,7 +104,7 @@ def evaluate(
     _exit_by(evaluation)
 
 
-@cli.command()
+@cli.command(short_help="Read everything that a config names, compute nothing.")
 @click.argument("config", type=click.Path())
 @_overrides
 @_date
@@ -119,7 +127,7 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
         sys.exit(INCOMPLETE)
 
 
-@cli.command()
+@cli.command(short_help="List every metric, or explain one.")
 @click.argument("name", required=False)
 def measures(name: str | None) -> None:
     """List every metric, or explain the one called NAME (ndcg, or a measure such as ndcg@10).
@@ -133,7 +141,7 @@ def measures(name: str | None) -> None:
     _print(explanation(name) if name else catalogue())
 
 
-@cli.command()
+@cli.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
 @click.option("--model", required=True, help="The model whose output is explained.")
 @click.option("--query", required=True, help="The query.")
@@ -166,9 +174,15 @@ def explain(source: str, form: str | None, **options: Any) -> None:
         _print(arithmetic(explanation, width=_width(), colour=sys.stdout.isatty()))
 
 
-@cli.command()
+@cli.command(short_help="Accept a record as what gates hold models against.")
 @click.argument("record", type=click.Path())
-@click.option("--model", "models", multiple=True, help="A model to accept it for; all of the record unless given.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    metavar="MODEL",
+    help="A model to accept it for; may be repeated. All of the record unless given.",
+)
 @click.option("--reason", required=True, help="Why; kept with it.")
 @click.option("--config", type=click.Path(), help="The config beside which accepted.yaml lies; the one evaluated.")
 @click.option("--runs-dir", default="runs", show_default=True, help="Where the record is looked for by its id.")
@@ -186,7 +200,7 @@ def accept(record: str, **options: Any) -> None:
     _print(acceptance(accepted.file, accepted.entries, accepted.replaced))
 
 
-@cli.command()
+@cli.command(short_help="Show what moved between two evaluations or two models.")
 @click.argument("base")
 @click.argument("candidate")
 @click.option("--measure", help="By which to look at queries and slices; the first of each dataset unless given.")
@@ -226,7 +240,7 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
         context.exit()
 
 
-@cli.command("trec_eval")
+@cli.command("trec_eval", short_help="Print what trec_eval prints, byte for byte.")
 @click.argument("qrels")
 @click.argument("ranking")
 @click.option("-q", "--query_eval_wanted", "each", is_flag=True, help="Print the lines of each query too.")
@@ -288,7 +302,7 @@ def trec_eval(
     )
 
 
-@cli.command()
+@cli.command(short_help="Print the JSON Schema of a config.")
 def schema() -> None:
     """Print the JSON Schema of a config, from which editors complete it.
 

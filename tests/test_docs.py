@@ -6,6 +6,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import struct
 import typing
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import click
 import pytest
+import yaml
 
 from metrics.conventions import PROFILES, Conventions
 from metrics.measure import Measure
@@ -223,6 +225,38 @@ def test_python_runs(page, code, scratch):
     exec(compile(code, page, "exec"), names)
 
     assert len(names) > 1
+
+
+def test_the_first_nights_are_as_shown(scratch):
+    """The commands of docs/gates.md exit with the codes beside them, and what they write looks as it is shown."""
+    page = text_of("docs/gates.md").partition("## The first nights")[2]
+    config, commands, accepted = re.findall(r"^```(?:yaml|sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:3]
+    (scratch / "nightly.yaml").write_text(config, encoding="utf-8")
+    for line in commands.splitlines():
+        command, _, remark = line.partition("  #")
+        if command.startswith("rankledger"):
+            records = sorted(path.name for path in scratch.glob("runs/records/*"))
+            words = shlex.split(command.replace("RECORD", records[-1] if records else ""))[1:]
+            code = re.search(r"exits with (\d)", remark)
+            assert exit_code(words) == (int(code[1]) if code else 0), line
+
+    written = (scratch / "accepted.yaml").read_text(encoding="utf-8")
+    head, entry = written.splitlines()[:3], yaml.safe_load(written)["nightly"]["bm25"]
+    assert accepted.splitlines()[:3] == head
+    assert list(yaml.safe_load(accepted)["nightly"]["bm25"]) == list(entry)
+    (shown,) = [code for page, code in blocks("json") if page == "docs/record.md"]
+    gates = json.loads((scratch / "runs/records" / records[-1] / "gates.json").read_text(encoding="utf-8"))
+    assert list(json.loads(shown)) == list(gates)
+    assert [list(line) for line in json.loads(shown)["verdicts"]] == [list(gates["verdicts"][-1])]
+
+
+def exit_code(words: list[str]) -> object:
+    """What a command exits with."""
+    try:
+        cli.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
+    except SystemExit as ended:
+        return ended.code
+    return 0
 
 
 def test_make_targets_exist():

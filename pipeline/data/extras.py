@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from pipeline.data.files import find_files
 from pipeline.errors import InputError
@@ -36,8 +37,8 @@ def read_extra(path: str) -> Extra:
         raise InputError(f"{path}: {1 + len(others)} files are there; name one JSON object of numbers")
     stored = file.open()
     try:
-        found = json.loads(file.uncompress(stored).to_pybytes(), parse_int=float)
-    except ValueError as error:
+        found = json.loads(file.uncompress(stored).to_pybytes(), parse_int=float, object_pairs_hook=_once)
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
@@ -45,3 +46,17 @@ def read_extra(path: str) -> Extra:
         if not isinstance(number, float) or not math.isfinite(number):
             raise InputError(f"{path}: {name}: found {json.dumps(number)}; write a finite number, or leave it out")
     return Extra(found, file.describe(stored))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of a key that stands twice, either number could be meant.
+
+    Raises:
+        ValueError: a key stands twice.
+    """
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"'{name}' stands twice")
+        found[name] = value
+    return found

@@ -20,6 +20,7 @@ import pyarrow.csv
 from metrics.catalogue import Sparse
 from pipeline.arrow import concatenate, floats, integers, numpy_of, strings
 from pipeline.data.formats import Part
+from pipeline.data.formats.jsonl import json_objects
 from pipeline.errors import InputError
 
 __all__ = ["Column", "feature", "read_columns"]
@@ -107,7 +108,7 @@ def _of_parquet(part: Part, names: Sequence[str]) -> pa.Table:
 
 def _of_json(part: Part, name: str) -> Column:
     """Line by line: Arrow would take texts that look like dates for dates."""
-    found = [json.loads(line).get(name) for line in part.lines() if line.strip()]
+    found = [document.get(name) for _, document in json_objects(part)]
     lists = [value if isinstance(value, list) else [] if value is None else [value] for value in found]
     entries = [entry for values in lists for entry in values]
     sizes = np.array([len(values) for values in lists], dtype=np.int64)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from metrics.conventions import Conventions, Profile
 from metrics.measure import Measure, Value
-from pipeline.arithmetic import Choice, Comparison, Outcome, QueryList
+from pipeline.arithmetic import Choice, Outcome, ProfileComparison, QueryList
 from pipeline.errors import InputError
 from pipeline.explanation.lines import outcome
 
@@ -30,7 +30,7 @@ class _Difference:
     make: Callable[[Definition], Definition]
 
 
-def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> Comparison:
+def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> ProfileComparison:
     """The score of a query under another profile, beside that of the evaluation.
 
     Args:
@@ -54,7 +54,7 @@ def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> C
         for choice in found
     ]
     idle = [choice for choice in choices if choice.alone.same_as(before) and choice.all_others.same_as(after)]
-    return Comparison(other, after, tuple(choice for choice in choices if choice not in idle), tuple(idle))
+    return ProfileComparison(other, after, tuple(choice for choice in choices if choice not in idle), tuple(idle))
 
 
 def _of_conventions(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:

@@ -20,6 +20,7 @@ __all__ = ["as_data", "markdown", "tables"]
 
 _NAMED = 3  # documents of a query that are named
 _NOWHERE = "not retrieved"
+_ROUNDING = 1e-12  # what is left of a part where two figures are the same
 
 
 def tables(movement: Movement, *, width: int, colour: bool) -> str:
@@ -141,8 +142,9 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
         if figures:
             yield _figures(figures)
     for dataset in dict.fromkeys(split.dataset for split in movement.splits):
-        splits = [split for split in movement.splits if split.dataset == dataset]
-        yield _parts(f"{dataset}: what the change is due to", splits)
+        splits = [split for split in movement.splits if split.dataset == dataset and not _is_still(split)]
+        if splits:
+            yield _parts(f"{dataset}: what the change is due to", splits)
 
 
 def _unmoved(movement: Movement, dataset: str) -> list[str]:
@@ -150,6 +152,11 @@ def _unmoved(movement: Movement, dataset: str) -> list[str]:
     lines = [line for line in movement.comparisons if line.dataset == dataset]
     moved = {line.model for line in lines if line.difference != 0 or line.mark != "degenerate"}
     return [model for model in dict.fromkeys(line.model for line in lines) if model not in moved]
+
+
+def _is_still(split: Split) -> bool:
+    """Whether no part of a change amounts to anything; parts that cannot be told apart may cancel each other."""
+    return all(abs(part.amount) < _ROUNDING and not part.reason for part in split.parts)
 
 
 def _queries(title: str, queries: Sequence[MovedQuery]) -> Sheet:
@@ -218,6 +225,8 @@ def _remarks(movement: Movement) -> Iterator[str]:
         yield "+ / = / −: queries on which it is better, equal, worse"
     for reason in dict.fromkeys(part.reason for split in movement.splits for part in split.parts if part.reason):
         yield f"parts that cannot be told apart: {reason}"
+    if n_still := sum(map(_is_still, movement.splits)):
+        yield f"not moved in any part: {_count(n_still, 'figure')}"
     yield from movement.remarks
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from metrics.conventions import PROFILES
-from pipeline.arithmetic import HEAD, Comparison, Explanation, Line, Outcome
+from pipeline.arithmetic import HEAD, Explanation, Line, Outcome, ProfileComparison
 from pipeline.report.sheets import Sheet, number, numbers, plain, visible
 
 __all__ = ["arithmetic", "as_data", "markdown"]
@@ -93,7 +93,7 @@ def _line_data(line: Line, *, ideal: bool = False) -> dict[str, object]:
     return data | ({"found_at": found_at} if ideal else {})
 
 
-def _under_data(comparison: Comparison) -> dict[str, object]:
+def _under_data(comparison: ProfileComparison) -> dict[str, object]:
     return {
         "profile": comparison.profile.name,
         "tool": comparison.profile.tool,
@@ -271,7 +271,7 @@ def _recorded(explanation: Explanation) -> Iterator[str]:
             yield f"the record {recorded.evaluation_id} has the same score, by a definition of another fingerprint"
 
 
-def _under(explanation: Explanation, comparison: Comparison) -> str:
+def _under(explanation: Explanation, comparison: ProfileComparison) -> str:
     name, tool = comparison.profile.name, comparison.profile.tool
     decimals = _decimals(explanation, comparison)
     told = _told(comparison.outcome, decimals)
@@ -280,7 +280,7 @@ def _under(explanation: Explanation, comparison: Comparison) -> str:
     return f"under {name} ({tool}): {told}; as evaluated {_told(explanation.outcome, decimals)}"
 
 
-def _decimals(explanation: Explanation, comparison: Comparison) -> int:
+def _decimals(explanation: Explanation, comparison: ProfileComparison) -> int:
     """Four, or as many as it takes to tell other scores from that of the evaluation."""
     own = explanation.outcome
     others = [comparison.outcome, *(choice.alone for choice in comparison.choices)]
@@ -300,7 +300,7 @@ def _told(outcome: Outcome, decimals: int) -> str:
     return f"undefined ({counted})"
 
 
-def _choices(explanation: Explanation, comparison: Comparison) -> Sheet:
+def _choices(explanation: Explanation, comparison: ProfileComparison) -> Sheet:
     decimals = _decimals(explanation, comparison)
     rows = [
         (choice.name, choice.own, choice.other, _told(choice.alone, decimals), choice.because)
@@ -313,7 +313,7 @@ def _choices(explanation: Explanation, comparison: Comparison) -> Sheet:
     return Sheet("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
 
 
-def _idle(comparison: Comparison) -> Iterator[str]:
+def _idle(comparison: ProfileComparison) -> Iterator[str]:
     if comparison.idle:
         names = ", ".join(f"{choice.name} ({choice.other})" for choice in comparison.idle)
         yield f"makes no difference here: {names}"

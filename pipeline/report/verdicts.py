@@ -52,7 +52,7 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         shown.add_column("reason", overflow="fold", ratio=1)
         for verdict in raised:
             effect = Text(_effect(verdict), style=_COLOURS[verdict.effect])
-            shown.add_row(effect, *(Text(_printable(cell)) for cell in (verdict.gate, verdict.dataset, verdict.reason)))
+            shown.add_row(effect, *(Text(_printable(cell)) for cell in (verdict.gate, verdict.dataset, _told(verdict))))
         console.print(shown)
     passed = Counter(_printable(verdict.gate) for verdict in verdicts if verdict.effect == "pass")
     if passed:
@@ -128,6 +128,12 @@ def _called(verdict: Verdict) -> str:
 def _effect(verdict: Verdict) -> str:
     """What a verdict comes to, and what was found where that is another word."""
     return verdict.effect if verdict.effect == verdict.outcome else f"{verdict.effect} ({verdict.outcome})"
+
+
+def _told(verdict: Verdict) -> str:
+    """The reason, behind the model's name where it does not say it: for a column of models a terminal is too narrow."""
+    named = re.search(rf"(?<!\w){re.escape(verdict.model)}(?!\w)", verdict.reason)
+    return verdict.reason if named else f"{verdict.model}: {verdict.reason}"
 
 
 def _raised(verdicts: Sequence[Verdict]) -> list[Verdict]:

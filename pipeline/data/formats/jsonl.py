@@ -63,7 +63,7 @@ def json_objects(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in json_lines(part):
         try:
             found = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{part.path}:{number}: not JSON ({error}); mend the line") from None
         if not isinstance(found, dict):
             raise InputError(f"{part.path}:{number}: expected one object a line; mend the line")

@@ -36,6 +36,8 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
     [
         ("", "is not JSON"),
         ('{"a": 1', "is not JSON"),
+        ('{"a": 1, "a": 9}', "is not JSON ('a' stands twice); write an object of numbers"),
+        pytest.param("[" * 100_000, "is not JSON (", id="nested too deeply"),
         ("[1]", "found list; write an object of numbers"),
         ('{"a": "1"}', 'a: found "1"; write a finite number'),
         ('{"a": true}', "a: found true; write a finite number"),

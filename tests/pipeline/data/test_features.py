@@ -169,6 +169,14 @@ def test_what_is_no_feature_is_refused(name, data, message):
     assert refusal(read_documents, name, features=["genre"]).startswith(f"{name}: {message}")
 
 
+def test_a_line_nested_too_deeply_is_refused():
+    """Arrow reads the ids past it; the line that holds the feature cannot be read, and is named."""
+    deep = "[" * 100_000 + "]" * 100_000
+    write(Path("a.jsonl"), f'{{"doc_id": "a", "genre": "x"}}\n{{"doc_id": "b", "genre": {deep}}}\n')
+
+    assert refusal(read_documents, "a.jsonl", features=["genre"]).startswith("a.jsonl:2: not JSON (")
+
+
 def test_categories_and_vectors_do_not_mix():
     """One file has texts, the other vectors."""
     write(Path("documents/0.tsv"), "doc_id\tgenre\na\twar\n")

@@ -440,7 +440,10 @@ def test_ids_in_json_that_are_neither_are_refused(column, value, found):
 
 @pytest.mark.parametrize(
     "line",
-    ['{"query_id": "q"', "q d 1", '"q"', "[1]", "null", "7", '[{"query_id": "q", "doc_id": "d", "relevance": 1}]'],
+    [
+        *('{"query_id": "q"', "q d 1", '"q"', "[1]", "null", "7", '[{"query_id": "q", "doc_id": "d", "relevance": 1}]'),
+        pytest.param("[" * 100_000, id="nested too deeply"),
+    ],
 )
 def test_a_line_that_is_no_json_object_is_refused(line):
     """The line is named."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -170,6 +171,22 @@ def test_parts_stand_below_their_change():
     assert row(table, "queries added and output") == ["", "", "", "-0.5000", "queries added and output"]
     assert "parts that cannot be told apart: a rank is not known" in text
     assert "are the same" not in text
+
+
+def test_figures_that_moved_in_no_part_are_counted():
+    """Parts that cancel each other are shown, and so is a part that two causes share; rounding is no part."""
+    moves = {
+        "still": (Part(("judgments",), 0.0), Part(("output",), 1e-17)),
+        "cancels": (Part(("judgments",), 0.25), Part(("output",), -0.25)),
+        "shares": (Part(("judgments", "output"), 0.0, "a rank is not known"),),
+    }
+    splits = tuple(Split("web", "bm25", "bm25", name, 0.5, 0.5, 0.0, parts) for name, parts in moves.items())
+
+    text = shown(movement(splits=splits, unlike=("web: the judgments differ",)))
+
+    assert re.findall(r"^│ (\w+) .* all of it", text, re.MULTILINE) == ["cancels", "shares"]
+    assert "not moved in any part: 1 figure\n" in text
+    assert "what the change is due to" not in shown(movement(splits=splits[:1]))
 
 
 def test_where_nothing_moved_no_table_is_shown():

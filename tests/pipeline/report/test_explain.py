@@ -12,7 +12,7 @@ import pytest
 
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
-from pipeline.arithmetic import Choice, Comparison, Explanation, Line, Outcome, Recorded, Sum
+from pipeline.arithmetic import Choice, Explanation, Line, Outcome, ProfileComparison, Recorded, Sum
 from pipeline.report.explain import arithmetic, as_data, markdown
 
 TREC_EVAL = PROFILES["trec_eval"]
@@ -363,7 +363,7 @@ def compared() -> Explanation:
     idle = tuple(
         Choice(name, "a", "b", before, after, "gdeval: so it is") for name in ("score_precision", "missing_queries")
     )
-    return explained(comparison=Comparison(PROFILES["gdeval"], after, (gain,), idle))
+    return explained(comparison=ProfileComparison(PROFILES["gdeval"], after, (gain,), idle))
 
 
 def test_the_other_profile_and_what_makes_the_difference():
@@ -383,7 +383,7 @@ def test_several_choices_are_made_together_in_the_last_row():
     """None of two may alone give the score under the other profile."""
     other = Outcome(0.25, 0.25)
     choices = tuple(Choice(name, "a", "b", Outcome(0.5, 0.5), other, "ranx: so") for name in ("ties", "gain"))
-    rows = text(explained(comparison=Comparison(PROFILES["ranx"], other, choices, ())))
+    rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, choices, ())))
 
     table = [
         [cell.strip() for cell in row.strip("│").split("│")] for row in rows if row.startswith(("│ ties", "│ all"))
@@ -395,7 +395,7 @@ def test_figures_that_differ_are_told_apart():
     """As many decimals stand there as it takes; four would show no difference."""
     other = Outcome(0.8238294, 0.8238294)
     choice = Choice("ties", "a", "b", other, explained().outcome, "ranx: so")
-    rows = text(explained(comparison=Comparison(PROFILES["ranx"], other, (choice,), ())))
+    rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, (choice,), ())))
 
     assert "under ranx (ranx 0.3.21: evaluate(Qrels, Run)): 0.82382940; as evaluated 0.82382933" in rows
     assert any("│     0.82382940 │ ranx: so" in row for row in rows)
@@ -423,7 +423,7 @@ def test_json_has_the_choices():
 )
 def test_the_score_under_another_profile_in_words(outcome, said):
     """The same, none, or one that counts as something else."""
-    comparison = Comparison(PROFILES["kaggle"], outcome, (), ())
+    comparison = ProfileComparison(PROFILES["kaggle"], outcome, (), ())
 
     assert f"under kaggle (Kaggle's ml_metrics 0.1.4: apk and mapk): {said}" in text(explained(comparison=comparison))
 

@@ -43,17 +43,33 @@ def test_headline(verdicts, said):
 
 
 def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
-    """Failing lines, then warnings, each with its reason; what passes is named by its gate alone."""
+    """Failing lines, then warnings, each with its reason and the model; what passes is named by its gate alone."""
     shown = table([*ALL, replace(PASS, model="sparse")], width=120, colour=False)
     lines = [re.split(r"\s*│\s*", line)[1:-1] for line in shown.splitlines() if line.startswith("│")]
 
     assert shown.startswith("Gates failed: 2 fail, 1 warn, 2 pass.\n")
     assert lines == [
-        ["fail (inconclusive)", "beats", "web", OPEN.reason],
-        ["fail", "no-drop", "web", FAIL.reason],
-        ["warn (fail)", "no-drop", "web", SLICE.reason],
+        ["fail (inconclusive)", "beats", "web", f"dense: {OPEN.reason}"],
+        ["fail", "no-drop", "web", f"dense: {FAIL.reason}"],
+        ["warn (fail)", "no-drop", "web", f"dense: {SLICE.reason}"],
     ]
     assert shown.endswith("pass: floor (2)\n")
+
+
+@pytest.mark.parametrize(
+    ("model", "reason", "told"),
+    [
+        ("dense", "gone.tsv: no such file", "dense: gone.tsv: no such file"),
+        ("dense", "ap of dense is 0.3", "ap of dense is 0.3"),
+        ("a", "ap dropped against bm25", "a: ap dropped against bm25"),
+        ("c++", "ap of c++ is 0.3", "ap of c++ is 0.3"),
+    ],
+)
+def test_the_terminal_names_the_model_once(model, reason, told):
+    """Before the reason, unless a word of it is the model's name."""
+    shown = table([replace(FAIL, model=model, reason=reason)], width=120, colour=False)
+
+    assert re.findall(r"│ web +│ (.*?) +│", shown) == [told]
 
 
 def test_the_terminal_is_plain_without_colour():
