@@ -1,7 +1,8 @@
 """Measures of which nothing is known but a name, a direction and a range: their scores were made elsewhere.
 
 Any metric will do: an LLM judge, a click rate, what another tool prints of each query. There is no function to call and
-no parameter to resolve, so a fingerprint names the score and says that it was made elsewhere, and no more.
+no parameter to resolve, so a fingerprint names the score, says which end of it is better and that it was made
+elsewhere, and no more.
 """
 
 from __future__ import annotations

@@ -148,7 +148,7 @@ class Measure:
 
     def fingerprint(self, profile: Profile) -> str:
         """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses; of a
-        score made elsewhere its name, and that it was.
+        score made elsewhere its name, which end of it is better, and that it was.
         """
         plain = self.metric.input in ("ratings", "scores")  # no convention touches them
         definition = {
@@ -159,7 +159,7 @@ class Measure:
             "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
         if self.metric.input == "scores":
-            definition["made"] = "elsewhere"
+            definition |= {"made": "elsewhere", "direction": self.metric.direction}
         return hashlib.sha256(json.dumps(definition, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -12,7 +12,7 @@ from metrics.block import Floats
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.evidence import Baseline, Evidence
+from pipeline.inference.gates.evidence import Baseline, Evidence
 from pipeline.inference.samples import Sample, Settings
 from pipeline.parallel import Workers
 from pipeline.tables import Groups, Scores

@@ -16,9 +16,10 @@ from pathlib import Path
 import yaml
 
 from pipeline.errors import InputError
+from pipeline.tables import Record
 from pipeline.verdicts import Acceptance
 
-__all__ = ["ACCEPTED", "Entries", "digest_of", "read_accepted", "write_accepted"]
+__all__ = ["ACCEPTED", "Entries", "config_of", "digest_of", "read_accepted", "write_accepted"]
 
 ACCEPTED = "accepted.yaml"
 
@@ -29,6 +30,17 @@ _HEADER = """\
 
 
 Entries = Mapping[str, Mapping[str, Acceptance]]
+
+
+def config_of(record: Record) -> Path:
+    """The config that was evaluated, beside which the file lies.
+
+    A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
+    for there where the one of now does not lead to it.
+    """
+    written = Path(record.manifest.get("config", ""))
+    there = record.path.absolute().parents[2] / written
+    return there if there.is_file() and not written.is_file() else written
 
 
 def read_accepted(path: Path) -> Entries:

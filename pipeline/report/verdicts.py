@@ -54,7 +54,7 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
             effect = Text(_effect(verdict), style=_COLOURS[verdict.effect])
             shown.add_row(effect, *(Text(_printable(cell)) for cell in (verdict.gate, verdict.dataset, _told(verdict))))
         console.print(shown)
-    passed = Counter(_printable(verdict.gate) for verdict in verdicts if verdict.effect == "pass")
+    passed = Counter(_passed_by(verdict) for verdict in verdicts if verdict.effect == "pass")
     if passed:
         gates = ", ".join(f"{gate} ({n})" if n > 1 else gate for gate, n in passed.items())
         console.print(Text(f"pass: {gates}"), soft_wrap=True)
@@ -123,6 +123,12 @@ def _called(verdict: Verdict) -> str:
     """What a verdict is on, such as `web / dense / ndcg@10 / market=de`."""
     parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != "all" else "")
     return " / ".join(filter(None, parts))
+
+
+def _passed_by(verdict: Verdict) -> str:
+    """The gate, with the outcome where that is not `pass` but lets the model through."""
+    gate = _printable(verdict.gate)
+    return gate if verdict.outcome == "pass" else f"{gate} ({verdict.outcome})"
 
 
 def _effect(verdict: Verdict) -> str:

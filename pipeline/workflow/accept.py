@@ -10,7 +10,7 @@ from pathlib import Path
 from pipeline.environment import person
 from pipeline.errors import InputError, likely
 from pipeline.record import find_record, read_record
-from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted, write_accepted
+from pipeline.record.acceptance import ACCEPTED, config_of, digest_of, read_accepted, write_accepted
 from pipeline.record.references import damage, failures_of
 from pipeline.tables import Record
 from pipeline.verdicts import Acceptance
@@ -106,7 +106,7 @@ def _choose(record: Record, models: Sequence[str]) -> list[str]:
 
 def _config_of(record: Record, config: str | Path | None) -> Path:
     """The config beside which the file lies."""
-    path = Path(config or record.manifest.get("config", ""))
+    path = Path(config) if config else config_of(record)
     if not path.is_file():
         named = f"{path}: there is no such config" if path.name else f"{record.path}: does not say what was evaluated"
         raise InputError(f"{named}; name the config with --config, beside which {ACCEPTED} is kept")

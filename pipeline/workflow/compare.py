@@ -13,8 +13,8 @@ from pipeline.comparison.moved import Retrieved, most_moved, relevant_documents
 from pipeline.config.comparison import Comparison as Test
 from pipeline.errors import InputError, likely
 from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.paired import TestRule
-from pipeline.inference.paired import compare as compare_pairs
+from pipeline.inference.paired.comparisons import TestRule
+from pipeline.inference.paired.comparisons import compare as compare_pairs
 from pipeline.inference.samples import Sample, Settings
 from pipeline.movement import ALL, MovedQuery, Movement, SetFigure, Side
 from pipeline.parallel import Workers

@@ -16,6 +16,7 @@ from pipeline.inference.samples import Sample, Settings
 from pipeline.parallel import Workers
 from pipeline.record import Judged
 from pipeline.record.acceptance import ACCEPTED
+from pipeline.record.acceptance import config_of as recorded_config
 from pipeline.record.references import Shelf, created_at, failures_in_a_row
 from pipeline.tables import Estimate, Scores
 from pipeline.verdicts import Comparison
@@ -88,8 +89,8 @@ def infer(
 
 def config_of(opened: Opened) -> Path:
     """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
-    written = opened.record and opened.record.manifest.get("config")
-    path = (Path(written) if written else opened.config).absolute()
+    told = opened.record if opened.record and "config" in opened.record.manifest else None
+    path = (recorded_config(told) if told else opened.config).absolute()
     return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
 

@@ -11,9 +11,9 @@ from pipeline.config.sections import Config
 from pipeline.data.extras import Extra, read_extra
 from pipeline.errors import InputError
 from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.evidence import Evidence, NightKey
-from pipeline.inference.gates import judge
-from pipeline.inference.paired import TestRule, compare, most_tests, refuse_too_few
+from pipeline.inference.gates.evidence import Evidence, NightKey
+from pipeline.inference.gates.judge import judge
+from pipeline.inference.paired.comparisons import TestRule, compare, most_tests, refuse_too_few
 from pipeline.inference.samples import Sample
 from pipeline.parallel import Workers
 from pipeline.tables import Failure, Scores

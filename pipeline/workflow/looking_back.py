@@ -10,7 +10,7 @@ from typing import Any
 from metrics.measure import Measure
 from pipeline.config.planned import Plan, PlannedDataset
 from pipeline.errors import InputError
-from pipeline.inference.evidence import Baseline
+from pipeline.inference.gates.evidence import Baseline
 from pipeline.record.acceptance import digest_of
 from pipeline.record.references import Resolved, Shelf, resolve
 from pipeline.tables import Scores

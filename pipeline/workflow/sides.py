@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.config.references import parse_reference
 from pipeline.errors import InputError
 from pipeline.record import find_record, read_record
-from pipeline.record.acceptance import ACCEPTED
+from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Resolved, Shelf, created_at, resolve
 from pipeline.tables import Record
 from pipeline.verdicts import Reference
@@ -127,7 +127,7 @@ class _Finder:
     @property
     def _accepted(self) -> Path:
         """The file of what was accepted, beside the config of the record that is known."""
-        return Path(self._known.manifest.get("config", "")).parent / ACCEPTED
+        return config_of(self._known).parent / ACCEPTED
 
 
 def _read(path: Path) -> Record:

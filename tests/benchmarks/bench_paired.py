@@ -11,7 +11,7 @@ from scipy import stats
 
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
-from pipeline.inference.randomization import Permutations, randomization
+from pipeline.inference.paired.randomization import Permutations, randomization
 from pipeline.inference.samples import Pair, Sample, Settings
 from pipeline.parallel import Workers
 from pipeline.tables import Groups, Scores

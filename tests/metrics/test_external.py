@@ -42,12 +42,13 @@ def test_the_name_may_be_another_tools_measure():
     assert external_measure("ndcg@10").key == Measure.parse("ndcg@10").key == "ndcg_at_10"
 
 
-def test_the_fingerprint_is_of_the_name_alone():
-    """It is the same under every profile and for every range, and neither another score's nor our own measure's."""
+def test_the_fingerprint_is_of_the_name_and_the_better_end():
+    """It is the same under every profile and for every range; not that of another score, end or our own measure."""
     fingerprint = external_measure("ndcg").fingerprint(TREC_EVAL)
 
-    assert fingerprint == external_measure("ndcg", "lower", (0, 1)).fingerprint(PROFILES["ranx"])
+    assert fingerprint == external_measure("ndcg", "higher", (0, 1)).fingerprint(PROFILES["ranx"])
     assert fingerprint != external_measure("ndgc").fingerprint(TREC_EVAL)
+    assert fingerprint != external_measure("ndcg", "lower").fingerprint(TREC_EVAL)
     assert fingerprint != Measure.parse("ndcg").fingerprint(TREC_EVAL)
 
 

@@ -12,7 +12,7 @@ from pipeline.record import definitions
 TREC_EVAL = PROFILES["trec_eval"]
 
 
-def manifest(profile: Profile, *measures: str, **further: int) -> dict[str, dict[str, dict[str, object]]]:
+def manifest(profile: Profile, *measures: str, **further: object) -> dict[str, dict[str, dict[str, object]]]:
     """What a manifest under that profile says of these measures."""
     found = definitions([Measure.parse(name, profile) for name in measures], profile)
     conventions = {"profile": profile.name, **vars(profile.conventions)}
@@ -54,6 +54,14 @@ def test_a_version_that_differs_is_named():
     assert [*unlike_definitions(one, other, ["ap"])] == [
         f"ap: the metric's version was {one['definitions']['ap']['version']} and is 99"
     ]
+
+
+def test_a_better_end_that_differs_is_named():
+    """Of a score made elsewhere the config says which end is better, and so may another night's."""
+    one = manifest(TREC_EVAL, "ap", fingerprint=1)
+    other = manifest(TREC_EVAL, "ap", fingerprint=0, direction="lower")
+
+    assert [*unlike_definitions(one, other, ["ap"])] == ["ap: the better end was higher and is lower"]
 
 
 @pytest.mark.parametrize("n_measures", [4, 6])

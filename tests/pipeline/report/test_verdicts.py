@@ -72,6 +72,13 @@ def test_the_terminal_names_the_model_once(model, reason, told):
     assert re.findall(r"│ web +│ (.*?) +│", shown) == [told]
 
 
+def test_what_is_let_through_undecided_is_told_from_what_passes():
+    """An inconclusive line that the config lets pass is not counted as one that passed."""
+    shown = table([PASS, replace(OPEN, gate="floor", effect="pass")], width=120, colour=False)
+
+    assert shown.endswith("pass: floor, floor (inconclusive)\n")
+
+
 def test_the_terminal_is_plain_without_colour():
     """Piped, there are no codes; on a terminal there are; a hostile name never adds any."""
     hostile = replace(FAIL, reason=HOSTILE, gate=HOSTILE, dataset=HOSTILE)

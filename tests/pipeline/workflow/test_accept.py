@@ -96,6 +96,16 @@ def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
 
 
+def test_from_another_directory_the_config_is_found_beside_the_runs(folder, monkeypatch):
+    """A record keeps the path as it was from the directory that held the runs: that is where it is looked for."""
+    evaluation = evaluate(folder)
+    monkeypatch.chdir("/")
+
+    accepted = accept(str(folder / evaluation.record), reason="good", runs_dir=folder / "runs")
+
+    assert accepted.file == folder / "configs" / ACCEPTED
+
+
 @pytest.mark.parametrize("reason", ["", "  \n"])
 def test_an_empty_reason_is_refused(folder, reason):
     """Whoever reads the file next year must know why."""

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from metrics.measure import Measure
 from pipeline.errors import InputError
-from pipeline.inference import paired
-from pipeline.inference.corrections import benjamini_hochberg, holm
 from pipeline.inference.estimates import IntervalRule
 from pipeline.inference.intervals import interval
+from pipeline.inference.paired import comparisons as paired
+from pipeline.inference.paired.corrections import benjamini_hochberg, holm
 from pipeline.inference.samples import Pair
 from pipeline.parallel import Workers
 from pipeline.tables import Groups

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrics.block import Floats
-from pipeline.inference.corrections import exceedances, westfall_young
 from pipeline.inference.intervals import ROUNDING
+from pipeline.inference.paired.corrections import exceedances, westfall_young
 from pipeline.inference.samples import Pair, Sample
 
 __all__ = ["bootstrap_test"]

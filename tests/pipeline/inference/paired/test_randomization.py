@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from metrics.measure import Measure
-from pipeline.inference import randomization as module
-from pipeline.inference.randomization import Permutations, randomization
+from pipeline.inference.paired import randomization as module
+from pipeline.inference.paired.randomization import Permutations, randomization
+from pipeline.inference.paired.signs import draw_signs
 from pipeline.inference.resample import entropy_of
 from pipeline.inference.samples import Pair
-from pipeline.inference.signs import draw_signs
 from pipeline.parallel import Workers
 from pipeline.tables import Groups
 from tests.pipeline.inference.drawn import AP, ONE, RMSE, SKIPPING, sample, scores, two_models

@@ -12,9 +12,9 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from pipeline.inference.counted import judge_complete, judge_drops, judge_extra
-from pipeline.inference.evidence import UNSETTLED, Evidence, Subject
-from pipeline.inference.margins import judge_differences, judge_figures
+from pipeline.inference.gates.by_count import judge_complete, judge_drops, judge_extra
+from pipeline.inference.gates.by_interval import judge_differences, judge_figures
+from pipeline.inference.gates.evidence import UNSETTLED, Evidence, Subject
 from pipeline.inference.samples import ALL
 from pipeline.verdicts import GateKind, Outcome, PlannedGate, Verdict
 

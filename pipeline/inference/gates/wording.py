@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from metrics.measure import Measure
+from pipeline.inference.gates.line import Ends, Limit, Line
 from pipeline.inference.intervals import LEAST_CLUSTERS
-from pipeline.inference.lines import Ends, Limit, Line
 from pipeline.inference.samples import ALL
 from pipeline.verdicts import Outcome
 

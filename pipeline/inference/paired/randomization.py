@@ -20,11 +20,11 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from metrics.block import Floats
-from pipeline.inference.corrections import exceedances, westfall_young
+from pipeline.inference.paired.corrections import exceedances, westfall_young
+from pipeline.inference.paired.signs import MOST_ENUMERATED, Signs, all_signs, draw_signs
+from pipeline.inference.paired.swaps import Rows, Swap, Swaps
 from pipeline.inference.resample import entropy_of
 from pipeline.inference.samples import Pair, Sample
-from pipeline.inference.signs import MOST_ENUMERATED, Signs, all_signs, draw_signs
-from pipeline.inference.swaps import Rows, Swap, Swaps
 from pipeline.parallel import Workers
 
 __all__ = ["Permutations", "randomization"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pipeline.inference.evidence import Baseline, Subject
+from pipeline.inference.gates.evidence import Baseline, Subject
 from pipeline.inference.intervals import LEAST_CLUSTERS, Resampled
 from pipeline.verdicts import Outcome, PlannedGate
 

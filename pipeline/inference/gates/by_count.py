@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from metrics.block import Floats, divide
-from pipeline.inference.evidence import UNSETTLED, Evidence, Subject, slices_of
-from pipeline.inference.lines import limits_of, worst
+from pipeline.inference.gates.evidence import UNSETTLED, Evidence, Subject, slices_of
+from pipeline.inference.gates.line import limits_of, worst
+from pipeline.inference.gates.wording import amount, called
 from pipeline.inference.ratios import Contributions
 from pipeline.inference.samples import ALL
-from pipeline.inference.wording import amount, called
 from pipeline.verdicts import PlannedGate, Verdict
 
 __all__ = ["judge_complete", "judge_drops", "judge_extra"]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pipeline.inference.paired.student import cluster_error, detectable, effect_size, t_test
 from pipeline.inference.samples import Pair
-from pipeline.inference.student import cluster_error, detectable, effect_size, t_test
 from pipeline.tables import Groups
 from tests.pipeline.inference.drawn import AP, RMSE, sample, scores, two_models
 

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
+from pipeline.inference.paired.bootstrap import bootstrap_test
 from pipeline.inference.samples import Pair
-from pipeline.inference.shifts import bootstrap_test
 from tests.pipeline.inference.drawn import AP, sample, scores, two_models
 
 MN = Pair("m", "n", AP)

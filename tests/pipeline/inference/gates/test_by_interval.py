@@ -8,8 +8,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipeline.inference.gates import judge
-from pipeline.inference.wording import amount
+from pipeline.inference.gates.judge import judge
+from pipeline.inference.gates.wording import amount
 from pipeline.tables import Groups
 from pipeline.verdicts import Reference
 from tests.benchmarks.gate_errors import outcomes

@@ -12,13 +12,13 @@ import numpy as np
 from metrics.block import Floats, divide
 from metrics.measure import Measure
 from pipeline.errors import InputError
-from pipeline.inference.corrections import benjamini_hochberg, holm
 from pipeline.inference.estimates import IntervalRule
 from pipeline.inference.intervals import LEAST_CLUSTERS, Resampled
-from pipeline.inference.randomization import Permutations, randomization
+from pipeline.inference.paired.bootstrap import bootstrap_test
+from pipeline.inference.paired.corrections import benjamini_hochberg, holm
+from pipeline.inference.paired.randomization import Permutations, randomization
+from pipeline.inference.paired.student import detectable, effect_size, t_test
 from pipeline.inference.samples import ALL, Pair, Sample
-from pipeline.inference.shifts import bootstrap_test
-from pipeline.inference.student import detectable, effect_size, t_test
 from pipeline.parallel import Workers
 from pipeline.tables import Groups
 from pipeline.verdicts import Comparison

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pipeline.inference.estimates import IntervalRule
+from pipeline.inference.gates.simultaneous import simultaneous
 from pipeline.inference.intervals import Resampled
-from pipeline.inference.simultaneous import simultaneous
 from tests.benchmarks.gate_errors import outcomes
 
 RULE = IntervalRule("bca", 0.95)

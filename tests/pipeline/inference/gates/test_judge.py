@@ -8,9 +8,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from pipeline.inference.gates import judge
+from pipeline.inference.gates.judge import judge
+from pipeline.inference.gates.simultaneous import simultaneous
 from pipeline.inference.samples import Pair
-from pipeline.inference.simultaneous import simultaneous
 from pipeline.tables import Groups
 from pipeline.verdicts import Reference, Waiver, failed
 from tests.evidence import (

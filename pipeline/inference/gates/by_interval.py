@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Sequence
 
 from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.evidence import UNSETTLED, Evidence, Subject, slices_of
-from pipeline.inference.lines import Limit, Line, limits_of
+from pipeline.inference.gates.evidence import UNSETTLED, Evidence, Subject, slices_of
+from pipeline.inference.gates.line import Limit, Line, limits_of
+from pipeline.inference.gates.simultaneous import simultaneous
+from pipeline.inference.gates.wording import reason_of
 from pipeline.inference.samples import Pair, Sample
-from pipeline.inference.simultaneous import simultaneous
-from pipeline.inference.wording import reason_of
 from pipeline.verdicts import PlannedGate, Verdict
 
 __all__ = ["judge_differences", "judge_figures"]

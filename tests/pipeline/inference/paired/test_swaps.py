@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from pipeline.inference.paired.signs import all_signs, draw_signs
+from pipeline.inference.paired.swaps import Swap, Swaps
 from pipeline.inference.samples import Pair
-from pipeline.inference.signs import all_signs, draw_signs
-from pipeline.inference.swaps import Swap, Swaps
 from pipeline.tables import Groups
 from tests.pipeline.inference.drawn import AP, GMAP, R2, RMSE, sample, scores
 

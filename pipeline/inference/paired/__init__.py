@@ -1,0 +1,1 @@
+"""Two models on the same queries: how far apart, how sure, and corrected for the number of tests."""
