@@ -77,15 +77,18 @@ class _Without:
 
     @property
     def n_documents(self) -> int:
+        """As `CatalogueBlock`: of the catalogue, whoever is left out."""
         return self.out.n_documents
 
     def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
+        """As `CatalogueBlock`, of the lists that are left."""
         exposure = self.all_exposure(k).copy()
         gone = self.out.exposure(k)
         exposure[: len(gone)] -= gone
         return exposure
 
     def unit_sums(self, k: int | None) -> tuple[Floats, int]:
+        """As `CatalogueBlock`, of the lists that are left."""
         all_sums, n_lists = self.all_unit_sums(k)
         gone, n_gone = self.out.unit_sums(k)
         sums = all_sums.copy()

@@ -28,7 +28,7 @@ from pipeline.workflow.inferring import Inferred, config_of, infer
 from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import Inputs, read_inputs
-from pipeline.workflow.sources import open_source
+from pipeline.workflow.sources import Opened, open_source
 from pipeline.workflow.tracking import track
 
 __all__ = ["evaluate", "validate"]
@@ -93,19 +93,7 @@ def evaluate(
         "timings": clock.seconds,
     }
     record = _write(Path(runs_dir) / "records", loaded, started, results, inferred, manifest)
-    evaluation = Evaluation(
-        evaluation_id=record.path.name,
-        name=loaded.config.name,
-        directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
-        results=results,
-        estimates=inferred.estimates,
-        quality=inputs.quality,
-        failures=inputs.failures,
-        record=record.path,
-        warnings=(*planned.warnings, *inputs.remarks),
-        comparison_lines=inferred.comparisons or (),
-        verdicts=inferred.judged.verdicts if inferred.judged else (),
-    )
+    evaluation = _evaluation(record, opened, inputs, results, inferred)
     if tracking and loaded.config.tracking.enabled:
         return track(evaluation, record, loaded.config, Path(runs_dir))
     return evaluation
@@ -161,6 +149,25 @@ def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> t
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
     scores = {**{(result.dataset, result.model): result for result in results}, **inputs.given}
     return tuple(scores[task] for task in inputs.quality)
+
+
+def _evaluation(
+    record: Record, opened: Opened, inputs: Inputs, results: tuple[Scores, ...], inferred: Inferred
+) -> Evaluation:
+    planned = opened.planned
+    return Evaluation(
+        evaluation_id=record.path.name,
+        name=opened.loaded.config.name,
+        directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
+        results=results,
+        estimates=inferred.estimates,
+        quality=inputs.quality,
+        failures=inputs.failures,
+        record=record.path,
+        warnings=(*planned.warnings, *inputs.remarks),
+        comparison_lines=inferred.comparisons or (),
+        verdicts=inferred.judged.verdicts if inferred.judged else (),
+    )
 
 
 def _write(

@@ -1,0 +1,150 @@
+"""What one evaluation measured, what of it lies on disk, and what a config comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+import numpy as np
+
+from pipeline.tables.joined import Quality
+from pipeline.tables.scores import Estimate, Scores
+from pipeline.verdicts import Comparison, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Evaluation", "Failure", "Record", "Validation"]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A model output that is missing or was refused.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        reason: one line: file, row, what was found, what to do.
+    """
+
+    dataset: str
+    model: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished record as it lies on disk.
+
+    Attributes:
+        path: its folder.
+        manifest: what `manifest.json` holds.
+        summary: the lines of `summary.csv`.
+        comparisons: those of `comparisons.csv`; none where it has none.
+        verdicts: those of `gates.json`; none where it has none.
+    """
+
+    path: Path
+    manifest: Mapping[str, Any]
+    summary: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """What one evaluation measured.
+
+    Attributes:
+        evaluation_id: `<UTC>-<name>-<8 hex>`.
+        name: the config's name.
+        directions: whether higher or lower is better, by measure.
+        results: one `Scores` per dataset and model, in the config's order.
+        estimates: the lines of the summary.
+        quality: what the join found, by (dataset, model).
+        failures: the model outputs that were missing or refused.
+        record: the record's folder.
+        store: the MLflow store that holds it too; None where it was not tracked.
+        untracked: why it was not tracked though it should have been.
+        warnings: what is worth knowing and stopped nothing, a line each.
+        comparison_lines: the paired comparisons.
+        verdicts: what the gates say.
+    """
+
+    evaluation_id: str
+    name: str
+    directions: Mapping[str, str]
+    results: tuple[Scores, ...]
+    estimates: tuple[Estimate, ...]
+    quality: Mapping[tuple[str, str], Quality]
+    failures: tuple[Failure, ...]
+    record: Path
+    store: str | None = None
+    untracked: str | None = None
+    warnings: tuple[str, ...] = ()
+    comparison_lines: tuple[Comparison, ...] = ()
+    verdicts: tuple[Verdict, ...] = ()
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN where there is no figure."""
+        return _frame(Estimate, self.estimates)
+
+    @property
+    def comparisons(self) -> pd.DataFrame:
+        """A row per pair, measure and slice, with the columns of `Comparison`; NaN where there is no figure."""
+        return _frame(Comparison, self.comparison_lines)
+
+    @property
+    def gates(self) -> pd.DataFrame:
+        """A row per verdict, with the columns of `Verdict`; NaN where there is no figure."""
+        return _frame(Verdict, self.verdicts)
+
+    @property
+    def scores(self) -> pd.DataFrame:
+        """A row per dataset, model and query, and a column per measure; NaN where undefined or not measured there."""
+        import pandas as pd
+
+        tables = [
+            pd.DataFrame(
+                {"dataset": result.dataset, "model": result.model, "query_id": result.query_ids}
+                | {str(measure): row for measure, row in zip(result.measures, result.values, strict=True)}
+            )
+            for result in self.results
+        ]
+        if not tables:
+            return pd.DataFrame(columns=["dataset", "model", "query_id"])
+        return pd.concat(tables, ignore_index=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Validation:
+    """What a config comes to and what its inputs hold, with nothing computed.
+
+    Attributes:
+        n_queries: judged queries, by dataset.
+        n_measures: distinct measures, by dataset.
+        models: the models, in order.
+        quality: what the join found, by (dataset, model).
+        failures: the model outputs that are missing or refused.
+        warnings: what is allowed but hardly meant, a line each.
+    """
+
+    n_queries: Mapping[str, int]
+    n_measures: Mapping[str, int]
+    models: tuple[str, ...]
+    quality: Mapping[tuple[str, str], Quality]
+    failures: tuple[Failure, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def _frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:
+    """A row per line and a column per field; figures that may be missing are doubles."""
+    import pandas as pd
+
+    types = get_type_hints(kind)
+    columns = {field.name: [getattr(line, field.name) for line in lines] for field in fields(kind)}
+    figures = [name for name, type_ in types.items() if type_ in (float | None, int | None)]
+    return pd.DataFrame(columns | {name: np.array(columns[name], dtype=np.float64) for name in figures})
