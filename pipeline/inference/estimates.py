@@ -127,21 +127,23 @@ def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: 
         lines: the lines of the datasets, whose counts are added up.
         rule: how an interval is read off.
     """
-    models = {line.model for line in lines}  # a sample may hold baselines of records, too
-    shared = [
-        key
-        for key in samples[0].contributions
-        if key[0] in models and all(key in sample.contributions for sample in samples)
-    ]
-    return tuple(_pooled_line(samples, lines, *key, rule) for key in shared)
+    own: dict[tuple[str, str], list[Estimate]] = {}
+    for line in lines:
+        if line.slice == ALL:
+            own.setdefault((line.model, line.measure), []).append(line)
+    return tuple(
+        _pooled_line(samples, own[model, str(measure)], model, measure, rule)
+        for model, measure in samples[0].contributions
+        if (model, str(measure)) in own  # a sample may hold baselines of records, too
+        and all((model, measure) in sample.contributions for sample in samples)
+    )
 
 
 def _pooled_line(
-    samples: Sequence[Sample], lines: Sequence[Estimate], model: str, measure: Measure, rule: IntervalRule
+    samples: Sequence[Sample], own: Sequence[Estimate], model: str, measure: Measure, rule: IntervalRule
 ) -> Estimate:
     resampled = pool([sample.figure(model, measure) for sample in samples])
     low, high = rule.of(resampled)
-    own = [line for line in lines if (line.model, line.measure, line.slice) == (model, str(measure), ALL)]
     return Estimate(
         dataset=POOLED,
         model=model,
