@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
 __all__ = ["has_credentials", "public_uri", "without_credentials"]
 
 _CREDENTIALS = re.compile(r"://(?:[^/\s:@]*:(?!\d+/)\S*|[^/\s]*)@")  # even of a password with a slash or a quote
+_TOKENS = re.compile(
+    r"([?&](?:sig|[^=&#\s]*(?:secret|token|passw|pwd|signature|(?:api|access|account)[_-]?key)[^=&#\s]*)=)[^&#\s'\"]+",
+    re.IGNORECASE,
+)
+
+_NAMED = ("ssh", "hdfs", "abfs", "abfss")  # schemes whose lone word before the @ is a user's or a container's name
 
 
 def without_credentials(text: str, uri: str = "") -> str:
-    """The text without `user:password@` in any URI.
+    """The text without `user:password@` in any URI, and without what a query says of a token, a secret or a password.
 
     Args:
         text: what is to be recorded or shown.
@@ -18,15 +25,21 @@ def without_credentials(text: str, uri: str = "") -> str:
     """
     for secret in (uri, uri.rstrip("/")):
         text = text.replace(secret, public_uri(secret))
-    return _CREDENTIALS.sub("://", text)
+    return _TOKENS.sub(r"\1", _CREDENTIALS.sub("://", text))
 
 
 def has_credentials(text: str) -> bool:
-    """Whether a URI in the text holds a password, or a lone word before the `@`, which may be a token."""
-    for found in _CREDENTIALS.finditer(text):
-        user, colon, password = found.group()[len("://") : -1].partition(":")
-        if password if colon else user:
+    """Whether a URI in the text holds a password, a token in its query, or a lone word before the `@`: it may be one.
+
+    A URI within a URI, as that of a server in a query, may be percent-encoded.
+    """
+    for written in (text, unquote(text)):
+        if _TOKENS.search(written):
             return True
+        for found in _CREDENTIALS.finditer(written):
+            user, colon, password = found.group()[len("://") : -1].partition(":")
+            if password if colon else user and not written[: found.start()].endswith(_NAMED):
+                return True
     return False
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
 import re
@@ -12,7 +13,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-__all__ = ["environment", "person"]
+from pipeline.credentials import public_uri
+
+__all__ = ["at_work", "environment", "person"]
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -31,6 +34,15 @@ def environment(repository: Path) -> dict[str, Any]:
         "packages": _packages(),
         "git": _git(repository),
     }
+
+
+def at_work() -> dict[str, str]:
+    """The user and the host of this process, as the system knows them."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # an id without a name, as in containers
+        user = str(os.getuid())
+    return {"user": user, "host": platform.node()}
 
 
 def person(repository: Path) -> str:
@@ -57,14 +69,24 @@ def _cpu() -> str:
 
 
 def _git(repository: Path) -> dict[str, Any] | None:
-    """The commit and whether anything tracked differs from it; None outside a repository."""
+    """The commit, its branch, whether anything tracked differs from it, and where it comes from; None outside a
+    repository. The branch is None where none is checked out; so is the URL where there is none that may be shown.
+    """
     commit = _git_output(repository, "rev-parse", "HEAD")
     if commit is None:
         return None
     return {
         "commit": commit.strip(),
+        "branch": (_git_output(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip() or None,
+        "url": _public_url((_git_output(repository, "remote", "get-url", "origin") or "").strip()),
         "dirty": bool(_git_output(repository, "status", "--porcelain", "--untracked-files=no")),
     }
+
+
+def _public_url(url: str) -> str | None:
+    """The URL, unless it holds credentials; the user of `ssh://git@host` is everyone's."""
+    plain = url.replace("ssh://git@", "ssh://")
+    return url if url and public_uri(plain) == plain else None
 
 
 def _git_output(repository: Path, *arguments: str) -> str | None:

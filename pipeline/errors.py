@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "likely"]
+__all__ = ["InputError", "LockedError", "likely"]
 
 
 class InputError(Exception):
@@ -15,6 +15,12 @@ class InputError(Exception):
     """
 
     exit_code = 2
+
+
+class LockedError(Exception):
+    """Another process is at the same work: one line that says which, and what to do."""
+
+    exit_code = 75
 
 
 def likely(word: str, known: Iterable[str]) -> str:

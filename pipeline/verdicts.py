@@ -12,7 +12,18 @@ from typing import Literal, TypeAlias
 
 from metrics.measure import Measure
 
-__all__ = ["Acceptance", "Comparison", "GateKind", "Outcome", "PlannedGate", "Reference", "Verdict", "Waiver", "failed"]
+__all__ = [
+    "Acceptance",
+    "Comparison",
+    "GateKind",
+    "Outcome",
+    "PlannedGate",
+    "Reference",
+    "Verdict",
+    "Waiver",
+    "failed",
+    "summed_up",
+]
 
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated"]
@@ -214,3 +225,11 @@ def failed(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive
     if ("fail", "fail") in effects:
         return "fail"
     return "inconclusive" if any(effect == "fail" for effect, _ in effects) else "pass"
+
+
+def summed_up(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
+    """What all verdicts come to, in a word; empty where there are none."""
+    found = failed(verdicts)
+    if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
+        return "warn"
+    return found if verdicts else ""

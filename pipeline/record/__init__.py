@@ -12,16 +12,19 @@ those that were accepted.
 
 from pipeline.record.definitions import definitions
 from pipeline.record.gates import read_verdicts
-from pipeline.record.reading import find_record, read_comparisons, read_record, read_scores, refuse_changed
+from pipeline.record.reading import read_comparisons, read_record, read_scores, refuse_changed
+from pipeline.record.schemas import SCHEMA_VERSION
 from pipeline.record.scores import read_query_ids, read_score
-from pipeline.record.writing import SCHEMA_VERSION, Judged, new_evaluation_id, write_record
+from pipeline.record.store import Records, open_records
+from pipeline.record.writing import Judged, new_evaluation_id, write_record
 
 __all__ = [
     "SCHEMA_VERSION",
     "Judged",
+    "Records",
     "definitions",
-    "find_record",
     "new_evaluation_id",
+    "open_records",
     "read_comparisons",
     "read_query_ids",
     "read_record",

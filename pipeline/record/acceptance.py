@@ -36,11 +36,11 @@ def config_of(record: Record) -> Path:
     """The config that was evaluated, beside which the file lies.
 
     A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
-    for there where the one of now does not lead to it.
+    for there first, for the working directory of now may hold another config of that name.
     """
     written = Path(record.manifest.get("config", ""))
-    there = record.path.absolute().parents[2] / written
-    return there if there.is_file() and not written.is_file() else written
+    there = record.path.absolute().parent.parent.parent / written
+    return written if there == written.absolute() or not there.is_file() else there
 
 
 def read_accepted(path: Path) -> Entries:

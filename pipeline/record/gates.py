@@ -11,7 +11,7 @@ from typing import Any
 
 from pipeline.verdicts import Verdict
 
-__all__ = ["read_references", "read_verdicts", "write_gates"]
+__all__ = ["read_references", "read_verdicts", "verdicts_in", "write_gates"]
 
 _FIELDS = frozenset(field.name for field in fields(Verdict))
 
@@ -34,7 +34,12 @@ def read_verdicts(path: Path) -> tuple[Verdict, ...]:
     file = path / "gates.json"
     if not file.is_file():
         return ()
-    lines = json.loads(file.read_text(encoding="utf-8"))["verdicts"]
+    return verdicts_in(file.read_text(encoding="utf-8"))
+
+
+def verdicts_in(text: str) -> tuple[Verdict, ...]:
+    """The verdicts that `gates.json` holds."""
+    lines = json.loads(text)["verdicts"]
     return tuple(Verdict(**{name: value for name, value in line.items() if name in _FIELDS}) for line in lines)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_type_hints
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
 
-__all__ = ["read_lines", "write_lines"]
+__all__ = ["lines_of", "read_lines", "write_lines"]
 
 Line = TypeVar("Line", Estimate, Comparison)
 
@@ -26,9 +26,27 @@ def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
 
 def read_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
     """The lines as they were written; a column that an older record lacks holds the field's default."""
-    types = get_type_hints(kind)
     with path.open(encoding="utf-8", newline="") as file:
-        return tuple(kind(**_values(row, types)) for row in csv.DictReader(file))
+        return _parsed(file, kind)
+
+
+def lines_of(text: str, measure: str) -> tuple[Estimate, ...]:
+    """The lines of one measure of what `summary.csv` holds; the others are passed over and not parsed.
+
+    Args:
+        text: the file's.
+        measure: as it is written there.
+    """
+    header, *rows = text.split("\n")
+    if '"' not in text:  # else a row may run over several lines
+        rows = [row for row in rows if f",{measure}," in row]
+    found = _parsed((f"{row}\n" for row in [header, *rows]), Estimate)
+    return tuple(line for line in found if line.measure == measure)
+
+
+def _parsed(lines: Iterable[str], kind: type[Line]) -> tuple[Line, ...]:
+    types = get_type_hints(kind)
+    return tuple(kind(**_values(row, types)) for row in csv.DictReader(lines))
 
 
 def _values(row: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,11 +10,12 @@ from metrics.measure import Measure
 from pipeline.errors import InputError
 from pipeline.record.gates import read_verdicts
 from pipeline.record.lines import read_lines
+from pipeline.record.schemas import upgraded
 from pipeline.record.scores import read_table
 from pipeline.tables import Estimate, InputFile, Record, Scores
 from pipeline.verdicts import Comparison
 
-__all__ = ["find_record", "read_comparisons", "read_record", "read_scores", "refuse_changed"]
+__all__ = ["read_comparisons", "read_record", "read_scores", "refuse_changed"]
 
 _INSTEAD = "name the config instead of the record"
 
@@ -22,10 +23,13 @@ _INSTEAD = "name the config instead of the record"
 def read_record(path: Path) -> Record:
     """The record in that folder.
 
+    Its manifest is as this version writes it, whatever version wrote the record.
+
     Raises:
         FileNotFoundError: it is not one.
+        InputError: a later version wrote it.
     """
-    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+    manifest = upgraded(json.loads((path / "manifest.json").read_text(encoding="utf-8")), path)
     summary = read_lines(path / "summary.csv", Estimate)
     return Record(path, manifest, summary, read_comparisons(path), read_verdicts(path))
 
@@ -49,11 +53,6 @@ def read_comparisons(path: Path) -> tuple[Comparison, ...]:
     """The paired comparisons in the record of that folder; none where its config asked for none."""
     file = path / "comparisons.csv"
     return read_lines(file, Comparison) if file.is_file() else ()
-
-
-def find_record(name: str, folder: Path) -> Path | None:
-    """The record that is meant: the path of one, or the id of one in that folder; None where there is none."""
-    return next((path for path in (Path(name), folder / name) if (path / "manifest.json").is_file()), None)
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:

@@ -8,7 +8,6 @@ any more, as after a change of judgments.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +15,12 @@ from itertools import groupby, tee
 from pathlib import Path
 from typing import Any
 
+from pipeline.errors import InputError
 from pipeline.record.acceptance import digest_of, read_accepted
+from pipeline.record.checking import damages
 from pipeline.record.gates import read_references
-from pipeline.record.reading import find_record, read_record
-from pipeline.record.writing import SCHEMA_VERSION
+from pipeline.record.reading import read_record
+from pipeline.record.store import Records
 from pipeline.tables import Record
 from pipeline.verdicts import Reference, Verdict
 
@@ -28,7 +29,7 @@ __all__ = ["Line", "Resolved", "Shelf", "created_at", "damage", "failures_in_a_r
 Line = tuple[str, str, str, str, str]
 """Gate, dataset, model, measure and slice: what a verdict is found again by."""
 
-_UNREADABLE = (OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
+_UNREADABLE = (InputError, OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
 
 
 @dataclass(frozen=True)
@@ -55,21 +56,21 @@ class Shelf:
     new night. Each record is read when it is first asked for, and once.
 
     Attributes:
-        folder: where records are kept.
+        records: where records are kept.
         name: the evaluation's name in configs.
     """
 
-    def __init__(self, folder: Path, name: str, before: datetime | None = None) -> None:
+    def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
         """Open the shelf.
 
         Args:
-            folder: where records are kept.
+            records: where records are kept.
             name: the evaluation's name.
             before: when the evaluation began that looks back; now unless given.
         """
-        self.folder = folder
+        self.records = records
         self.name = name
-        self._records = _newest_first(folder, name, before or datetime.now(UTC))
+        self._records = _newest_first(records, name, before or datetime.now(UTC))
 
     def __iter__(self) -> Iterator[Record]:
         """The records, the newest first."""
@@ -96,9 +97,11 @@ def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, w
     if reference.record == "accepted":
         return _accepted(shelf, accepted, names)
     text = reference.record or ""
-    path = find_record(text, shelf.folder)
+    path = shelf.records.find(text)
     if path is None:
-        return Resolved(None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.folder}")
+        return Resolved(
+            None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.records.place}"
+        )
     return _opened(path, names)
 
 
@@ -115,14 +118,7 @@ def failures_of(record: Record, model: str) -> tuple[str, ...]:
 
 def damage(record: Record) -> str | None:
     """What is wrong with the files of a record, which its manifest has the hashes of; None where nothing is."""
-    for name, described in record.manifest["files"].items():
-        try:
-            sha256 = hashlib.sha256((record.path / name).read_bytes()).hexdigest()
-        except OSError as error:
-            return f"{record.path / name}: {error.strerror or error}"
-        if sha256 != described["sha256"]:
-            return f"{record.path / name}: has changed since it was written (sha256 {sha256[:12]}…)"
-    return None
+    return next(damages(record), None)
 
 
 def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
@@ -138,16 +134,16 @@ def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
     return counts
 
 
-def _newest_first(folder: Path, name: str, before: datetime) -> Iterator[Record]:
+def _newest_first(records: Records, name: str, before: datetime) -> Iterator[Record]:
     """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
-    paths = sorted(folder.glob(f"*Z-{name}-????????"), key=_second, reverse=True)
-    for _, same in groupby(paths, key=_second):
-        records = [record for path in same if (record := _read(path, name)) and created_at(record) < before]
-        yield from sorted(records, key=created_at, reverse=True)
+    for _, same in groupby(records.ids(name), key=_second):
+        found = [_read(path, name) for evaluation_id in same if (path := records.fetch(evaluation_id))]
+        earlier = [record for record in found if record is not None and created_at(record) < before]
+        yield from sorted(earlier, key=created_at, reverse=True)
 
 
-def _second(path: Path) -> str:
-    return path.name.partition("-")[0]
+def _second(evaluation_id: str) -> str:
+    return evaluation_id.partition("-")[0]
 
 
 def _read(path: Path, name: str) -> Record | None:
@@ -156,8 +152,8 @@ def _read(path: Path, name: str) -> Record | None:
         record = read_record(path)
         created_at(record), read_references(path)
         manifest = record.manifest
-        known = (manifest["schema_version"], manifest["name"], bool(manifest.get("repeats")))
-        return record if known == (SCHEMA_VERSION, name, False) and manifest["models"] is not None else None
+        known = (manifest["name"], bool(manifest.get("repeats")))
+        return record if known == (name, False) and manifest["models"] is not None else None
     except _UNREADABLE:
         return None
 
@@ -211,9 +207,10 @@ def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
         advice = f"run `rankledger accept RECORD --model {names[0]}`"
         return Resolved(None, names[0], f"{file}: no record of {shelf.name!r} is accepted for {names[0]!r}; {advice}")
     entry = entries[model]
-    path = shelf.folder / entry.record
-    if not (path / "manifest.json").is_file():
-        return Resolved(None, model, f"the accepted record {entry.record} is not in {shelf.folder}; restore it there")
+    path = shelf.records.fetch(entry.record)
+    if path is None:
+        place = shelf.records.place
+        return Resolved(None, model, f"the accepted record {entry.record} is not in {place}; restore it there")
     if digest_of(path) != entry.manifest_sha256:
         found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
         return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
@@ -226,12 +223,8 @@ def _opened(path: Path, names: list[str]) -> Resolved:
         record = read_record(path)
         model = _known(record.manifest, names)
         reason = damage(record)
-        schema = record.manifest["schema_version"]
     except _UNREADABLE as error:
         return Resolved(None, names[0], f"{path}: cannot be read as a record ({error})")
-    if schema != SCHEMA_VERSION:
-        found = f"has schema {schema}, and this rankledger reads {SCHEMA_VERSION}; evaluate its config again"
-        return Resolved(None, names[0], f"{path}: {found}")
     if model is None:
         known = ", ".join(record.manifest["models"])
         return Resolved(None, names[0], f"{path}: has no model {' or '.join(map(repr, names))}; it has {known}")

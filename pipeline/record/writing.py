@@ -16,13 +16,12 @@ from typing import Any
 
 from pipeline.record.gates import write_gates
 from pipeline.record.lines import write_lines
+from pipeline.record.schemas import SCHEMA_VERSION
 from pipeline.record.scores import write_scores
 from pipeline.tables import Estimate, Record, Scores
 from pipeline.verdicts import Comparison, Verdict
 
-__all__ = ["SCHEMA_VERSION", "Judged", "new_evaluation_id", "write_record"]
-
-SCHEMA_VERSION = 1
+__all__ = ["Judged", "new_evaluation_id", "write_record"]
 
 
 @dataclass(frozen=True)

@@ -61,13 +61,14 @@ class Evaluation:
         evaluation_id: `<UTC>-<name>-<8 hex>`.
         name: the config's name.
         directions: whether higher or lower is better, by measure.
-        results: one `Scores` per dataset and model, in the config's order.
+        results: one `Scores` per dataset and model, in the config's order; none where it was read from its record.
         estimates: the lines of the summary.
         quality: what the join found, by (dataset, model).
         failures: the model outputs that were missing or refused.
         record: the record's folder.
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
+        unsaved: why the record is not where records are kept, but in the runs folder alone.
         warnings: what is worth knowing and stopped nothing, a line each.
         comparison_lines: the paired comparisons.
         verdicts: what the gates say.
@@ -83,6 +84,7 @@ class Evaluation:
     record: Path
     store: str | None = None
     untracked: str | None = None
+    unsaved: str | None = None
     warnings: tuple[str, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.credentials import public_uri, without_credentials
+from pipeline.credentials import has_credentials, public_uri, without_credentials
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,42 @@ def test_a_token_in_a_query_is_not_shown():
     assert without_credentials(f"cannot open {uri}: refused", uri) == (
         "cannot open postgresql://db.example/mlflow: refused"
     )
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://ann:s3cret@mlflow.example",
+        "s3://s3cret@bucket/records",
+        "https://mlflow.example/?api_key=s3cret",
+        "abfs://account.dfs.core.windows.net/records?tenant_id=t&client_secret=s3cret",
+        "https://host/bm25.tsv?X-Amz-Signature=s3cret",
+        "s3://eval/records?endpoint_override=http://ann:s3cret@127.0.0.1:9000",
+        "s3://eval/records?endpoint_override=http%3A%2F%2Fann:s3cret%40127.0.0.1:9000",
+    ],
+)
+def test_credentials_are_found_wherever_a_uri_has_them(uri):
+    """Before the host, in the query, and in the URI of a server that is within the query, percent-encoded or not."""
+    assert has_credentials(uri)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "http://:@mlflow.example/?token=",  # what is left of ${USER}, ${PASSWORD} and ${TOKEN}
+        "s3://eval/records?region=eu-central-1&scheme=http&endpoint_override=127.0.0.1:9000",
+        "abfs://account.dfs.core.windows.net/records?credential_kind=cli",
+        "s3://bucket/a%3Ab/c%40d.tsv",
+        "s3://tokens/secret/*.tsv",
+        "abfss://container@account.dfs.core.windows.net/records",
+        "git+ssh://git@example.com/models.git",
+    ],
+)
+def test_a_uri_without_credentials_is_not_accused(uri):
+    """A word of a path is none, nor is an option of the filesystem."""
+    assert not has_credentials(uri)
+
+
+def test_a_token_in_any_query_is_not_recorded():
+    """On a command line, whose URIs nobody knows: the name stays, what it stands for does not."""
+    assert without_credentials("--set a=https://h/?Token=s3cret&b=1 c") == "--set a=https://h/?Token=&b=1 c"

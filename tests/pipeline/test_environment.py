@@ -6,13 +6,14 @@ import importlib.metadata
 import json
 import os
 import platform
+import pwd
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pipeline.environment import environment
+from pipeline.environment import at_work, environment
 
 
 @pytest.fixture(autouse=True)
@@ -44,6 +45,8 @@ def test_a_clean_repository_has_a_commit_and_is_not_dirty(repository):
     """The commit is the repository's own, asked from a folder within it."""
     assert environment(repository / "configs")["git"] == {
         "commit": git(repository, "rev-parse", "HEAD"),
+        "branch": "main",
+        "url": None,
         "dirty": False,
     }
 
@@ -64,6 +67,47 @@ def test_records_of_earlier_evaluations_do_not_make_it_dirty(repository):
     (repository / "runs" / "records" / "summary.csv").write_text("dataset\n", encoding="utf-8")
 
     assert environment(repository)["git"]["dirty"] is False
+
+
+def test_where_no_branch_is_checked_out_there_is_none(repository):
+    """As on most machines that build: the commit alone is checked out."""
+    git(repository, "checkout", "--detach")
+
+    assert environment(repository)["git"]["branch"] is None
+
+
+@pytest.mark.parametrize(
+    ("url", "told"),
+    [
+        ("https://git.example/search/ranker.git", True),
+        ("git@git.example:search/ranker.git", True),
+        ("ssh://git@git.example/search/ranker.git", True),
+        ("https://ci:glpat-12345@git.example/search/ranker.git", False),
+        ("https://glpat-12345@git.example/search/ranker.git", False),
+        ("https://git.example/search/ranker.git?private_token=12345", False),
+    ],
+)
+def test_where_it_comes_from_is_told_unless_that_holds_credentials(repository, url, told):
+    """A machine that builds clones by a token; everyone is `git` over SSH, which is no secret."""
+    git(repository, "remote", "add", "origin", url)
+
+    assert environment(repository)["git"]["url"] == (url if told else None)
+
+
+def test_who_is_at_work_is_whom_the_system_knows(monkeypatch):
+    """The name of the account, or of the environment that stands for it, and the host's."""
+    monkeypatch.setenv("LOGNAME", "ann")
+
+    assert at_work() == {"user": "ann", "host": platform.node()}
+
+
+def test_an_account_without_a_name_is_known_by_its_number(monkeypatch):
+    """As in containers, where processes run under numbers that no file lists."""
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+
+    assert at_work()["user"] == str(os.getuid())
 
 
 def test_outside_a_repository_there_is_no_commit(tmp_path):

@@ -310,7 +310,7 @@ def test_the_manifest_is_json(evaluation):
     """Any JSON parser reads it: NaN, such as the judged share of ratings, is no word of JSON."""
     manifest = strict(evaluation.record / "manifest.json")
 
-    assert manifest["schema_version"] == 1
+    assert manifest["schema_version"] == 2
     assert manifest["evaluation_id"] == evaluation.evaluation_id == evaluation.record.name
 
 
@@ -325,7 +325,13 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
     assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca"}
     assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
     assert manifest["datasets"]["stars"]["kind"] == "ratings"
-    assert manifest["models"]["dense"] == {"params": {"dim": 384}, "tags": {"team": "ü"}, "owner": "ann"}
+    assert manifest["models"]["dense"] == {
+        "params": {"dim": 384},
+        "tags": {"team": "ü"},
+        "owner": "ann",
+        "model_id": None,
+        "model_uri": None,
+    }
 
 
 def test_the_manifest_tells_inputs_by_their_bytes(evaluation):

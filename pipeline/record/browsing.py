@@ -1,0 +1,147 @@
+"""Many records, of each of which only the small files are read: what was asked for, the summary, the gates.
+
+Where records are kept elsewhere these files are read there, several at a time, and no record is copied for them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from pipeline.errors import InputError, likely
+from pipeline.record.gates import verdicts_in
+from pipeline.record.lines import lines_of
+from pipeline.record.schemas import upgraded
+from pipeline.record.store import Records
+from pipeline.tables import Estimate
+from pipeline.verdicts import Verdict
+
+__all__ = ["Browsed", "Entry", "browse"]
+
+_AT_A_TIME = 16  # a read elsewhere is all waiting
+
+# A folder that is no record, is of another layout, or is being deleted.
+_UNREADABLE = (
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    InputError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record among others.
+
+    Attributes:
+        records: where it is kept.
+        evaluation_id: its id.
+    """
+
+    records: Records
+    evaluation_id: str
+
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """What `manifest.json` holds, as this version writes it."""
+        return upgraded(json.loads(self._text("manifest.json") or "null"), self.records.folder / self.evaluation_id)
+
+    @property
+    def date(self) -> str:
+        """Its night: the date that was given, or else the day on which it began, in UTC."""
+        began = datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
+        return str(self.manifest["date"] or began.date())
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the gates said; none where the config had none."""
+        text = self._text("gates.json")
+        return () if text is None else verdicts_in(text)
+
+    def lines(self, measure: str) -> tuple[Estimate, ...]:
+        """The lines of the summary by that measure.
+
+        Raises:
+            FileNotFoundError: the record has lost its summary.
+        """
+        text = self._text("summary.csv")
+        if text is None:
+            raise FileNotFoundError(f"{self.evaluation_id}: has no summary.csv")
+        return lines_of(text, measure)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files, the manifest apart."""
+        return sum(int(file["size"]) for file in self.manifest["files"].values())
+
+    def _text(self, name: str) -> str | None:
+        """What a file of it holds: here, where the record is, or else elsewhere."""
+        folder = self.records.folder / self.evaluation_id
+        if (folder / "manifest.json").is_file():
+            file = folder / name
+            return file.read_text(encoding="utf-8") if file.is_file() else None
+        data = self.records.read(f"{self.evaluation_id}/{name}")
+        return None if data is None else data.decode()
+
+
+@dataclass(frozen=True)
+class Browsed(Generic[T]):
+    """What was read of many records, the newest first, and the ids of those that cannot be read."""
+
+    found: tuple[T, ...]
+    unreadable: tuple[str, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """That some were passed over, a line each."""
+        return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
+
+
+def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Browsed[T]:
+    """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
+
+    Args:
+        records: where they are kept.
+        name: the evaluation; None for all.
+        look: what to read of each; several may be read at a time.
+
+    Raises:
+        InputError: a name is given, and no evaluation of it can be read.
+        OSError: the place elsewhere cannot be reached.
+    """
+
+    def looked(evaluation_id: str) -> tuple[T, ...]:
+        try:
+            return (look(Entry(records, evaluation_id)),)
+        except _UNREADABLE:
+            return ()
+
+    ids = records.ids(name)
+    if records.remote is None:
+        found = list(map(looked, ids))
+    else:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = list(pool.map(looked, ids))
+    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
+    if name is not None and len(unreadable) == len(ids):
+        raise InputError(_nothing(records, name, ids))
+    return Browsed(tuple(item for read in found for item in read), unreadable)
+
+
+def _nothing(records: Records, name: str, ids: Sequence[str]) -> str:
+    """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
+    if ids:
+        return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
+    known = sorted({evaluation_id.partition("-")[2].rpartition("-")[0] for evaluation_id in records.ids()})
+    return f"{records.place}: there is no evaluation of the name {name!r}{likely(name, known)}"

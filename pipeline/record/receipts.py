@@ -1,0 +1,74 @@
+"""Receipts: what says that MLflow has an evaluation, a small file beside its record.
+
+It ends the delivery: a record with a receipt is not sent again, not even after its runs were deleted. It is none of the
+record's own files, which never change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from pipeline.errors import InputError
+from pipeline.record.store import Records
+
+__all__ = ["Receipt", "read_receipt", "receipt_name", "write_receipt"]
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That an evaluation was delivered.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        manifest_sha256: hex digest of the manifest that was delivered.
+        server: the tracking store, without credentials.
+        experiment_id: the experiment of the evaluation's own run.
+        run_id: that run.
+        runs: the models' runs, `dataset`, `model` and `run_id` each.
+        delivered: when, in UTC.
+    """
+
+    evaluation_id: str
+    manifest_sha256: str
+    server: str
+    experiment_id: str
+    run_id: str
+    runs: tuple[Mapping[str, str], ...]
+    delivered: str
+
+
+def receipt_name(evaluation_id: str) -> str:
+    """What its file is called."""
+    return f"{evaluation_id}.receipt.json"
+
+
+def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
+    """The receipt of an evaluation; None where it was not delivered yet.
+
+    Raises:
+        InputError: it is not what was written.
+        OSError: it cannot be read.
+    """
+    name = receipt_name(evaluation_id)
+    data = records.read(name)
+    if data is None:
+        return None
+    try:
+        found = json.loads(data)
+        return Receipt(**{**found, "runs": tuple(found["runs"])})
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{records.place}: {name} is no receipt ({error}); delete it and run `rankledger sync`"
+        ) from None
+
+
+def write_receipt(records: Records, receipt: Receipt) -> None:
+    """Keep a receipt.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
+    records.write(receipt_name(receipt.evaluation_id), f"{text}\n".encode())

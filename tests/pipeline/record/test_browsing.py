@@ -1,0 +1,171 @@
+"""Many records looked through: what is read of them, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.record import Judged, Records, write_record
+from pipeline.record.browsing import Entry, browse
+from pipeline.record.lines import lines_of
+from pipeline.record.reading import read_record
+from pipeline.record.remote import Remote
+from pipeline.record.writing import new_evaluation_id
+from pipeline.tables import Estimate, Scores
+from pipeline.verdicts import Verdict
+
+NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+VERDICT = Verdict("floor", "web", "bm25", "ap", "all", "pass", "pass", "fine")
+
+
+def estimate(measure: str, model: str = "bm25", slice: str = "all") -> Estimate:
+    return Estimate("web", model, slice, measure, 0.1 + 0.2, None, 1 / 3, 0.02, 300, 0, 1)
+
+
+LINES = [
+    *(
+        estimate(measure, model)
+        for model in ("bm25", 'a "dense", one\nor two')
+        for measure in ("ap", "avg_rp(cutoffs=[5,10])")
+    ),
+    estimate("ap", slice="market=de"),
+]
+
+
+def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LINES, **manifest: Any) -> Path:
+    """A record in a folder."""
+    query_ids = np.array(["q1"], dtype=object)
+    nothing = np.empty((0, 1))
+    scores = Scores("web", "bm25", query_ids, (), nothing, nothing, {}, np.zeros(1, dtype=bool))
+    plain = {"name": name, "created": NIGHT.isoformat(), "date": None}
+    return write_record(
+        folder,
+        evaluation_id=new_evaluation_id(name, NIGHT),
+        config="name: nightly\n",
+        results=[scores],
+        estimates=lines,
+        manifest=plain | manifest,
+        judged=Judged((VERDICT,), {}),
+    ).path
+
+
+@pytest.mark.parametrize("measure", ["ap", "avg_rp(cutoffs=[5,10])", "rr"])
+@pytest.mark.parametrize("lines", [LINES, LINES[:1] + LINES[-1:]], ids=["quoted", "plain"])
+def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, lines):
+    """As `read_record` gives them, however the names have to be quoted; nothing of another measure."""
+    summary = written(tmp_path, lines=lines) / "summary.csv"
+    found = lines_of(summary.read_text(encoding="utf-8"), measure)
+
+    assert found == tuple(line for line in read_record(summary.parent).summary if line.measure == measure)
+    assert [astuple(line) for line in found] == [astuple(line) for line in lines if line.measure == measure]
+
+
+def test_an_entry_says_what_the_record_holds(tmp_path):
+    """The manifest, the verdicts, the bytes of the files, and the day on which it began in UTC, or the date given."""
+    record = written(tmp_path, created="2026-11-21T01:30:00+02:00")
+    entry = Entry(Records(tmp_path), record.name)
+
+    assert entry.manifest == read_record(record).manifest
+    assert entry.verdicts == (VERDICT,)
+    assert entry.size == sum(file.stat().st_size for file in record.iterdir() if file.name != "manifest.json")
+    assert entry.date == "2026-11-20"
+    assert Entry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).date == "2026-11-01"
+
+
+def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
+    """Records that lie elsewhere alone are read there without their scores, and none is copied."""
+    far = [written(tmp_path / "far") for _ in range(40)]
+    near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
+    read, asked = Remote.read, []
+
+    def heard(self: Remote, name: str) -> bytes | None:
+        asked.append(name)
+        return read(self, name)
+
+    monkeypatch.setattr(Remote, "read", heard)
+    found = browse(
+        near, "nightly", lambda entry: (entry.manifest["evaluation_id"], len(entry.lines("ap")), entry.verdicts)
+    )
+
+    assert found.found == tuple((path.name, 3, (VERDICT,)) for path in sorted(far, key=lambda path: path.name)[::-1])
+    assert {name.partition("/")[2] for name in asked} == {"manifest.json", "summary.csv", "gates.json"}
+    assert not near.folder.exists()
+
+
+def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):
+    """A record never changes: what lies in the folder is as good."""
+    record = written(tmp_path / "near")
+    near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
+    monkeypatch.delattr(Remote, "read")
+
+    assert browse(near, None, lambda entry: entry.verdicts).found == ((VERDICT,),)
+    assert record.is_dir()
+
+
+def test_what_is_no_record_is_passed_over(tmp_path):
+    """A manifest that was cut off, one of a later version, one that lacks what is asked for; others are read."""
+    whole, cut, later, poor = (written(tmp_path) for _ in range(4))
+    (cut / "manifest.json").write_text('{"name"', encoding="utf-8")
+    (later / "manifest.json").write_text(json.dumps({"schema_version": 99}), encoding="utf-8")
+    (poor / "manifest.json").write_text("{}", encoding="utf-8")
+    found = browse(Records(tmp_path), None, lambda entry: entry.manifest["name"] and entry.evaluation_id)
+
+    assert found.found == (whole.name,)
+    assert sorted(found.unreadable) == sorted(path.name for path in (cut, later, poor))
+
+
+def test_a_record_without_summary_is_not_one_without_figures(tmp_path):
+    """Else it would stand for the night, and hide an earlier evaluation that is whole."""
+    whole, poor = written(tmp_path), written(tmp_path)
+    (poor / "summary.csv").unlink()
+    found = browse(Records(tmp_path), None, lambda entry: (entry.evaluation_id, len(entry.lines("ap"))))
+
+    assert found.found == ((whole.name, 3),)
+    assert found.unreadable == (poor.name,)
+
+
+def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
+    """What cannot be reached is not taken for empty."""
+
+    def away(self: Remote, name: str) -> bytes | None:
+        raise OSError(None, "is away", self.url)
+
+    written(tmp_path / "far")
+    monkeypatch.setattr(Remote, "read", away)
+    with pytest.raises(OSError, match="is away"):
+        browse(Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}")), None, lambda entry: entry.manifest)
+
+
+def test_a_name_that_is_likely_meant_is_told(tmp_path):
+    """Also one with hyphens."""
+    for name in ("nightly", "nightly", "weekly-de-2"):
+        written(tmp_path, name)
+
+    with pytest.raises(InputError, match="no evaluation of the name 'weekly-de2'; did you mean 'weekly-de-2'"):
+        browse(Records(tmp_path), "weekly-de2", lambda entry: entry.date)
+
+
+@pytest.mark.parametrize("damage", ["{", "null", "[]", None], ids=["cut", "null", "list", "folder"])
+def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
+    """It is not that there is none; a manifest that is a folder keeps nothing else from being read."""
+    broken, whole = written(tmp_path), written(tmp_path, "weekly")
+    (broken / "manifest.json").unlink()
+    if damage is None:
+        (broken / "manifest.json").mkdir()
+    else:
+        (broken / "manifest.json").write_text(damage, encoding="utf-8")
+
+    with pytest.raises(InputError, match=f"no record of 'nightly' can be read, such as {broken.name}"):
+        browse(Records(tmp_path), "nightly", lambda entry: entry.date)
+    found = browse(Records(tmp_path), None, lambda entry: entry.manifest["name"])
+    assert found.found == ("weekly",)
+    assert whole.is_dir()
+    assert found.remarks == (f"{broken.name}: cannot be read as a record, left out",)

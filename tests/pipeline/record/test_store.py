@@ -1,0 +1,215 @@
+"""Where records are kept: a folder, a place elsewhere by its URL, and the small files beside them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.record.receipts import Receipt, read_receipt, write_receipt
+from pipeline.record.remote import Remote
+from pipeline.record.store import Records, is_evaluation_id, open_records
+
+OLD, NEW = "20261119T020000Z-nightly-00000001", "20261120T020000Z-nightly-00000002"
+OTHER = "20261120T020000Z-other-nightly-00000003"
+
+
+def put(folder: Path, evaluation_id: str) -> Path:
+    """A folder that stands for a record: a manifest, and one file that it has the hash of."""
+    path = folder / evaluation_id
+    path.mkdir(parents=True)
+    (path / "summary.csv").write_bytes(b"dataset\n")
+    described = {"summary.csv": {"size": 8, "sha256": hashlib.sha256(b"dataset\n").hexdigest()}}
+    (path / "manifest.json").write_text(json.dumps({"files": described}), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """The folder behind the URL where records are kept elsewhere."""
+    (tmp_path / "far").mkdir()
+    return tmp_path / "far"
+
+
+@pytest.fixture
+def kept(tmp_path: Path, far: Path) -> Records:
+    """Records of this machine that are kept elsewhere, too."""
+    return Records(tmp_path / "runs" / "records", Remote(f"file://{far}"))
+
+
+def test_evaluations_are_told_newest_first(tmp_path):
+    """Of the name that is asked for and of no other that ends alike; a folder without a manifest is none."""
+    for evaluation_id in (OLD, OTHER, NEW):
+        put(tmp_path, evaluation_id)
+    (tmp_path / "20261121T020000Z-nightly-00000004").mkdir()
+    (tmp_path / f"{NEW}.receipt.json").touch()
+
+    assert Records(tmp_path).ids("nightly") == [NEW, OLD]
+    assert Records(tmp_path).ids("other-nightly") == [OTHER]
+    assert Records(tmp_path).ids() == [OTHER, NEW, OLD]
+
+
+def test_what_lies_elsewhere_is_told_and_fetched(kept, far):
+    """Byte for byte, under its name, once; nothing half-copied is left."""
+    put(kept.folder, OLD)
+    put(far, NEW)
+
+    assert kept.ids() == [NEW, OLD]
+    found = kept.find(NEW)
+
+    assert found == kept.folder / NEW
+    assert {file.name: file.read_bytes() for file in found.iterdir()} == {
+        file.name: file.read_bytes() for file in (far / NEW).iterdir()
+    }
+    assert sorted(path.name for path in kept.folder.iterdir()) == [OLD, NEW]
+    (far / NEW / "manifest.json").unlink()
+    assert kept.find(NEW) == found
+
+
+def test_a_record_is_kept_whole_and_once(kept, far):
+    """Every file is copied, and a second time none is; one that is broken off has no manifest and is none."""
+    path = put(kept.folder, NEW)
+
+    assert [kept.keep(path), kept.keep(path)] == [True, False]
+    assert sorted(file.name for file in (far / NEW).iterdir()) == ["manifest.json", "summary.csv"]
+    (far / OLD).mkdir()
+    (far / OLD / "summary.csv").touch()
+    assert kept.fetch(OLD) is None
+
+
+def test_the_manifest_is_the_last_that_is_copied(kept, far, monkeypatch):
+    """A copy that breaks off at any file is not taken for a record, and is made whole the next time."""
+    path = put(kept.folder, NEW)
+    write, written = Remote.write, []
+
+    def break_off(self: Remote, name: str, data: bytes) -> None:
+        if name.endswith("manifest.json") and not written:
+            written.append(name)
+            raise OSError("away")
+        write(self, name, data)
+
+    monkeypatch.setattr(Remote, "write", break_off)
+    with pytest.raises(OSError, match="away"):
+        kept.keep(path)
+    assert not (far / NEW / "manifest.json").exists()
+    assert kept.keep(path)
+    assert (far / NEW / "manifest.json").read_bytes() == (path / "manifest.json").read_bytes()
+
+
+def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
+    """A file that was cut short elsewhere is told by name, and no part of the record is taken."""
+    (put(far, NEW) / "summary.csv").write_bytes(b"data")
+
+    with pytest.raises(OSError, match=f"{NEW}/summary.csv is not what was written"):
+        kept.fetch(NEW)
+    assert list(kept.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["", "a record", "[1]", "{}", '{"files": {"a": 3}}', '{"files": {"../../stray": {"sha256": "%s"}}}'],
+)
+def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
+    """It is told in one line, and nothing is written: least of all outside the record, by a name that leads there."""
+    (far / NEW).mkdir()
+    (far.parent / "stray").write_bytes(b"x")
+    (far / NEW / "manifest.json").write_text(manifest.replace("%s", hashlib.sha256(b"x").hexdigest()))
+
+    with pytest.raises(OSError, match=f"{NEW}/manifest.json is not what was written; restore it"):
+        kept.fetch(NEW)
+    assert list(kept.folder.iterdir()) == []
+
+
+def test_a_path_is_no_id(kept, far):
+    """A record is found by its path, wherever it is; what is neither path nor id is not there."""
+    elsewhere = put(far.parent / "somewhere", NEW)
+
+    assert kept.find(str(elsewhere)) == elsewhere
+    assert kept.find(f"../{NEW}") is None
+    assert kept.find("nightly") is None
+    assert is_evaluation_id(NEW)
+    assert not is_evaluation_id("nightly")
+
+
+def test_a_deleted_record_is_gone_everywhere(kept, far):
+    """Here and elsewhere, with all of its files; one that is not there is no error."""
+    kept.keep(put(kept.folder, NEW))
+
+    kept.delete(NEW)
+    kept.delete(NEW)
+
+    assert (kept.ids(), list(kept.folder.iterdir()), list(far.iterdir())) == ([], [], [])
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_of_many_one_creates(kept, elsewhere):
+    """Of 20 that write the same file at once one does, and what it wrote stands there."""
+    records = kept if elsewhere else Records(kept.folder)
+
+    with ThreadPoolExecutor(20) as pool:
+        done = list(pool.map(lambda i: records.create("nights/nightly-2026-11-20.json", str(i).encode()), range(20)))
+
+    assert sum(done) == 1
+    assert records.read("nights/nightly-2026-11-20.json") == str(done.index(True)).encode()
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_file_beside_the_records_is_read_as_it_was_written(kept, elsewhere):
+    """Written anew it is the new one; deleted it is none; nothing else is left where it lay."""
+    records = kept if elsewhere else Records(kept.folder)
+    assert records.read("a.json") is None
+    for data in (b"1", b"22"):
+        records.write("a.json", data)
+        assert records.read("a.json") == data
+
+    records.forget("a.json")
+    records.forget("a.json")
+
+    assert records.read("a.json") is None
+    assert [path.name for path in kept.folder.glob(".*")] == []
+
+
+def test_a_receipt_is_read_as_it_was_written(kept):
+    """All of it; an evaluation that was not delivered has none."""
+    receipt = Receipt(
+        NEW, "0" * 64, "http://127.0.0.1:5000", "3", "r0", ({"dataset": "web", "model": "ü", "run_id": "r1"},), "now"
+    )
+    write_receipt(kept, receipt)
+
+    assert read_receipt(kept, NEW) == receipt
+    assert read_receipt(kept, OLD) is None
+
+
+def test_a_place_is_a_folder_or_a_url(tmp_path):
+    """Without one it is `records` in the runs folder; a URL of this machine is a folder; others lie elsewhere."""
+    assert open_records(tmp_path) == Records(tmp_path / "records")
+    assert open_records(tmp_path, "shared/records") == Records(Path("shared/records"))
+    assert open_records(tmp_path, f"file://{tmp_path}/far") == Records(tmp_path / "far")
+    assert open_records(tmp_path, "s3://eval/records/?region=eu-west-1").place == "s3://eval/records/?region=eu-west-1"
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [("s3://key:s3cret@eval/records", "holds credentials"), ("gopher://eval/records", "mend the URL")],
+)
+def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
+    """In a line, which does not repeat a password."""
+    with pytest.raises(InputError, match=said) as refused:
+        open_records(tmp_path, place)
+
+    assert "s3cret" not in str(refused.value)
+
+
+def test_a_place_that_is_away_is_told_by_its_url(tmp_path):
+    """Whatever is asked of it, an OSError says where and, in a line, why."""
+    (tmp_path / "file").touch()
+    records = Records(tmp_path, Remote(f"file://{tmp_path}/file/records"))
+
+    with pytest.raises(OSError, match="file/records") as told:
+        records.write("a.json", b"")
+    assert told.value.filename == f"file://{tmp_path}/file/records"
+    assert "\n" not in str(told.value.strerror)
