@@ -14,6 +14,7 @@ from metrics.external import external_measure
 from metrics.measure import Measure
 from pipeline.config.fields import Columns, DatasetName, Ends, Keys, Name, Plain, QueryColumns, ScoreName
 from pipeline.config.section import Section
+from pipeline.mlflow_names import MODEL_ID, MODEL_URI
 
 __all__ = ["Dataset", "DatasetDefaults", "File", "Model", "Outputs", "Score"]
 
@@ -180,6 +181,13 @@ class Model(Section):
     was: Name | None = None
     """What it was called before: looked up in older records that have no model of its name."""
 
+    model_id: str | None = None
+    """The id of the logged model that its outputs are of, as MLflow 3 gives it: `m-…`. Its figures are logged to that
+    model, too."""
+
+    model_uri: str | None = None
+    """The same by a URI, of a registered model, too: `models:/ranker/3`, `models:/ranker@champion` or `models:/m-…`."""
+
     extra: File | None = None
     """Numbers from outside, such as what it costs: a JSON object of numbers by name, for gates to judge."""
 
@@ -187,4 +195,15 @@ class Model(Section):
     def _has_plain_extra(self) -> Model:
         if self.extra and (self.extra.columns or self.extra.format not in (None, "json")):
             raise ValueError("its `extra` is one JSON object of numbers; name its path alone")
+        return self
+
+    @model_validator(mode="after")
+    def _names_one_logged_model(self) -> Model:
+        if self.model_id is not None and self.model_uri is not None:
+            raise ValueError("it has both model_id and model_uri; keep one")
+        if self.model_id is not None and not MODEL_ID.fullmatch(self.model_id):
+            raise ValueError(f"found the model_id {self.model_id!r}; write the id of a logged model, as in m-1f0c9a2b…")
+        if self.model_uri is not None and not MODEL_URI.fullmatch(self.model_uri):
+            forms = "models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
+            raise ValueError(f"found the model_uri {self.model_uri!r}; write {forms}")
         return self

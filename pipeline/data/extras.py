@@ -10,6 +10,7 @@ from typing import Any
 
 from pipeline.data.files import find_files
 from pipeline.errors import InputError
+from pipeline.mlflow_names import EXTRA, clashes
 from pipeline.tables import InputFile
 
 __all__ = ["Extra", "read_extra"]
@@ -30,7 +31,7 @@ def read_extra(path: str) -> Extra:
         path: the file, or its URL; it may be compressed.
 
     Raises:
-        InputError: it is missing, or no object of finite numbers.
+        InputError: it is missing, or no object of finite numbers under names that MLflow can hold.
     """
     file, *others = find_files(path)
     if others:
@@ -45,6 +46,8 @@ def read_extra(path: str) -> Extra:
     for name, number in found.items():
         if not isinstance(number, float) or not math.isfinite(number):
             raise InputError(f"{path}: {name}: found {json.dumps(number)}; write a finite number, or leave it out")
+    for problem in clashes((EXTRA + name, name) for name in found):
+        raise InputError(f"{path}: {problem}")
     return Extra(found, file.describe(stored))
 
 

@@ -1,84 +1,178 @@
-"""The figures of a record as metrics of MLflow, and what they are called there."""
+"""The figures of a record as metrics of MLflow: which are logged, and where they are too many, which of them.
+
+Conventions: a figure that is not finite is never logged, for one NaN breaks the page of a run; `.n_undefined` says that
+it is undefined. A run has at most 200 metrics. Beyond, they are taken in the order of `_Order`, what belongs together
+wholly or not at all, and within one order as the config lists its suites and measures. The first measure of each suite
+is primary.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, TypeGuard
 
+from pipeline.mlflow_names import EXTRA, WORST_SLICE, Naming, allowed, overall, overview
 from pipeline.tables import Estimate, Record
-from pipeline.tracking.names import allowed, by_name, cut
+from pipeline.tracking.names import by_name
 from pipeline.verdicts import Comparison
 
-__all__ = ["measures_of", "metrics_of", "pooled_of"]
+__all__ = ["METRIC_LIMIT", "Figures", "Logged", "measures_of"]
 
-_SECTION_LIMIT = 60  # letters of a model in the name of a section
+METRIC_LIMIT = 200
+"""Metrics of one run: pages and charts of MLflow stay quick, and its database small."""
 
-
-def metrics_of(record: Record, task: tuple[str, str], template: str) -> dict[str, float]:
-    """The finite figures of one model on one dataset, under every suite that has the measure, and its own numbers."""
-    manifest = record.manifest
-    interval = _interval(manifest)
-    compared = [line for line in record.comparisons if (line.dataset, line.model, line.slice) == (*task, "all")]
-    lines = {line.measure: line for line in record.summary if (line.dataset, line.model, line.slice) == (*task, "all")}
-
-    def named() -> Iterator[tuple[str, str, float | None]]:
-        for suite, measure in measures_of(manifest, task[0]):
-            name = template.format(suite=suite, measure=manifest["definitions"][measure]["mlflow_key"])
-            for figure_name, figure in _figures(allowed(name), interval, lines[measure]):
-                yield figure_name, measure, figure
-            for line in compared:
-                if line.measure == measure:
-                    owner = f"{measure} of {line.baseline}"
-                    yield from ((key, owner, figure) for key, figure in _differences(allowed(name), line))
-        for number, figure in manifest.get("extras", {}).get(task[1], {}).get("numbers", {}).items():
-            yield f"extra/{number}", f"the extra {number}", figure
-
-    return _finite(by_name("measures", named()))
+_LEAST_CLUSTERS = 30  # in a slice that can be the worst one: of fewer, chance alone makes the worst
 
 
-def pooled_of(record: Record) -> dict[str, float]:
-    """The finite figures of every model over all datasets together, in a section of the model's."""
-    definitions, interval = record.manifest["definitions"], _interval(record.manifest)
+class _Order(IntEnum):
+    """What is logged first where not all can be."""
 
-    def named() -> Iterator[tuple[str, str, float | None]]:
+    PRIMARY = 0
+    """The primary measures, with all that is said of them."""
+
+    WORST_SLICE = 1
+    """Their worst slices."""
+
+    UNDEFINED = 2
+    """How many queries are undefined, by measures where there are any."""
+
+    EXTRA = 3
+    """Numbers from outside."""
+
+    ESTIMATE = 4
+    """The figures of the other measures."""
+
+    PRIMARY_DIFFERENCE = 5
+    """How the primary measures differ from other models."""
+
+    INTERVAL = 6
+    """The intervals of the other measures."""
+
+    DIFFERENCE = 7
+    """How these differ from other models."""
+
+    DETAIL = 8
+    """Their standard errors, bounds over ties, and that no query is undefined."""
+
+
+_FIELDS = {
+    _Order.ESTIMATE: ("estimate",),
+    _Order.INTERVAL: ("ci_low", "ci_high"),
+    _Order.UNDEFINED: ("n_undefined",),
+    _Order.DETAIL: ("std_error", "ties_least", "ties_greatest"),
+}
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a run says of figures.
+
+    Attributes:
+        metrics: finite figures by name.
+        tags: which slices are the worst, and how many metrics were left out.
+    """
+
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Metrics that are logged all or not at all: (name, what has it, figure)."""
+
+    order: _Order
+    metrics: tuple[tuple[str, str, float], ...]
+
+
+class Figures:
+    """The figures of a record, by dataset and model."""
+
+    def __init__(self, record: Record, template: str) -> None:
+        """Index a record; the template is that of metric names, with `{measure}` and, if wanted, `{suite}`."""
+        manifest = record.manifest
+        self._manifest = manifest
+        self._naming = Naming(template, manifest["bootstrap"]["confidence"])
+        self._lines: dict[tuple[str, str], dict[str, list[Estimate]]] = defaultdict(lambda: defaultdict(list))
         for line in record.summary:
-            if line.dataset == "*":
-                name = f"{_section(line.model)}/{definitions[line.measure]['mlflow_key']}"
-                for figure_name, figure in _figures(allowed(name), interval, line):
-                    yield figure_name, f"{line.measure} of {line.model}", figure
+            self._lines[line.dataset, line.model][line.measure].append(line)
+        self._compared: dict[tuple[str, str], dict[str, list[Comparison]]] = defaultdict(lambda: defaultdict(list))
+        for compared in record.comparisons:
+            if compared.slice == "all":
+                self._compared[compared.dataset, compared.model][compared.measure].append(compared)
 
-    return _finite(by_name("measures", named()))
+    def of_model(self, task: tuple[str, str]) -> Logged:
+        """What the run of a model on a dataset says: every suite's figures, differences, and its own numbers."""
+        dataset, model = task
+        parts: list[_Part] = []
+        tags: dict[str, str] = {}
+        primary = _primary(self._manifest, dataset)
+        for suite, measure in measures_of(self._manifest, dataset):
+            name, lines = self._name(suite, measure), self._lines[task][measure]
+            whole = next(line for line in lines if line.slice == "all")
+            parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
+            parts += self._differences(task, measure, name, measure in primary)
+            worst = _worst(lines, self._direction(measure)) if measure in primary else None
+            if worst is not None:
+                found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst.estimate),)
+                parts.append(_part(_Order.WORST_SLICE, found))
+                tags[WORST_SLICE + name] = worst.slice
+        return _logged([*parts, *self._extras(model)], tags)
 
+    def of_evaluation(self) -> Logged:
+        """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
 
-def _finite(figures: Mapping[str, float | None]) -> dict[str, float]:
-    return {name: figure for name, figure in figures.items() if figure is not None and math.isfinite(figure)}
+        In a section of each model it is the figure by every dataset's first measure; and where figures are pooled,
+        those over all datasets together.
+        """
+        primary = {measure for dataset in self._manifest["datasets"] for measure in _primary(self._manifest, dataset)}
+        parts: list[_Part] = []
+        for (dataset, model), measures in self._lines.items():
+            if dataset != "*":
+                parts.append(self._overview(dataset, model))
+            for measure, lines in measures.items() if dataset == "*" else ():
+                names = self._naming.own(overall(model, self._key(measure)))
+                first = [_Order.ESTIMATE] if measure in primary else ()
+                parts += _own(names, f"{measure} of {model}", lines[0], first)
+        return _logged(parts, {})
 
+    def _overview(self, dataset: str, model: str) -> _Part:
+        _, measure = measures_of(self._manifest, dataset)[0]
+        whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
+        name = overview(model, dataset, self._key(measure))
+        return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
 
-def _interval(manifest: Mapping[str, Any]) -> str:
-    """What sections of intervals are called, such as `ci95`."""
-    return f"ci{manifest['bootstrap']['confidence'] * 100:.10g}"
+    def primary(self, dataset: str) -> tuple[str, bool] | None:
+        """The metric that a dataset's models are told apart by, and whether more of it is better.
 
+        It is the first measure, in the order of the suites, of which more or less is better; None if there is none.
+        """
+        for suite, measure in measures_of(self._manifest, dataset):
+            if self._direction(measure) != "neither":
+                return self._name(suite, measure), self._direction(measure) == "higher"
+        return None
 
-def _differences(name: str, line: Comparison) -> Iterator[tuple[str, float | None]]:
-    section, _, last = name.rpartition("/")
-    prefix = f"{section and f'{section}.'}vs_{_section(line.baseline)}/{last}"
-    yield prefix, line.difference
-    yield f"{prefix}.low", line.ci_low
-    yield f"{prefix}.high", line.ci_high
-    yield f"{prefix}.p_corrected", line.p_corrected
+    def _key(self, measure: str) -> str:
+        return str(self._manifest["definitions"][measure]["mlflow_key"])
 
+    def _name(self, suite: str, measure: str) -> str:
+        return self._naming.figure(suite, self._key(measure))
 
-def _figures(name: str, interval: str, line: Estimate) -> Iterator[tuple[str, float | None]]:
-    section, _, last = name.rpartition("/")
-    beside = section and f"{section}."
-    yield name, line.estimate
-    yield f"{beside}{interval}/{last}.low", line.ci_low
-    yield f"{beside}{interval}/{last}.high", line.ci_high
-    yield f"{beside}detail/{last}.std_error", line.std_error
-    yield f"{beside}detail/{last}.n_undefined", line.n_undefined
-    yield f"{beside}detail/{last}.ties_least", line.ties_least
-    yield f"{beside}detail/{last}.ties_greatest", line.ties_greatest
+    def _direction(self, measure: str) -> str:
+        return str(self._manifest["definitions"][measure]["direction"])
+
+    def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_Part]:
+        order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
+        for line in self._compared[task][measure]:
+            names, owner = self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}"
+            yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
+
+    def _extras(self, model: str) -> Iterator[_Part]:
+        for number, figure in self._manifest.get("extras", {}).get(model, {}).get("numbers", {}).items():
+            yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
 
 def measures_of(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, str]]:
@@ -87,6 +181,53 @@ def measures_of(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, st
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
 
 
-def _section(model: str) -> str:
-    """A model as a part of a name between slashes."""
-    return cut(model.replace("/", "_"), _SECTION_LIMIT)
+def _primary(manifest: Mapping[str, Any], dataset: str) -> set[str]:
+    return {measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
+
+
+def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_Part]:
+    """A figure and all that is said of it; the orders that are named come first instead."""
+    for order, keys in _FIELDS.items():
+        at = order
+        if order is _Order.UNDEFINED and line.n_undefined == 0 and _finite(line.estimate):
+            at = _Order.DETAIL
+        found = ((names[key], _owner(key, owner), getattr(line, key)) for key in keys)
+        yield _part(_Order.PRIMARY if order in first else at, found)
+
+
+def _owner(key: str, owner: str) -> str:
+    return owner if key in ("estimate", "difference") else f"{key} of {owner}"
+
+
+def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _Part:
+    """What of it is finite."""
+    return _Part(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
+
+
+def _finite(figure: float | None) -> TypeGuard[float]:
+    return figure is not None and math.isfinite(figure)
+
+
+def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
+    """The slice with the worst figure, of those that are not too small to tell; the first of equals."""
+    told = [
+        line for line in lines if line.slice != "all" and line.mark != "sparse" and line.n_clusters >= _LEAST_CLUSTERS
+    ]
+    figures = [(line.estimate, line) for line in told if _finite(line.estimate)]
+    if not figures or direction == "neither":
+        return None
+    choose = min if direction == "higher" else max
+    return choose(figures, key=lambda found: found[0])[1]
+
+
+def _logged(parts: Sequence[_Part], tags: Mapping[str, str]) -> Logged:
+    """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
+    every = by_name("measures", (metric for part in parts for metric in part.metrics))
+    chosen: dict[str, float] = {}
+    for part in sorted(parts, key=lambda part: part.order):
+        further = {allowed(name): figure for name, _, figure in part.metrics if allowed(name) not in chosen}
+        if len(chosen) + len(further) <= METRIC_LIMIT:
+            chosen |= further
+    n_left_out = len(every) - len(chosen)
+    told = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
+    return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **told})

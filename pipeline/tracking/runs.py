@@ -1,33 +1,37 @@
 """A record as MLflow runs: what tracking is to log, worked out from the record alone, before MLflow is touched.
 
-Conventions: the template names a figure, `search/ndcg_at_10`, and what goes with it has the same name in two further
-sections, `search.ci95/` (`.low`, `.high`) and `search.detail/` (`.std_error`, `.n_undefined`). The
-difference to another model, which a comparison gives, is in `search.vs_bm25/`. A section is what stands before the
-last slash; under a template without one the two are `ci95/` and `detail/`. A letter that MLflow does not
-allow in a name becomes `_`, and names that then coincide are refused. A value that is too long ends in `…`; the record
-has the whole.
+Conventions: names are those of `pipeline.mlflow_names`. A value that is too long ends in `…`; the record has the whole.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline.mlflow_names import (
+    EXPERIMENT_LIMIT,
+    FINGERPRINT,
+    NAME_LIMIT,
+    PARAM_LIMIT,
+    TAG_LIMIT,
+    cut,
+    experiment_of,
+    text_of,
+)
 from pipeline.tables import Record
-from pipeline.tracking.figures import measures_of, metrics_of, pooled_of
-from pipeline.tracking.names import NAME_LIMIT, TrackingError, by_name, cut
+from pipeline.tracking.figures import Figures, measures_of
+from pipeline.tracking.names import TrackingError, by_name, storable
 from pipeline.verdicts import Verdict, failed
 
 __all__ = ["Run", "RunInput", "runs_of"]
 
-_EXPERIMENT_LIMIT = 256  # letters the database has room for; MLflow itself lets 500 pass
-_PARAM_LIMIT = 6_000
-_TAG_LIMIT = 7_999
+_DAY_LIMIT = 40  # letters of a `--date` that is none
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,9 @@ class Run:
         artifacts: a folder whose files are kept with it.
         task: the dataset and the model; None for the evaluation's own run.
         failed: whether the model's output was missing or refused.
+        primary: the metric that the experiment's runs are told apart by, and whether more of it is better; the tags
+            `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None where there is none.
+        logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
     """
 
     experiment: str
@@ -82,6 +89,8 @@ class Run:
     artifacts: Path | None = None
     task: tuple[str, str] | None = None
     failed: bool = False
+    primary: tuple[str, bool] | None = None
+    logged_model: str | None = None
 
 
 def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
@@ -108,76 +117,88 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
         if (dataset, model) in known
     ]
     last = _milliseconds(manifest["created"]) + len(tasks)
+    figures = Figures(record, metric_name)
     models = [
-        _failed_run(record, task, last - 1 - i, failures[task])
+        _failed_run(record, task, last - 1 - i, figures, failures[task])
         if task in failures
-        else _model_run(record, task, last - 1 - i, metric_name)
+        else _model_run(record, task, last - 1 - i, figures)
         for i, task in enumerate(tasks)
     ]
-    return (*models, _evaluation_run(record, last, note))
+    return (*models, _evaluation_run(record, last, figures, note))
 
 
-def _evaluation_run(record: Record, start: int, note: str) -> Run:
-    manifest = record.manifest
+def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> Run:
+    manifest, logged = record.manifest, figures.of_evaluation()
     settings = {"seed": manifest["seed"]}
     settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
     tags = {"rankledger.manifest_sha256": hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
-    tags |= _gates(record.verdicts)
+    tags |= {**logged.tags, **_gates(record.verdicts)}
     if note:
         tags["mlflow.note.content"] = _shortened(note)
     return Run(
-        experiment=_experiment(manifest["name"]),
-        name=cut(manifest["evaluation_id"], NAME_LIMIT),
+        experiment=_experiment(experiment_of(manifest["name"])),
+        name=_name(manifest, manifest["name"]),
         start=start,
         end=max(start, _milliseconds(manifest["finished"])),
         tags=_tags(manifest, tags),
         params=_params(settings),
-        metrics=pooled_of(record),
+        metrics=logged.metrics,
         inputs=_inputs(manifest["datasets"]),
         artifacts=record.path,
     )
 
 
-def _model_run(record: Record, task: tuple[str, str], start: int, metric_name: str) -> Run:
+def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figures) -> Run:
     definitions = record.manifest["definitions"]
     measures = [measure for _, measure in measures_of(record.manifest, task[0])]
+    logged = figures.of_model(task)
     tags = {
-        f"rankledger.fingerprint.{definitions[measure]['mlflow_key']}": definitions[measure]["fingerprint"]
-        for measure in measures
+        FINGERPRINT + definitions[measure]["mlflow_key"]: definitions[measure]["fingerprint"] for measure in measures
     }
-    return _task_run(record, task, start, tags, metrics_of(record, task, metric_name))
+    run = _task_run(record, task, start, figures, {**logged.tags, **tags})
+    return replace(run, metrics=logged.metrics)
 
 
-def _failed_run(record: Record, task: tuple[str, str], start: int, reason: str) -> Run:
+def _failed_run(record: Record, task: tuple[str, str], start: int, figures: Figures, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
     note = _shortened(f"Not evaluated:\n\n    {verbatim}")
-    return _task_run(record, task, start, {"rankledger.failure": reason, "mlflow.note.content": note}, None)
+    tags = {"rankledger.failure": reason, "mlflow.note.content": note}
+    return replace(_task_run(record, task, start, figures, tags), failed=True)
 
 
-def _task_run(
-    record: Record, task: tuple[str, str], start: int, tags: Mapping[str, str], metrics: Mapping[str, float] | None
-) -> Run:
+def _task_run(record: Record, task: tuple[str, str], start: int, figures: Figures, tags: Mapping[str, str]) -> Run:
+    """A model's run but for its metrics."""
     manifest = record.manifest
     dataset, model = task
     described = manifest["models"][model]
     found_by = {"rankledger.dataset": dataset, "rankledger.model": model}
     found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
-    if described["owner"] is not None:
-        found_by["rankledger.owner"] = described["owner"]
-    when = f" {manifest['created'][:10]} {manifest['evaluation_id'].rpartition('-')[2]}"
+    told = {f"rankledger.{key}": described.get(key) for key in ("owner", "model_id", "model_uri")}
+    found_by |= {key: value for key, value in told.items() if value is not None}
+    model_id = described.get("model_id")
     return Run(
-        experiment=_experiment(f"{manifest['name']}/{dataset}"),
-        name=cut(model, NAME_LIMIT - len(when)) + when,
+        experiment=_experiment(experiment_of(manifest["name"], dataset)),
+        name=_name(manifest, model),
         start=start,
         end=max(start, _milliseconds(manifest["finished"])),
         tags=_tags(manifest, found_by | dict(tags), described["tags"]),
         params=_params(described["params"]),
-        metrics={} if metrics is None else metrics,
         inputs=_inputs({dataset: manifest["datasets"][dataset]}),
         task=task,
-        failed=metrics is None,
+        primary=figures.primary(dataset),
+        logged_model=f"models:/{model_id}" if model_id else described.get("model_uri"),
     )
+
+
+def _name(manifest: Mapping[str, Any], what: str) -> str:
+    """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
+
+    Tables have room for some twenty letters; the year is told by MLflow itself.
+    """
+    day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.get("date") or manifest["created"][:10])
+    when = f" {cut(day, _DAY_LIMIT)} {manifest['evaluation_id'].rpartition('-')[2]}"
+    return storable(cut(what, NAME_LIMIT - len(when)) + when)
 
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
@@ -188,21 +209,28 @@ def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
 def _tags(
     manifest: Mapping[str, Any], ours: Mapping[str, str], given: Mapping[str, str] | None = None
 ) -> dict[str, str]:
+    """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
+    git = manifest["environment"]["git"] or {}
     fixed = {
         "rankledger.evaluation": manifest["evaluation_id"],
-        "mlflow.source.name": manifest["command"],
+        "rankledger.command": manifest["command"],
+        "rankledger.host": manifest.get("host"),
+        "mlflow.user": manifest.get("user"),
+        "mlflow.source.name": manifest.get("config"),
         "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": git.get("commit"),
+        "mlflow.source.git.branch": git.get("branch"),
+        "mlflow.source.git.repoURL": git.get("url"),
+        "mlflow.source.git.dirty": text_of(git["dirty"]) if git else None,
     }
-    git = manifest["environment"]["git"]
-    if git is not None:
-        fixed |= {"mlflow.source.git.commit": git["commit"], "mlflow.source.git.dirty": _text(git["dirty"])}
-    ours_first = [(key, "rankledger's own", value) for key, value in {**fixed, **ours}.items()]
+    known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
+    ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
     found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
-    return {key: cut(value, _TAG_LIMIT) for key, value in found.items()}
+    return {key: cut(storable(value), TAG_LIMIT) for key, value in found.items()}
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, str]:
-    return by_name("params", [(key, key, cut(_text(value), _PARAM_LIMIT)) for key, value in values.items()])
+    return by_name("params", [(key, key, cut(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()])
 
 
 def _inputs(datasets: Mapping[str, Mapping[str, Any]]) -> tuple[RunInput, ...]:
@@ -224,23 +252,18 @@ def _input(name: str, dataset: Mapping[str, Any]) -> RunInput:
 
 
 def _experiment(name: str) -> str:
-    if len(name) > _EXPERIMENT_LIMIT:
-        raise TrackingError(f"the experiment '{name[:60]}…' has {len(name)} letters; MLflow takes {_EXPERIMENT_LIMIT}")
+    if len(name) > EXPERIMENT_LIMIT:
+        raise TrackingError(f"the experiment '{name[:60]}…' has {len(name)} letters; MLflow takes {EXPERIMENT_LIMIT}")
     return name
 
 
 def _shortened(note: str) -> str:
     """The note, cut after a whole line where it is too long."""
-    if len(note) <= _TAG_LIMIT:
+    if len(note) <= TAG_LIMIT:
         return note
     ending = "\n\n… cut here; the record has the whole."
-    kept = note[: _TAG_LIMIT - len(ending)]
+    kept = note[: TAG_LIMIT - len(ending)]
     return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + ending
-
-
-def _text(value: object) -> str:
-    """A value as YAML writes it: `true`, `0.9`, and a text without quotes."""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _milliseconds(moment: str) -> int:

@@ -46,6 +46,8 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
         ('{"a": NaN}', "a: found NaN; write a finite number"),
         ('{"a": 1e999}', "a: found Infinity; write a finite number"),
         (f'{{"a": 1{"0" * 400}}}', "a: found Infinity"),
+        ('{"a?": 1, "a!": 2}', "'a?' and 'a!' would both be 'extra/a_' in MLflow; rename one"),
+        (f'{{"{"a" * 245}": 1}}', f"the name 'extra/{'a' * 54}…' has 251 letters; MLflow takes 250; shorten it"),
     ],
 )
 def test_what_is_no_finite_number_is_refused(tmp_path, text, message):

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 import pipeline
-from pipeline.record import read_record
+from pipeline.config.sections import Tracking
+from pipeline.errors import InputError
+from pipeline.record import Records, read_record
 from pipeline.tables import Evaluation
-from pipeline.tracking.client import TrackingError, reached
-from pipeline.tracking.lookup import find_record_of
+from pipeline.workflow.tracking import fetch_record
 from tests.generated import search_collection, write_config
 
 
@@ -23,16 +24,23 @@ class Tracked:
         self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
         config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
         self.evaluation: Evaluation = pipeline.evaluate(config, runs_dir=self.runs)
-        with reached(self.uri) as client:
-            self.own = self._run(client, "generated")
-            self.of_model = self._run(client, "generated/web")
-            self.foreign = client.create_run("0").info.run_id
+        client = self._client()
+        self.own = self._run(client, "generated")
+        self.of_model = self._run(client, "generated/web")
+        self.foreign = client.create_run("0").info.run_id
+
+    def _client(self) -> Any:
+        from mlflow import MlflowClient
+
+        return MlflowClient(tracking_uri=self.uri)
 
     def _run(self, client: Any, name: str) -> Any:
         return client.search_runs([client.get_experiment_by_name(name).experiment_id])[0].info.run_id
 
-    def find(self, run_id: str, copies: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
-        return find_record_of(run_id, uri=uri or self.uri, records=records or self.runs / "records", copies=copies)
+    def find(self, run_id: str, folder: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
+        """The record, looked for in `records`, else copied below the folder."""
+        kept = Records(records or self.runs / "records")
+        return fetch_record(run_id, Tracking(uri=uri or self.uri), folder, kept)
 
 
 @pytest.fixture(scope="module")
@@ -43,14 +51,14 @@ def tracked(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
 def test_the_record_is_taken_where_it_lies(tracked, tmp_path):
     """By the evaluation's own run and by a model's; nothing is copied."""
     for run_id in (tracked.own, tracked.of_model):
-        assert tracked.find(run_id, tmp_path / "copies") == tracked.evaluation.record
-    assert not (tmp_path / "copies").exists()
+        assert tracked.find(run_id, tmp_path) == tracked.evaluation.record
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_record_that_is_elsewhere_is_copied_once(tracked, tmp_path):
     """From the evaluation's own run, whichever is named; the copy is the record byte for byte, and is found again."""
-    copies = tmp_path / "copies"
-    found = tracked.find(tracked.of_model, copies, records=tmp_path)
+    copies = tmp_path / "mlflow-records"
+    found = tracked.find(tracked.of_model, tmp_path, records=tmp_path)
 
     assert found == copies / tracked.evaluation.evaluation_id
     assert read_record(found).manifest == read_record(tracked.evaluation.record).manifest
@@ -58,7 +66,7 @@ def test_a_record_that_is_elsewhere_is_copied_once(tracked, tmp_path):
         assert (found / file.name).read_bytes() == file.read_bytes()
     assert [path.name for path in copies.iterdir()] == [found.name]
     (found / "a mark").touch()
-    assert (tracked.find(tracked.own, copies, records=tmp_path) / "a mark").exists()
+    assert (tracked.find(tracked.own, tmp_path, records=tmp_path) / "a mark").exists()
 
 
 def test_a_copy_that_is_not_what_was_logged_is_refused(tracked, tmp_path):
@@ -67,26 +75,26 @@ def test_a_copy_that_is_not_what_was_logged_is_refused(tracked, tmp_path):
     before = manifest.read_bytes()
     manifest.write_bytes(before + b" ")
     try:
-        with pytest.raises(TrackingError, match="are not the record that was logged"):
-            tracked.find(tracked.own, tmp_path / "copies", records=tmp_path)
+        with pytest.raises(InputError, match="are not the record that was logged"):
+            tracked.find(tracked.own, tmp_path, records=tmp_path)
     finally:
         manifest.write_bytes(before)
-    assert list((tmp_path / "copies").iterdir()) == []
+    assert list((tmp_path / "mlflow-records").iterdir()) == []
 
 
 def test_runs_that_are_none_of_an_evaluation_are_refused(tracked, tmp_path):
     """One that there is not, and one of somebody else; and a store that is away: a line each."""
-    with pytest.raises(TrackingError, match=r"Run with id=?.* not found"):
+    with pytest.raises(InputError, match=r"Run with id=?.* not found"):
         tracked.find("0" * 32, tmp_path)
-    with pytest.raises(TrackingError, match="is none of an evaluation; name another"):
+    with pytest.raises(InputError, match="is none of an evaluation; name another"):
         tracked.find(tracked.foreign, tmp_path)
-    with pytest.raises(TrackingError, match=r"MLflow at http://127\.0\.0\.1:1"):
+    with pytest.raises(InputError, match=r"MLflow at http://127\.0\.0\.1:1"):
         tracked.find(tracked.own, tmp_path, uri="http://127.0.0.1:1")
 
 
 def test_looking_makes_no_store(tracked, tmp_path):
     """A store that is not there is told, and none is made where it should be."""
-    with pytest.raises(TrackingError, match=r"mlflow.db: there is no such store of MLflow"):
+    with pytest.raises(InputError, match=r"mlflow.db: there is no such store of MLflow"):
         tracked.find(tracked.own, tmp_path, uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert list(tmp_path.iterdir()) == []
 

@@ -1,0 +1,168 @@
+"""What things are called in MLflow, and how long they may be there: known before a run is made, and when it is.
+
+Conventions: the template names a figure, `search/ndcg_at_10`, and what goes with it has the same name in further
+sections: `search.ci95/` (`.low`, `.high`), `search.detail/` (`.std_error`, `.n_undefined` and the bounds of ties),
+`search.vs_bm25/` (the difference to another model) and `search.worst_slice/`. A section is what stands before the last
+slash; under a template without one they are `ci95/`, `detail/` and so on. A letter that MLflow does not allow becomes
+`_`, and names that then coincide are refused. Limits are MLflow's own, but for that of experiments: it lets names of
+500 letters pass that its database has no room for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+__all__ = [
+    "EXPERIMENT_LIMIT",
+    "EXTRA",
+    "FINGERPRINT",
+    "MODEL_ID",
+    "MODEL_URI",
+    "NAME_LIMIT",
+    "PARAM_LIMIT",
+    "RESERVED",
+    "TAG_LIMIT",
+    "WORST_SLICE",
+    "Naming",
+    "allowed",
+    "clashes",
+    "cut",
+    "experiment_of",
+    "overall",
+    "overview",
+    "section",
+    "text_of",
+]
+
+NAME_LIMIT = 250
+"""Letters in a run's name and in the key of a metric, param or tag."""
+
+EXPERIMENT_LIMIT = 256
+"""Letters in the name of an experiment."""
+
+PARAM_LIMIT = 6_000
+"""Letters in the value of a param."""
+
+TAG_LIMIT = 8_000
+"""Letters in the value of a tag."""
+
+RESERVED = ("mlflow.", "rankledger.")
+"""What keys of tags begin with that are MLflow's or ours."""
+
+FINGERPRINT = "rankledger.fingerprint."
+WORST_SLICE = "rankledger.worst_slice."
+EXTRA = "extra/"
+
+MODEL_ID = re.compile(r"m-[A-Za-z0-9]+")
+MODEL_URI = re.compile(r"models:/(m-[A-Za-z0-9]+|[^/:@\x00-\x1f]+(/[0-9]{1,9}|@[\w-]+))")
+
+_SECTION_LIMIT = 60  # letters of a model or a dataset in the name of a section
+
+_OWN = {  # a field of an estimate: the section it is in, which is of intervals where it is empty, and the name's ending
+    "ci_low": ("", ".low"),
+    "ci_high": ("", ".high"),
+    "std_error": ("detail", ".std_error"),
+    "n_undefined": ("detail", ".n_undefined"),
+    "ties_least": ("detail", ".ties_least"),
+    "ties_greatest": ("detail", ".ties_greatest"),
+}
+_DIFFERENCE = {"difference": "", "ci_low": ".low", "ci_high": ".high", "p_corrected": ".p_corrected"}
+
+
+@dataclass(frozen=True)
+class Naming:
+    """What figures are called.
+
+    Attributes:
+        template: of an estimate's name, with `{measure}` and, if wanted, `{suite}`.
+        confidence: the level of intervals.
+    """
+
+    template: str
+    confidence: float
+
+    def figure(self, suite: str, key: str) -> str:
+        """The name of an estimate; what goes with it is named after it."""
+        return allowed(self.template.format(suite=suite, measure=key))
+
+    def own(self, name: str) -> Mapping[str, str]:
+        """The names of a figure and all that is said of it, by the field of the estimate."""
+        interval = f"ci{self.confidence * 100:.10g}"
+        beside = {field: _beside(name, part or interval) + ending for field, (part, ending) in _OWN.items()}
+        return {"estimate": name, **beside}
+
+    def difference(self, name: str, baseline: str) -> Mapping[str, str]:
+        """The names of a difference to a model, by the field of the comparison."""
+        stem = _beside(name, f"vs_{section(baseline)}")
+        return {field: stem + ending for field, ending in _DIFFERENCE.items()}
+
+    def worst_slice(self, name: str) -> str:
+        """The name of the figure in the slice where it is worst."""
+        return _beside(name, "worst_slice")
+
+
+def overall(model: str, key: str) -> str:
+    """The name of a model's figure over all datasets together, in the evaluation's own run."""
+    return allowed(f"{section(model)}/{key}")
+
+
+def overview(model: str, dataset: str, key: str) -> str:
+    """The name of its figure on one dataset there; the model comes first, for charts and tables cut long names."""
+    return allowed(f"{section(model)}/{section(dataset)}.{key}")
+
+
+def _beside(name: str, part: str) -> str:
+    before, _, last = name.rpartition("/")
+    return f"{before and f'{before}.'}{part}/{last}"
+
+
+def section(name: str) -> str:
+    """A model or a dataset as a part of a name between slashes; one that is cut ends in a hash of the whole."""
+    if len(name) > _SECTION_LIMIT:
+        digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+        name = f"{name[: _SECTION_LIMIT - 9]}_{digest[:8]}"
+    return name.replace("/", "_")
+
+
+def experiment_of(name: str, dataset: str | None = None) -> str:
+    """The experiment of an evaluation, or of its models on a dataset."""
+    return name if dataset is None else f"{name}/{dataset}"
+
+
+@lru_cache(maxsize=20_000)  # the models of a dataset share their names
+def allowed(name: str) -> str:
+    """The name with `_` for every letter that MLflow refuses; it also refuses what is no plain path, such as `a//b`."""
+    parts = re.sub(r"[^\w.\- :/]", "_", name).split("/")
+    path = "/".join("_" * max(1, len(part)) if part in ("", ".", "..") else part for part in parts)
+    return path.replace("..", "__", 1) if path.startswith("..") else path
+
+
+def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """What is wrong with names, a line each: too long for MLflow, or one to it where they are of different things.
+
+    Args:
+        items: (name, what has it).
+    """
+    owners: dict[str, str] = {}
+    for name, owner in items:
+        key = allowed(name)
+        first = owners.setdefault(key, owner)
+        if first != owner:
+            yield f"{first!r} and {owner!r} would both be {key!r} in MLflow; rename one"
+        elif len(key) > NAME_LIMIT:
+            yield f"the name '{key[:60]}…' has {len(key)} letters; MLflow takes {NAME_LIMIT}; shorten it"
+
+
+def text_of(value: object) -> str:
+    """A value as YAML writes it: `true`, `0.9`, and a text without quotes."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, ending in `…` where it had more letters than that."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

@@ -1,0 +1,284 @@
+"""The runs of an evaluation to MLflow, so that it has each of them once.
+
+However often this is done, and wherever it was broken off, what is there is found by the tag of the evaluation's id and
+taken up where it stopped. A run that has ended is whole, for that is its last step. Creating a run is the one step that
+must not be repeated: a request whose answer was lost may have made one. If there are several of a run all the same, one
+that has ended is it, else that of the least id; the others, ghosts, are marked, ended and deleted. A run that somebody
+deleted stays so.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pipeline.credentials import without_credentials
+from pipeline.tracking.conflicts import settled
+from pipeline.tracking.experiments import open_experiments
+from pipeline.tracking.logged_models import logged_model_id
+from pipeline.tracking.names import TrackingError
+from pipeline.tracking.runs import Run, RunInput
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import DatasetInput
+    from mlflow.entities import Run as FoundRun
+
+__all__ = ["Delivered", "deliver"]
+
+SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time
+
+_EVALUATION = "rankledger.evaluation"
+_GHOST = "rankledger.ghost"
+_UNLINKED = "rankledger.unlinked"
+_IDENTITY = (_EVALUATION, "rankledger.dataset", "rankledger.model", "mlflow.user")  # a run has these from its beginning
+_RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
+_THREADS = 4
+_BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
+_BATCH_LENGTH = 1_000
+_BATCH_BYTES = 900_000
+_PAGE = 1_000
+
+Task = tuple[str, str] | None
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """Where an evaluation is found in MLflow.
+
+    Attributes:
+        experiment_id: the experiment that holds the evaluation's own run.
+        run_id: that run.
+        runs: the models' runs, by (dataset, model).
+    """
+
+    experiment_id: str
+    run_id: str
+    runs: Mapping[tuple[str, str], str]
+
+
+def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> Delivered:
+    """Have MLflow hold an evaluation's runs, each once.
+
+    Args:
+        client: of the tracking store.
+        runs: the models' runs, and last the evaluation's own.
+        uri: the tracking store, of which only the public part may be logged.
+        artifacts: the folder for the files of runs where the store is a database; a server has its own place.
+
+    Raises:
+        TrackingError: MLflow holds an experiment that was deleted.
+        Exception: whatever MLflow raises; it then holds a part of the runs, or none.
+    """
+    runs = [_public(run, uri) for run in runs]
+    is_server = uri.startswith(SERVERS)
+    experiments = open_experiments(client, runs, None if is_server else artifacts)
+    sender = _Sender(client, experiments, n_threads=_THREADS if is_server else 1)
+    ids = sender.create(runs)
+    sender.fill(runs, ids)
+    sender.sweep(runs, ids)
+    return Delivered(
+        experiment_id=experiments[runs[-1].experiment],
+        run_id=ids[None],
+        runs={task: run_id for task, run_id in ids.items() if task is not None},
+    )
+
+
+class _Sender:
+    """Sends the runs of one evaluation."""
+
+    def __init__(self, client: MlflowClient, experiments: Mapping[str, str], *, n_threads: int) -> None:
+        self._client = client
+        self._experiments = experiments
+        self._n_threads = n_threads
+        self._ended: set[str] = set()
+
+    def create(self, runs: Sequence[Run]) -> dict[Task, str]:
+        """The id of every run; those that are not there are created.
+
+        Another delivery of the evaluation may create them at the same time. So they are looked for again afterwards,
+        while they are still empty: of two deliveries one at least sees the runs of both.
+        """
+        evaluation_id = runs[-1].tags[_EVALUATION]
+        found = self._found(evaluation_id)
+        missing = [run for run in runs if run.task not in found]
+        if missing:
+            with _without_retries():
+                self._each(self._create, missing)
+            found = self._found(evaluation_id)
+        return {run.task: self._one(found[run.task]) for run in runs}
+
+    def fill(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
+        """Log what belongs to the runs that have not ended, and end them; the evaluation's own run comes last."""
+        waiting = [run for run in runs if ids[run.task] not in self._ended]
+        models = self._models({run.logged_model for run in waiting if run.logged_model})
+
+        def fill(run: Run) -> None:
+            model_id, missing = models.get(run.logged_model, (None, {}))
+            whole = replace(run, tags={**run.tags, **missing})
+            settled(lambda: self._fill(whole, ids[run.task], model_id))
+
+        self._each(fill, [run for run in waiting if run.task is not None])
+        for run in waiting:
+            if run.task is None:
+                fill(run)
+
+    def _models(self, wanted: Iterable[str]) -> dict[str | None, tuple[str | None, dict[str, str]]]:
+        """By what the config says of a model, its id; where MLflow has none, the tag that says so."""
+        found: dict[str | None, tuple[str | None, dict[str, str]]] = {}
+        for text in wanted:
+            try:
+                found[text] = (logged_model_id(self._client, text), {})
+            except TrackingError as error:
+                found[text] = (None, {_UNLINKED: str(error)})
+        return found
+
+    def sweep(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
+        """Mark the runs that came up meanwhile: a server may be late with a request that was given up."""
+        for task, found in self._found(runs[-1].tags[_EVALUATION], "attributes.status = 'RUNNING'").items():
+            self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
+
+    def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
+        """The runs of the evaluation that are there, by dataset and model; deleted ones, too, but no marked ghosts."""
+        from mlflow.entities import ViewType
+
+        wanted = f"tags.`{_EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
+        found: dict[Task, list[FoundRun]] = {}
+        token: str | None = None
+        while token != "":
+            ids = list(self._experiments.values())
+            page = self._client.search_runs(ids, wanted, ViewType.ALL, _PAGE, page_token=token)
+            for run in page:
+                if _GHOST in run.data.tags:
+                    self._mark([run], run.data.tags[_GHOST])  # which may have been broken off
+                else:
+                    found.setdefault(_task_of(run.data.tags), []).append(run)
+            token = page.token or ""
+        return found
+
+    def _one(self, found: Iterable[FoundRun]) -> str:
+        """Which of several runs of one dataset and model counts: one that has ended, else that of the least id."""
+        first, *others = sorted(found, key=lambda run: (not _has_ended(run), str(run.info.run_id)))
+        run_id = str(first.info.run_id)
+        self._mark(others, run_id)
+        if _has_ended(first):
+            self._ended.add(run_id)
+        return run_id
+
+    def _mark(self, ghosts: Iterable[FoundRun], kept: str) -> None:
+        for ghost in ghosts:
+            if ghost.info.lifecycle_stage != "deleted":
+                self._client.set_tag(ghost.info.run_id, _GHOST, kept)
+                self._client.set_terminated(ghost.info.run_id, "KILLED")
+                self._client.delete_run(ghost.info.run_id)
+
+    def _create(self, run: Run) -> None:
+        identity = {key: run.tags[key] for key in _IDENTITY if key in run.tags}
+        self._client.create_run(self._experiments[run.experiment], run.start, identity, run.name)
+
+    def _fill(self, run: Run, run_id: str, model_id: str | None) -> None:
+        for batch in _batches(run, model_id):
+            self._client.log_batch(run_id, batch["metrics"], batch["params"], batch["tags"])
+        self._log_inputs(run, run_id, model_id)
+        if run.artifacts is not None:
+            self._client.log_artifacts(run_id, str(run.artifacts))
+        self._client.set_terminated(run_id, "FAILED" if run.failed else "FINISHED", run.end)
+
+    def _log_inputs(self, run: Run, run_id: str, model_id: str | None) -> None:
+        from mlflow.entities import LoggedModelInput
+
+        models = [LoggedModelInput(model_id)] if model_id else None
+        self._client.log_inputs(run_id, [_dataset_input(found) for found in run.inputs], models)
+
+    def _each(self, step: Callable[[Run], Result], runs: Sequence[Run]) -> list[Result]:
+        """The step for every run, a few at a time; none begins once one has failed."""
+        pool = ThreadPoolExecutor(self._n_threads)
+        try:
+            return list(pool.map(step, runs))
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _public(run: Run, uri: str) -> Run:
+    """The run without the credentials of any URI."""
+
+    def cleaned(texts: Mapping[str, str]) -> dict[str, str]:
+        return {key: without_credentials(value, uri) for key, value in texts.items()}
+
+    inputs = tuple(replace(found, source=without_credentials(found.source, uri)) for found in run.inputs)
+    return replace(run, tags=cleaned(run.tags), params=cleaned(run.params), inputs=inputs)
+
+
+def _has_ended(run: FoundRun) -> bool:
+    """Whether nothing is left to do: it was ended, or somebody deleted it."""
+    return run.info.lifecycle_stage == "deleted" or run.info.status not in ("RUNNING", "SCHEDULED")
+
+
+def _task_of(tags: Mapping[str, str]) -> Task:
+    if "rankledger.dataset" not in tags:
+        return None
+    return tags["rankledger.dataset"], tags["rankledger.model"]
+
+
+def _dataset_input(found: RunInput) -> DatasetInput:
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    dataset = Dataset(found.name, found.digest, found.source_type, found.source)
+    return DatasetInput(
+        dataset, [InputTag("mlflow.data.context", "evaluation"), InputTag("rankledger.sha256", found.sha256)]
+    )
+
+
+def _batches(run: Run, model_id: str | None) -> Iterator[dict[str, list[Any]]]:
+    """Tags, params and metrics in as few requests as MLflow allows: it limits their numbers and a request's bytes."""
+    from mlflow.entities import Param, RunTag
+
+    tags = {key: value for key, value in run.tags.items() if key not in _IDENTITY}
+    entities: list[tuple[str, Any]] = [("tags", RunTag(key, value)) for key, value in tags.items()]
+    entities += [("params", Param(key, value)) for key, value in run.params.items()]
+    entities += [("metrics", metric) for metric in _metrics(run, model_id)]
+    batch: dict[str, list[Any]] = {kind: [] for kind in _BATCH_LIMITS}
+    n_bytes = 0
+    for kind, entity in entities:
+        size = len(json.dumps([entity.key, entity.value])) + 150
+        full = len(batch[kind]) == _BATCH_LIMITS[kind] or sum(map(len, batch.values())) == _BATCH_LENGTH
+        if full or n_bytes + size > _BATCH_BYTES:
+            yield batch
+            batch, n_bytes = {kind: [] for kind in _BATCH_LIMITS}, 0
+        batch[kind].append(entity)
+        n_bytes += size
+    yield batch
+
+
+def _metrics(run: Run, model_id: str | None) -> Iterator[Any]:
+    """The figures; those of a model that MLflow knows are its own, too, and on which dataset."""
+    from mlflow.entities import Metric
+
+    of_model: dict[str, str] = {}
+    if model_id:
+        of_model["model_id"] = model_id
+        if run.inputs:
+            of_model |= {"dataset_name": run.inputs[0].name, "dataset_digest": run.inputs[0].digest}
+    for key, value in run.metrics.items():
+        yield Metric(key, value, run.end, 0, **of_model)
+
+
+@contextlib.contextmanager
+def _without_retries() -> Iterator[None]:
+    """MLflow's own retries off for a while: it reads its settings at every request."""
+    before = os.environ.get(_RETRIES)
+    os.environ[_RETRIES] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_RETRIES]
+        else:
+            os.environ[_RETRIES] = before

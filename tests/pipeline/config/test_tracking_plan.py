@@ -1,0 +1,185 @@
+"""What MLflow could not hold is refused with the config, at its line, before anything is computed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.plan import Plan, plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+CONFIG = """\
+name: n
+datasets: {d: {judgments: q}}
+models:
+  a: {outputs: a}
+  b:
+    outputs: b
+suites:
+  s: [ap, "ndcg@10"]
+"""
+TOO_LONG = "has 251 letters; MLflow takes 250; shorten it"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def planned(*changes: tuple[str, str]) -> Plan:
+    text = CONFIG
+    for before, after in changes:
+        assert before in text
+        text = text.replace(before, after)
+    Path("a.yaml").write_text(text, encoding="utf-8")
+    return plan(load("a.yaml", (), {}))
+
+
+def findings(*changes: tuple[str, str]) -> list[str]:
+    with pytest.raises(InputError) as error:
+        planned(*changes)
+    return str(error.value).split("\n")
+
+
+def of_b(lines: str) -> tuple[str, str]:
+    return "    outputs: b\n", f"    outputs: b\n{lines}\n"
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_a_param_that_is_too_long_is_refused_at_its_line(enabled):
+    """Where tracking is disabled, too: a record may be logged later, and must not fail then."""
+    disabled = ("name: n\n", f"name: n\ntracking: {{enabled: {enabled}}}\n")
+
+    planned(of_b(f"    params: {{p: {'x' * 6_000}}}"), disabled)
+    assert findings(of_b(f"    params:\n      q: 1\n      p: {'x' * 6_001}"), disabled) == [
+        "a.yaml:10: models.b.params.p: the param has 6,001 letters; MLflow takes 6,000; shorten it"
+    ]
+
+
+def test_a_tag_or_an_owner_that_is_too_long_is_refused():
+    """Both are tags to MLflow, of 8,000 letters at most."""
+    planned(of_b(f"    tags: {{t: {'x' * 8_000}}}\n    owner: {'x' * 8_000}"))
+
+    assert findings(of_b(f"    tags: {{t: {'x' * 8_001}}}\n    owner: {'x' * 8_001}")) == [
+        "a.yaml:7: models.b.tags.t: the tag has 8,001 letters; MLflow takes 8,000; shorten it",
+        "a.yaml:8: models.b.owner: it has 8,001 letters; MLflow takes 8,000; shorten it",
+    ]
+
+
+@pytest.mark.parametrize("key", ["params", "tags"])
+def test_names_that_are_one_to_mlflow_are_refused(key):
+    """`a!` and `a?` are both `a_` there, and one of the values would be lost; so are names that are too long."""
+    planned(of_b(f'    {key}: {{a_: "1", b.c: "2", d/e: "3"}}'))
+
+    assert findings(of_b(f'    {key}: {{"a!": "1", "a?": "2"}}')) == [
+        f"a.yaml:7: models.b.{key}: 'a!' and 'a?' would both be 'a_' in MLflow; rename one"
+    ]
+    assert findings(of_b(f'    {key}: {{{"k" * 251}: "1"}}')) == [
+        f"a.yaml:7: models.b.{key}: the name '{'k' * 60}…' {TOO_LONG}"
+    ]
+
+
+@pytest.mark.parametrize("tag", ["mlflow.user", "rankledger.evaluation", "rankledger.mine"])
+def test_tags_that_are_not_the_users_own_are_refused(tag):
+    """By `rankledger.evaluation` runs are found again; MLflow's own tags steer its pages."""
+    kept = "tags that begin with `mlflow.` and `rankledger.` are set by MLflow and rankledger; rename it"
+
+    assert findings(of_b(f"    tags: {{{tag}: x}}")) == [f'a.yaml:7: models.b.tags."{tag}": {kept}']
+    planned(of_b("    tags: {mlflow: x, rankledger: y, team.mlflow.user: z}"))
+
+
+def test_an_experiment_has_256_letters():
+    """It is called by the config's name, a slash and the dataset."""
+    planned(("{d: {", f"{{{'d' * 254}: {{"))
+
+    assert findings(("{d: {", f"{{{'d' * 255}: {{")) == [
+        f"a.yaml:2: datasets.{'d' * 255}: the experiment of this name and dataset has 257 letters; MLflow takes 256; "
+        "shorten it"
+    ]
+
+
+def test_a_model_has_250_letters():
+    """Its run is called by it."""
+    planned(("  a:", f"  {'a' * 250}:"))
+
+    (found,) = findings(("  a:", f"  ? {'a' * 251}\n  :"))
+    assert found == f"a.yaml:4: models.{'a' * 251}: the name of the model '{'a' * 60}…' {TOO_LONG}"
+
+
+def test_a_suite_that_makes_names_too_long_is_refused():
+    """The longest name is that of a tag, `rankledger.worst_slice.SUITE/MEASURE`: 23 letters before the figure's."""
+    planned(("  s:", f"  {'s' * (250 - 23 - len('/ndcg_at_10'))}:"))
+
+    (found,) = findings(("  s:", f"  {'s' * (251 - 23 - len('/ndcg_at_10'))}:"))
+    assert found.startswith("a.yaml:2: datasets.d: the name 'rankledger.worst_slice.sss")
+    assert found.endswith(TOO_LONG)
+
+
+@pytest.mark.parametrize(
+    ("suite", "owner"),
+    [("s.worst_slice", "the worst slice of ap"), ("s.vs_a", "difference of ap to a"), ("s.ci95", None)],
+)
+def test_a_suite_that_is_called_like_a_section_of_another_is_refused(suite, owner):
+    """Its figures would hide what is said of the other's, or be hidden; beside intervals there is room for them."""
+    changes = (("  s:", f"  {suite}: [ap]\n  s:"), ("name: n\n", "name: n\ncomparison: {baseline: a}\n"))
+    if owner is None:
+        planned(*changes)
+    else:
+        clash = f"'ap' and {owner!r} would both be '{suite}/ap' in MLflow; rename one"
+        assert findings(*changes) == [f"a.yaml:3: datasets.d: {clash}"]
+
+
+def test_models_that_are_one_to_mlflow_are_refused():
+    """As baselines, `a/x` and `a_x` are both `vs_a_x`; in the evaluation's own run both are `a_x` in any case."""
+    names = [("  a:", "  a/x:"), ("  b:", "  a_x:")]
+    third = ("    outputs: b\n", "    outputs: b\n  c: {outputs: c}\n")
+    compared = ("name: n\n", "name: n\ncomparison: {baseline: all_pairs}\n")
+    (first, *_) = findings(*names, third, compared)
+    clash = "'difference of ap to a/x' and 'difference of ap to a_x' would both be 's.vs_a_x/ap' in MLflow; rename one"
+    assert first == f"a.yaml:3: datasets.d: {clash}"
+    alone = findings(*names, third)
+    assert alone == ["a.yaml:3: models: 'a/x on d' and 'a_x on d' would both be 'a_x/d.ap' in MLflow; rename one"]
+    pooled = findings(*names, third, ("name: n\n", "name: n\npooled: true\n"))
+    assert "a.yaml:4: models: 'ap of a/x' and 'ap of a_x' would both be 'a_x/ap' in MLflow; rename one" in pooled
+
+
+def test_a_model_that_is_called_like_a_section_of_another_is_refused_where_figures_are_pooled():
+    """The interval of `x` of the model `a` is `a.ci95/x.low`, as is the score `x.low` of the model `a.ci95`."""
+    scored = ("{d: {judgments: q}}", "{d: {scores: {x: higher, x.low: higher}}}")
+    names = (scored, ("  b:", "  a.ci95:"), ('suites:\n  s: [ap, "ndcg@10"]\n', ""))
+
+    planned(*names)
+    assert findings(*names, ("name: n\n", "name: n\npooled: true\n")) == [
+        "a.yaml:4: models: 'ci_low of x of a' and 'x.low of a.ci95' would both be 'a.ci95/x.low' in MLflow; rename one"
+    ]
+
+
+def test_a_suite_called_extra_is_refused_beside_numbers_from_outside():
+    """What they are called is known only when they are read; alone, such a suite does no harm."""
+    planned(("  s:", "  extra:"))
+
+    assert findings(("  s:", "  extra:"), of_b("    extra: costs.json")) == [
+        "a.yaml:2: datasets.d: 'ap' would stand among the numbers of `extra` in MLflow; rename its suite"
+    ]
+
+
+def test_a_logged_model_is_not_every_model():
+    """Models that are searched for are several; a listed one may name its own."""
+    Path("o").mkdir()
+    Path("o/x").touch()
+    found = "one logged model is not every model; list that model by its name"
+
+    assert planned(of_b("    model_id: m-1f0c9a2b")).models["b"].model_id == "m-1f0c9a2b"
+    assert findings(of_b("  '*': {outputs: 'o/{model}', model_uri: models:/ranker/3}")) == [
+        f"a.yaml:7: models.*.model_uri: {found}"
+    ]
+
+
+def test_all_that_is_wrong_is_said_at_once():
+    """One line for each."""
+    lines = findings(of_b(f"    params: {{p: {'x' * 6_001}}}\n    tags: {{mlflow.user: me}}"))
+
+    assert [line.partition(": ")[0] for line in lines] == ["a.yaml:7", "a.yaml:8"]

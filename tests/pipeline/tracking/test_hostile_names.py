@@ -1,0 +1,76 @@
+"""Whatever a config calls its models, datasets and suites: it is refused when it is planned, or MLflow takes it."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pipeline
+from pipeline.errors import InputError
+from pipeline.record import read_record
+from pipeline.tracking.delivery import deliver
+from pipeline.tracking.runs import runs_of
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+PARTS = [*"ax./_@:'%=", "..", " ", "<b>", '"', "é", "\u202e", "👩", "ci95", "detail", ".ci95", "a" * 62, "b" * 240]
+PARTS += ["extra", "mlflow.", "rankledger.", "s3://key:pw@x", "\0", "\udcff", "worst_slice", ".vs_a", ".low"]
+NAMES = st.lists(st.sampled_from(PARTS), min_size=1, max_size=3).map("".join)
+SCORES = ["x", "x.low", "low", "x.std_error", "a"]
+TEMPLATES = ["{suite}/{measure}", "{measure}", "extra/{measure}", "ci95/{measure}", "..{measure}"]
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> dict[str, Any]:
+    """A config of scores that were made elsewhere; of the models `outputs` is left to be filled in."""
+    measures = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=3, unique=True))
+    texts = st.dictionaries(NAMES, NAMES, max_size=2)
+    models = draw(
+        st.dictionaries(NAMES, st.fixed_dictionaries({"tags": texts, "params": texts}), min_size=1, max_size=3)
+    )
+    return {
+        "name": "hostile",
+        "datasets": {name: {"scores": measures} for name in draw(st.lists(NAMES, min_size=1, max_size=2))},
+        "models": models,
+        "pooled": draw(st.booleans()),
+        "comparison": {"baseline": "all_pairs"},
+        "tracking": {"metric_name": draw(st.sampled_from(TEMPLATES))},
+        "bootstrap": {"resamples": 100},
+    }
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db")
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(found=configs())
+def test_what_is_planned_can_be_delivered(client, tmp_path, found):
+    """Every run is found again with all of its metrics; nothing is refused once an evaluation was computed."""
+    measures = next(iter(found["datasets"].values()))["scores"]
+    rows = [f"q{i}," + ",".join(str((i + k) / 9) for k in range(len(measures))) for i in range(4)]
+    for i, model in enumerate(found["models"].values()):
+        model["outputs"] = str(tmp_path / f"{i}.csv")
+        Path(model["outputs"]).write_text("\n".join(["query_id," + ",".join(measures), *rows]))
+    datasets = {name: {"scores": dict.fromkeys(measures, "higher")} for name in found["datasets"]}
+    (tmp_path / "config.yaml").write_text(json.dumps(found | {"datasets": datasets}))
+    try:
+        record = pipeline.evaluate(tmp_path / "config.yaml", runs_dir=tmp_path / "runs", tracking=False).record
+    except InputError:
+        return
+
+    runs = runs_of(read_record(record), metric_name=found["tracking"]["metric_name"], note="")
+    told = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
+
+    for run in runs:
+        stored = client.get_run(told.run_id if run.task is None else told.runs[run.task])
+        assert (stored.info.status, stored.data.metrics) == ("FINISHED", run.metrics)
