@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from datetime import date
+from datetime import date, timedelta
 from string import Formatter
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, WithJsonSchema
 
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from pipeline.config.mistakes import suggestion
+from pipeline.credentials import without_credentials
 
 __all__ = [
     "Amount",
     "Columns",
     "DatasetName",
     "Date",
+    "Duration",
     "Ends",
     "EvaluationName",
     "Finite",
+    "Interval",
     "Jobs",
     "Keys",
     "MetricName",
@@ -35,14 +38,22 @@ __all__ = [
     "ScoreName",
     "Suite",
     "Whole",
+    "is_printable",
     "is_share",
     "number_of",
+    "spell_duration",
 ]
 
 _PLACEHOLDERS = ("dataset", "model", "date")
 _TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
 _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
+_UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_printable(text: str) -> bool:
+    """Whether it holds neither a control character nor half of a surrogate pair, which stands for a byte of no text."""
+    return not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
 
 
 def is_share(amount: float | str) -> bool:
@@ -55,9 +66,20 @@ def number_of(amount: float | str) -> float:
     return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
 
 
+def spell_duration(duration: timedelta) -> str:
+    """The duration as it is written in a config, in the greatest unit of which it is a whole number."""
+    seconds = round(duration.total_seconds())
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s" if seconds else "0"
+
+
 def _name(name: str) -> str:
-    if not name.strip() or any(unicodedata.category(letter) == "Cc" for letter in name):
+    if not name.strip() or not is_printable(name):
         raise ValueError(f"the name {name!r} is empty or holds a control character; write one that can be printed")
+    if without_credentials(name) != name:
+        raise ValueError("the name holds a user or a password as a URI does, which nothing may show; choose another")
     return name
 
 
@@ -130,6 +152,23 @@ def _date(value: object) -> date:
         raise ValueError(f"found {value!r}; write a date such as 2026-12-31") from None
 
 
+def _duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    text = str(value).strip()
+    if text == "0":
+        return timedelta(0)
+    if not re.fullmatch(r"[0-9]{1,6}[hms]", text):
+        raise ValueError(f"found {value!r}; write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0")
+    return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
+
+
+def _positive(duration: timedelta) -> timedelta:
+    if not duration:
+        raise ValueError("found 0; write a duration above 0, such as 30s")
+    return duration
+
+
 def _ends(value: object) -> object:
     if not (isinstance(value, list | tuple) and len(value) == 2):
         raise ValueError("write the least and the greatest score there can be, as in [0, 1]; null where there is none")
@@ -154,7 +193,8 @@ def _jobs(jobs: int) -> int:
 
 def _metric_name(template: str) -> str:
     try:
-        fields = [name for _, name, spec, conversion in Formatter().parse(template) if name is not None]
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
+        fields = ["".join(filter(None, part[1:])) for part in parts]  # a format or a conversion is no plain name
     except ValueError:
         fields = [template]
     if not {"measure"} <= set(fields) <= {"suite", "measure"}:
@@ -173,6 +213,13 @@ Amount: TypeAlias = Annotated[
     float | str, BeforeValidator(_amount), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 ]
 Date: TypeAlias = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+Duration: TypeAlias = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    PlainSerializer(spell_duration),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"const": 0}]}),
+]
+Interval: TypeAlias = Annotated[Duration, AfterValidator(_positive), WithJsonSchema({"type": "string"})]
 Ends: TypeAlias = Annotated[
     tuple[Finite | None, Finite | None],
     BeforeValidator(_ends),

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping, Sequence
 
 from pipeline.config.entries import Dataset, File, Model
+from pipeline.config.fields import is_printable
 from pipeline.config.mistakes import suggestion
-from pipeline.config.paths import search
+from pipeline.config.paths import absolute, fill, search
 from pipeline.config.planned import Kind, PlannedDataset, Task
 from pipeline.config.planning import EVERYTHING, Planning
 from pipeline.config.source import KeyPath
 
-__all__ = ["plan_extras", "plan_models"]
+__all__ = ["finds_models", "plan_extras", "plan_models", "search_patterns"]
 
 _KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
 
@@ -38,6 +39,21 @@ def plan_models(planning: Planning, datasets: Sequence[PlannedDataset]) -> tuple
     _check_doubles(planning, tasks)
     _check_compared(planning, datasets, outputs)
     return models, tasks
+
+
+def finds_models(planning: Planning, datasets: Sequence[PlannedDataset]) -> bool:
+    """Whether there is an output of any model that is searched for; also where the search itself is found wrong."""
+    tables = {file.path for dataset in datasets for file in dataset.files}
+    return any(file not in tables for _, _, file in _matches(planning)) or bool(planning.findings)
+
+
+def search_patterns(planning: Planning) -> tuple[str, ...]:
+    """Where models are searched for, as patterns of a shell, by their absolute paths."""
+    found = {
+        absolute(fill(file.path, {**planning.words(name, EVERYTHING), "model": "*"}), planning.directory(path)): None
+        for name, _, path, file in _templates(planning, EVERYTHING)
+    }
+    return tuple(found)
 
 
 def plan_extras(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
@@ -69,6 +85,9 @@ def _check_entry(planning: Planning, entry: str, model: Model) -> None:
     if model.was is not None and entry in (EVERYTHING, model.was):
         message = "one model was called that before; write it at the model that has a new name, and its old name"
         planning.find(("models", entry, "was"), message)
+    for key in ("model_id", "model_uri"):
+        if entry == EVERYTHING and getattr(model, key) is not None:
+            planning.find(("models", entry, key), "one logged model is not every model; list that model by its name")
 
 
 def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
@@ -149,6 +168,8 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
             continue
         try:
             for model, where in search(file.path, words, planning.directory(path)):
+                if not is_printable(model):
+                    raise ValueError(f"found {where!r}, a model whose name cannot be printed; rename the file")
                 yield dataset.kind, model, where
         except ValueError as error:
             planning.find((*path, "path"), str(error))

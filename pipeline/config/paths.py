@@ -17,8 +17,9 @@ from pipeline.config.loader import FILES, Document
 from pipeline.config.references import is_path, split_reference
 from pipeline.config.source import KeyPath, Value
 
-__all__ = ["absolute", "fill", "is_url", "relocate", "search"]
+__all__ = ["absolute", "fill", "is_url", "paths_of", "relocate", "search"]
 
+_RECORDS: KeyPath = ("records",)
 _MODEL = "\0"  # stands for the model's name in a pattern; no name can hold it
 
 
@@ -112,7 +113,9 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
         text, value = holder[key], document.value(path)
         if isinstance(text, str) and isinstance(value, str) and _is_relative(value):
             start = os.path.relpath(document.origin(path).directory, directory)
-            holder[key] = _joined(start.replace("{", "{{").replace("}", "}}"), text)
+            if path != _RECORDS:  # the others are templates
+                start = start.replace("{", "{{").replace("}", "}}")
+            holder[key] = _joined(start, text)
     for holder, path in _references(raw):
         text, value = holder["against"], document.value(path)
         if isinstance(text, str) and isinstance(value, str) and value not in _mapping(document.data.get("models")):
@@ -122,6 +125,13 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
                 moved = _joined(start, record)
                 holder["against"] = f"{own}{moved if is_path(moved) else f'./{moved}'}{model}"
     return raw
+
+
+def paths_of(data: dict[str, Value]) -> Iterator[tuple[KeyPath, str]]:
+    """The paths and URLs in a valid config, each with its key path."""
+    for holder, key, path in _path_values(data):
+        if isinstance(text := holder[key], str):
+            yield path, text
 
 
 def _is_relative(path: str) -> bool:
@@ -136,6 +146,8 @@ def _joined(start: str, text: str) -> str:
 
 def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str, KeyPath]]:
     """Every path in a valid config: the mapping and key that hold it, and its key path."""
+    if raw.get("records"):
+        yield raw, "records", _RECORDS
     for section in ("defaults", "datasets", "models"):
         for name, entry in _mapping(raw.get(section)).items():
             for key in _mapping(entry).keys() & set(FILES):

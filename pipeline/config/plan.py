@@ -11,6 +11,7 @@ from pipeline.config.model_plan import plan_extras, plan_models
 from pipeline.config.planned import Plan, PlannedComparison, PlannedDataset, Task
 from pipeline.config.planning import Planning
 from pipeline.config.sections import Loaded
+from pipeline.config.tracking_plan import plan_tracking
 
 __all__ = ["Plan", "PlannedComparison", "PlannedDataset", "Task", "plan"]
 
@@ -33,5 +34,6 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
     extras = plan_extras(planning, models)
     comparison = plan_comparison(planning, datasets, models, tasks)
     gates = plan_gates(planning, datasets, models, tasks, extras)
+    plan_tracking(planning, datasets, models, comparison)
     planning.refuse()
-    return Plan(date, datasets, models, tasks, extras, comparison, gates, tuple(planning.warnings))
+    return Plan(date, datasets, models, tasks, extras, comparison, gates, planning.records(), tuple(planning.warnings))

@@ -105,8 +105,14 @@ class Plan:
 
     comparison: PlannedComparison | None = None
     gates: tuple[PlannedGate, ...] = ()
+    records: str | None = None
+    """Where records are kept: a folder or the URL of one; None for the runs folder."""
+
     warnings: tuple[str, ...] = ()
     """What is allowed but hardly meant, a line each."""
+
+    late: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """Why an output is not to be read, by (dataset, model): it was waited for in vain. None unless a night waits."""
 
 
 def kind_of(measure: Measure) -> Kind:

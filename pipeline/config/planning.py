@@ -83,6 +83,11 @@ class Planning:
             return None
         return file.model_copy(update={"path": where, "columns": {**(columns or {}), **file.columns}})
 
+    def records(self) -> str | None:
+        """Where records are kept, a folder by its absolute path; None where the config does not say."""
+        place = self.config.records
+        return place and absolute(place, self._document.origin(("records",)).directory)
+
     def directory(self, path: KeyPath) -> Path:
         """Where the path of the file at a key path starts."""
         return self._document.origin((*path, "path")).directory

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -22,6 +23,7 @@ from pipeline.config.comparison import Comparison
 from pipeline.config.entries import Dataset, DatasetDefaults, File, Model, Score
 from pipeline.config.fields import (
     DatasetName,
+    Duration,
     EvaluationName,
     Jobs,
     MetricName,
@@ -34,6 +36,8 @@ from pipeline.config.fields import (
 )
 from pipeline.config.gates import Gate, Waive
 from pipeline.config.mistakes import explain
+from pipeline.config.nightly import Nightly
+from pipeline.config.paths import paths_of
 from pipeline.config.section import Section
 from pipeline.config.source import KeyPath
 from pipeline.credentials import has_credentials
@@ -134,6 +138,9 @@ class Tracking(Section):
     metric_name: MetricName = "{suite}/{measure}"
     """What a figure is called in MLflow; with `{measure}`, and `{suite}` if wanted."""
 
+    timeout: Duration = timedelta(seconds=60)
+    """How long all of an evaluation's tracking may take; then it is left to `rankledger sync`."""
+
     enabled: bool = True
     """Whether evaluations are logged at all."""
 
@@ -182,11 +189,17 @@ class Config(Section):
     seed: Whole = Field(20261120, ge=0)
     """The root of all randomness; the same seed gives the same figures."""
 
+    nightly: Nightly = Field(default_factory=Nightly)
+    """When a night's evaluation begins."""
+
     execution: Execution = Field(default_factory=Execution)
     """How the work is spread; it never changes a figure."""
 
     tracking: Tracking = Field(default_factory=Tracking)
     """How evaluations are logged to MLflow."""
+
+    records: str | None = None
+    """Where records are kept: a folder, or the URL of one such as `s3://eval/records`; the runs folder unless given."""
 
     @model_validator(mode="before")
     @classmethod
@@ -249,18 +262,30 @@ def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, 
     except ValidationError as error:
         document.refuse(explain(error.errors(include_url=False), document.data, _section_at))
         raise
-    _refuse_secret(document)
+    _refuse_secrets(document, written)
     return Loaded(Config.model_validate({name: getattr(written, name) for name in Config.model_fields}), document)
 
 
-def _refuse_secret(document: loader.Document) -> None:
-    """A password in a config would stay in every record of it."""
+def _refuse_secrets(document: loader.Document, config: ConfigFile) -> None:
+    """A password in a config would stay in every record of it, and so would one of an input, wherever it is from."""
     section = document.raw.get("tracking")
     uri = section.get("uri") if isinstance(section, dict) else None
-    written = re.sub(r"\$\{[^}]*\}", "", uri) if isinstance(uri, str) else ""
+    written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
+    findings: list[tuple[KeyPath, str]] = []
     if has_credentials(written):
         message = "it holds credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
-        document.refuse([(("tracking", "uri"), message)])
+        findings.append((("tracking", "uri"), message))
+    for path, value in paths_of(document.data):
+        if has_credentials(value):
+            message = "it holds credentials; set those of the filesystem in the environment, as AWS_ACCESS_KEY_ID"
+            findings.append((path, message))
+    entries = {("models", name): model for name, model in config.models.items()}
+    for entry, model in (entries | {("defaults", "model"): config.defaults.model}).items():
+        message = "it holds credentials, and would be recorded; leave them out"
+        findings += [
+            ((*entry, "params", key), message) for key, value in model.params.items() if has_credentials(str(value))
+        ]
+    document.refuse(findings)
 
 
 def _is_of_scores(dataset: object) -> bool:
@@ -296,6 +321,7 @@ def _section_at(path: KeyPath) -> type[Section]:
         ("conventions",): Conventions,
         ("bootstrap",): Bootstrap,
         ("comparison",): Comparison,
+        ("nightly",): Nightly,
         ("execution",): Execution,
         ("tracking",): Tracking,
         ("defaults",): Defaults,

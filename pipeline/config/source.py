@@ -23,6 +23,7 @@ Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | 
 _TAG = "tag:yaml.org,2002:"
 _MERGE = _TAG + "merge"
 _AS_TEXT = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
+_HALF = re.compile("[\ud800-\udfff]")  # by an escape such as "\udcff"; no file takes it
 _SUPPORTED = {_TAG + kind for kind in ("int", "float", "bool", "null", "map", "seq")} | _AS_TEXT
 
 
@@ -137,10 +138,13 @@ class _Builder:
 
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Value:
         if node.tag in _AS_TEXT:
+            if _HALF.search(node.value):
+                self._refuse(node, path, f"{node.value!r} holds half of a surrogate pair; write the character itself")
             return str(node.value)
         value: Value = None
         try:
             value = yaml.constructor.SafeConstructor().construct_object(node)
+            str(value)  # Python reads hexadecimal numbers of any length, but writes none of more than 4,300 digits
         except (yaml.YAMLError, ValueError, LookupError):
             self._refuse(node, path, f"{node.value!r} cannot be read as {_shown(node.tag)}; quote it")
         return value
@@ -159,6 +163,8 @@ class _Builder:
             key = key_node.value
             if key_node.tag not in (*_AS_TEXT, _MERGE):
                 self._refuse(key_node, path, _key_message(key_node))
+            elif _HALF.search(key):
+                self._refuse(key_node, path, f"the key {key!r} holds half of a surrogate pair; write another")
             elif key in own:
                 self._refuse(key_node, path, f"the key '{key}' is there twice (first on line {lines[key]}); keep one")
             else:

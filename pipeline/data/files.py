@@ -17,7 +17,7 @@ import pyarrow.fs
 from pipeline.errors import InputError
 from pipeline.tables import InputFile
 
-__all__ = ["StoredFile", "endings", "find_files"]
+__all__ = ["StoredFile", "endings", "files_there", "find_files"]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
@@ -95,6 +95,18 @@ def find_files(path: str) -> list[StoredFile]:
     Raises:
         InputError: nothing is there.
     """
+    files = files_there(path)
+    if not files:
+        raise InputError(f"{path}: no such file; mend the path")
+    return files
+
+
+def files_there(path: str) -> list[StoredFile]:
+    """The same, none where nothing is there.
+
+    Raises:
+        InputError: the URL is none that pyarrow knows.
+    """
     if path == "-":
         return [StoredFile(path, None, path)]
     scheme, filesystem, name = _open(path)
@@ -110,8 +122,6 @@ def find_files(path: str) -> list[StoredFile]:
         names = [found for found in _files_below(filesystem, folder) if _matches(found.split("/"), name.split("/"))]
     else:
         names = [found for found in glob.glob(name, recursive=True) if Path(found).is_file()]  # noqa: PTH207
-    if not names:
-        raise InputError(f"{path}: no such file; mend the path")
     return [StoredFile(scheme + found, filesystem, found) for found in sorted(names)]
 
 

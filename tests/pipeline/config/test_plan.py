@@ -250,6 +250,18 @@ def test_discovery_that_cannot_work(outputs, line):
     assert findings(DISCOVERY + f"models:\n  '*': {{outputs: {outputs}}}\n" + SUITES) == [f"a.yaml:4: {line}"]
 
 
+def test_a_file_whose_name_is_no_text_is_no_model():
+    """Linux takes any bytes as a name; no config, table or server can show them."""
+    try:
+        touch("d/\udcff.gz")
+    except OSError:
+        pytest.skip("names of files are text here")
+
+    (found,) = findings(DISCOVERY + "models: {'*': {outputs: '{dataset}/{model}.gz'}}\n" + SUITES)
+    assert found.startswith("a.yaml:3: models.*.outputs: found '")
+    assert found.endswith("/d/\\udcff.gz', a model whose name cannot be printed; rename the file")
+
+
 def test_discovery_without_outputs_says_only_that():
     """There is no pattern to search for."""
     assert findings(DISCOVERY + "models: {'*': {}}\n" + SUITES) == [

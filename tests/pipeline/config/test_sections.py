@@ -94,7 +94,7 @@ def test_what_is_left_out_or_left_empty_has_its_default():
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
         "seed": 20261120,
         "execution": {"jobs": -1, "backend": "threads", "blocks": True},
-        "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "enabled": True},
+        "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
     }
 
 
@@ -121,6 +121,7 @@ models:
     owner: me
     keys: {size: xl}
     was: old
+    model_uri: models:/ranker@champion
     extra: "{model}.json"
 suites: {s: [rmse]}
 cluster: user
@@ -142,6 +143,7 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
         "e": "2026-01-01",
     }
     assert read.models["<script>alert(1)</script>"].was == "old"
+    assert read.models["<script>alert(1)</script>"].model_uri == "models:/ranker@champion"
     assert read.models["<script>alert(1)</script>"].extra.path == "{model}.json"
     assert (read.datasets["d"].cluster, read.datasets["d"].slices) == ("session", ())
     assert (read.cluster, read.slices, read.pooled) == ("user", ("market", "lang"), True)
@@ -238,6 +240,9 @@ COMMA = "a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its 
 CORRECTIONS = "found 'tukey'; write 'maxt', 'holm', 'bh' or 'none'"
 ELSEWHERE = "its scores were made elsewhere, of nothing known here;"
 ENDS = "write the least and the greatest score there can be, as in [0, 1]; null where there is none"
+LOGGED_ID = "write the id of a logged model, as in m-1f0c9a2b…"
+CREDENTIALS = "the name holds a user or a password as a URI does, which nothing may show; choose another"
+LOGGED_URI = "write models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
 EXTRA = "its `extra` is one JSON object of numbers; name its path alone"
 FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json' or 'parquet'"
 TIES = (
@@ -314,6 +319,9 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("tracking: {metric_name: x}", METRIC_NAME),
         ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
         ("tracking: {metric_name: '{measure'}", METRIC_NAME),
+        ("tracking: {metric_name: '{measure:d}'}", METRIC_NAME),
+        ("tracking: {metric_name: '{measure!x}'}", METRIC_NAME),
+        ("tracking: {metric_name: '{measure:{suite}}'}", METRIC_NAME),
         ("tracking: {enabled: maybe}", "tracking.enabled: found a wrong value; write true or false"),
         ("tracking: {uri: 5}", "tracking.uri: found a wrong value; write a text in quotes"),
     ],
@@ -380,6 +388,7 @@ def test_wrong_settings(line, message):
         ("path: {judgments: a}", f"path: a dataset cannot be called 'path', {TAKEN}"),
         ("'*': {judgments: a}", f"*: a dataset cannot be called '*', {TAKEN}"),
         ("'': {judgments: a}", f"\"\": the name '' {UNPRINTABLE}"),
+        ("'s3://key:pw@x': {judgments: a}", f"s3://key:pw@x: {CREDENTIALS}"),
     ],
 )  # fmt: skip
 def test_wrong_datasets(line, message):
@@ -410,6 +419,15 @@ def test_wrong_datasets(line, message):
         ("m: {extra: [a]}", "m.extra: found a list; write a path, or a mapping with `path:`"),
         ("m: {extra: {path: a, format: csv}}", f"m: {EXTRA}"),
         ("m: {extra: {path: a, columns: {score: s}}}", f"m: {EXTRA}"),
+        ("m: {model_id: m-1, model_uri: models:/m-1}", "m: it has both model_id and model_uri; keep one"),
+        ("m: {model_id: ranker}", f"m: found the model_id 'ranker'; {LOGGED_ID}"),
+        ("m: {model_id: models:/m-1}", f"m: found the model_id 'models:/m-1'; {LOGGED_ID}"),
+        ("m: {model_uri: m-1}", f"m: found the model_uri 'm-1'; {LOGGED_URI}"),
+        ("m: {model_uri: models:/ranker}", f"m: found the model_uri 'models:/ranker'; {LOGGED_URI}"),
+        ("m: {model_uri: models:/ranker/latest}", f"m: found the model_uri 'models:/ranker/latest'; {LOGGED_URI}"),
+        ("m: {model_uri: models:/a/b/3}", f"m: found the model_uri 'models:/a/b/3'; {LOGGED_URI}"),
+        ("m: {model_uri: models:/a/1000000000}", f"m: found the model_uri 'models:/a/1000000000'; {LOGGED_URI}"),
+        ("m: {model_uri: s3://ranker/3}", f"m: found the model_uri 's3://ranker/3'; {LOGGED_URI}"),
         ("m: {owner: yes}", "m.owner: found true; write a text in quotes"),
         ('"a\\nb": {}', f'"a\\nb": the name \'a\\nb\' {UNPRINTABLE}'),
     ],
@@ -591,7 +609,23 @@ def test_credentials_come_from_the_environment(tmp_path):
     with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: it holds credentials; take them from the env"):
         load(config)
 
+    config.write_text(text % "https://${USER_NAME}:${PASSWORD:-secret}@mlflow.example")  # the default is written, too
+    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: it holds credentials"):
+        load(config, environ={"USER_NAME": "ann"})
+
     config.write_text(text % "https://${USER_NAME}:${PASSWORD}@mlflow.example")
     loaded = load(config, environ={"USER_NAME": "ann", "PASSWORD": "secret"})
     assert loaded.config.tracking.uri == "https://ann:secret@mlflow.example"
     assert "secret" not in str(loaded.document.expansions)
+
+
+@pytest.mark.parametrize("written", ["models: {m: {outputs: o, params: %s}}", "defaults: {model: {params: %s}}"])
+def test_params_hold_no_credentials_wherever_they_are_from(tmp_path, written):
+    """They are recorded as they are meant, and logged: a password from the environment would be, too."""
+    config = tmp_path / "c.yaml"
+    section = written % '{index: "https://ann:${PASSWORD}@search.example"}'
+    rest = "name: n\ndatasets: {d: {judgments: q}}\nsuites: {s: [ap]}\n"
+    config.write_text(f"{rest}{section}\n{'' if 'models' in section else 'models: {m: {outputs: o}}'}")
+
+    with pytest.raises(InputError, match=r"c\.yaml:4: .*\.params\.index: it holds credentials"):
+        load(config, environ={"PASSWORD": "secret"})

@@ -11,7 +11,7 @@ import pyarrow.fs
 import pytest
 
 from pipeline.data import files
-from pipeline.data.files import find_files
+from pipeline.data.files import files_there, find_files
 from pipeline.data.readers import read_judgments
 from tests.pipeline.data.content import compress, contents, refusal, write
 
@@ -50,6 +50,12 @@ def found(path: str) -> list[str]:
 
 def documents(path: str) -> list[str]:
     return [document for _, document, _ in contents(read_judgments(path))]
+
+
+def test_nothing_may_be_there():
+    """Whoever looks for what may come is given nothing, and no refusal; a scheme that nobody knows is refused."""
+    assert files_there("sub/a.txt") == files_there("sub/*") == []
+    assert refusal(files_there, "nowhere://a.txt").endswith("; mend the URL")
 
 
 def test_a_file_is_found_under_the_name_it_was_given():

@@ -1,0 +1,316 @@
+"""Who evaluates a night, and what came of it: one file beside the records for each evaluation's name and date.
+
+Whoever begins a night claims it, so that of two at once one does the work. On this machine a file lock decides, which
+the system releases with the process however it ends. Where records are kept elsewhere a conditional write decides
+between machines; such a claim is a lease, renewed while its holder lives, which another may take over once it expired.
+A place elsewhere that is away stops no night: the machine goes by its own copy of the file, and by its lock.
+
+The id of the evaluation is written down before it begins. So it is known afterwards which record is the night's, even
+if the holder was killed between the record and its next word: the last of the ids of which there is a record.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from pipeline.errors import InputError, LockedError
+from pipeline.record.store import Records
+
+__all__ = ["LEASE", "Claim", "claim_night"]
+
+LEASE = timedelta(minutes=10)
+"""How long a holder elsewhere may be silent before another takes the night over."""
+
+_RENEWALS = 5  # in the time of a lease: four may fail
+
+
+@dataclass(frozen=True)
+class _Holder:
+    """Who evaluates the night.
+
+    Attributes:
+        key: random; two machines may call themselves the same.
+        host: its machine.
+        pid: its process.
+        since: when it began, ISO 8601 in UTC.
+        renewed: when it was last heard of.
+    """
+
+    key: str
+    host: str
+    pid: int
+    since: str
+    renewed: str
+
+    def __post_init__(self) -> None:
+        """Times without an offset cannot be compared.
+
+        Raises:
+            ValueError: a time is none, or has no offset.
+        """
+        if not all(datetime.fromisoformat(time).tzinfo for time in (self.since, self.renewed)):
+            raise ValueError("a time has no offset")
+
+    @property
+    def expired(self) -> bool:
+        """Whether it was silent for longer than its lease."""
+        return datetime.now(UTC) - datetime.fromisoformat(self.renewed) > LEASE
+
+
+@dataclass(frozen=True)
+class _Night:
+    """What the file of a night holds.
+
+    Attributes:
+        holder: who evaluates it; None for nobody.
+        evaluations: the ids of its evaluations, the newest last; the newest may have come to nothing.
+    """
+
+    holder: _Holder | None
+    evaluations: tuple[str, ...] = ()
+
+    def written(self) -> bytes:
+        """As the file has it."""
+        return f"{json.dumps(asdict(self), indent=2)}\n".encode()
+
+
+def _read(records: Records, file: str) -> tuple[bytes, _Night] | None:
+    """What the file of a night holds, as it is and as it is meant; None where there is none.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    data = records.read(file)
+    if data is None:
+        return None
+    try:
+        found = json.loads(data)
+        holder, evaluations = found["holder"], found["evaluations"]
+        if not isinstance(evaluations, list) or not all(isinstance(each, str) for each in evaluations):
+            raise ValueError("evaluations are no list of ids")
+        return data, _Night(None if holder is None else _Holder(**holder), tuple(evaluations))
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{records.place}: {file} is not what rankledger writes of a night ({error}); restore or delete it"
+        ) from None
+
+
+@contextmanager
+def claim_night(records: Records, name: str, date: str) -> Iterator[Claim]:
+    """Hold a night for as long as the block runs.
+
+    Args:
+        records: where records are kept.
+        name: the evaluation's name.
+        date: the night's date, YYYY-MM-DD.
+
+    Raises:
+        InputError: the night's file is not what was written.
+        LockedError: another process holds it.
+        OSError: the folder of the records cannot be written.
+    """
+    from filelock import FileLock, Timeout
+
+    file = f"nights/{name}-{date}.json"
+    path = records.folder / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_suffix(".lock"), timeout=0)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise _locked(name, date, _holder_of(records, file)) from None
+    try:
+        claim = _claim_anywhere(records, file, name, date)
+        with claim.renewed():
+            yield claim
+    finally:
+        lock.release()
+
+
+class Claim:
+    """A night that this process holds.
+
+    Attributes:
+        records: where it is held: on this machine alone where the place elsewhere is away.
+        away: why the place elsewhere could not be asked; empty where it was, and where there is none.
+    """
+
+    def __init__(self, records: Records, file: str, night: _Night) -> None:
+        """Know what the file holds; it was written by this process."""
+        self.records = records
+        self.away = ""
+        self._file = file
+        self._night = night
+        self._seen = night.written()
+        self._turn = threading.Lock()
+
+    @property
+    def evaluations(self) -> tuple[str, ...]:
+        """The ids of the night's evaluations, the newest last; of some there may be no record."""
+        return self._night.evaluations
+
+    def begin(self, evaluation_id: str) -> None:
+        """Write down the id of the evaluation that begins; on this machine alone where the place elsewhere is away.
+
+        Raises:
+            LockedError: another process has taken the night over, as this one was silent for too long.
+            OSError: it cannot be written on this machine.
+        """
+        with self._turn:
+            self._night = replace(self._night, evaluations=(*self._night.evaluations, evaluation_id))
+            _note(self.records, self._file, self._night)
+        with _unless_away(self.records):  # whatever is written next holds the id, too
+            if not self._put(lambda night: night):
+                taker = _who(_holder_of(self.records, self._file))
+                raise LockedError(f"{self._file}: {taker} has taken the night over; wait until it is done")
+
+    @contextmanager
+    def renewed(self) -> Iterator[None]:
+        """Renew the lease while the block runs, where there is one; then give the night back."""
+        done = threading.Event()
+        renewing = threading.Thread(target=self._renew_until, args=(done,), daemon=True)
+        if self.records.remote is not None:
+            renewing.start()
+        try:
+            yield
+        finally:
+            done.set()
+            with suppress(OSError, InputError):  # the lease expires by itself, and the lock goes with the process
+                self._put(lambda night: replace(night, holder=None))
+
+    def _renew_until(self, done: threading.Event) -> None:
+        while not done.wait(LEASE.total_seconds() / _RENEWALS):
+            with suppress(OSError, InputError):  # the next one may reach it
+                self._put(_renewed)
+
+    def _put(self, change: Callable[[_Night], _Night]) -> bool:
+        """Change what the file holds; gives whether it was ours still."""
+        with self._turn:
+            night = change(self._night)
+            while not self.records.replace(self._file, night.written(), self._seen):
+                found = _read(self.records, self._file)
+                if found is not None and found[0] == night.written():
+                    break  # it arrived: its answer was lost, it was sent again, and stood in its own way
+                if found is None or not _same(found[1].holder, self._night.holder):
+                    return False
+                self._seen = found[0]
+            self._night, self._seen = night, night.written()
+            return True
+
+
+def _renewed(night: _Night) -> _Night:
+    """The night with its holder heard of now; given back, it stays so."""
+    return replace(night, holder=night.holder and replace(night.holder, renewed=_now()))
+
+
+def _claim_anywhere(records: Records, file: str, name: str, date: str) -> Claim:
+    """The night where records are kept, or on this machine alone where that is away."""
+    try:
+        return _claim(records, file, name, date)
+    except OSError as error:
+        if records.remote is None:
+            raise
+        claim = _claim(Records(records.folder), file, name, date)
+        claim.away = records.told(error)
+        return claim
+
+
+def _claim(records: Records, file: str, name: str, date: str) -> Claim:
+    """The night, if it is nobody's: of a holder on this machine the lock has shown that it is gone."""
+    here = _read(Records(records.folder), file)
+    known = _Night(None) if here is None else here[1]
+    now = _now()
+    night = replace(known, holder=_Holder(secrets.token_hex(8), socket.gethostname(), os.getpid(), now, now))
+    if not records.create(file, night.written()):
+        taken = _taken(records, file, night, known.holder)
+        if taken is None:
+            raise _locked(name, date, _holder_of(records, file))
+        night = taken
+    _note(records, file, night)
+    return Claim(records, file, night)
+
+
+def _taken(records: Records, file: str, night: _Night, gone: _Holder | None) -> _Night | None:
+    """The night, taken from a holder that is gone, with all ids that are known of it; None where it is not ours.
+
+    Args:
+        records: where records are kept.
+        file: the night's.
+        night: its new holder, and the ids that this machine knows.
+        gone: the last holder on this machine.
+    """
+    found = _read(records, file)
+    if found is None:
+        return None
+    seen, before = found
+    if seen == night.written():
+        return night  # the answer was lost, as above
+    if records.remote is not None and before.holder is not None and not before.holder.expired:
+        ours = before.holder.host == socket.gethostname() and _same(before.holder, gone)
+        if not ours:  # machines that share a folder may have locks of their own: the host counts, too
+            return None
+    # An id begins with its time: what this machine began while the place was away is put where it belongs.
+    unknown = set(night.evaluations) - set(before.evaluations)
+    evaluations = tuple(sorted({*before.evaluations, *unknown})) if unknown else before.evaluations
+    night = replace(night, evaluations=evaluations)
+    if records.replace(file, night.written(), seen):
+        return night
+    found = _read(records, file)
+    return night if found is not None and found[0] == night.written() else None
+
+
+def _same(one: _Holder | None, other: _Holder | None) -> bool:
+    """Whether two holders are one."""
+    return one is not None and other is not None and one.key == other.key
+
+
+def _note(records: Records, file: str, night: _Night) -> None:
+    """Have this machine know what it wrote elsewhere, for when that is away."""
+    if records.remote is not None:
+        Records(records.folder).write(file, night.written())
+
+
+@contextmanager
+def _unless_away(records: Records) -> Iterator[None]:
+    """An error of the place elsewhere is none here; on this machine alone it is."""
+    try:
+        yield
+    except OSError:
+        if records.remote is None:
+            raise
+
+
+def _holder_of(records: Records, file: str) -> _Holder | None:
+    """Who has the night, as far as it can be told; this machine's own copy is asked where the other place is away."""
+    for place in (records, Records(records.folder)):
+        with suppress(OSError, InputError):
+            found = _read(place, file)
+            if found is not None and found[1].holder is not None:
+                return found[1].holder
+    return None
+
+
+def _locked(name: str, date: str, holder: _Holder | None) -> LockedError:
+    return LockedError(f"{name} of {date}: {_who(holder)} is at it; wait until it is done")
+
+
+def _who(holder: _Holder | None) -> str:
+    if holder is None:
+        return "another process"
+    return f"process {holder.pid} on {holder.host} (since {_hour(holder.since)}, heard of {_hour(holder.renewed)} UTC)"
+
+
+def _hour(time: str) -> str:
+    return f"{datetime.fromisoformat(time):%H:%M}"
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,38 @@
+"""A clock that passes as fast as it is waited on, and on which things happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+__all__ = ["TWO", "Clock"]
+
+TWO = datetime(2026, 11, 20, 2, tzinfo=UTC)
+
+
+class Clock:
+    """It begins at two o'clock, and stands still but for sleeping.
+
+    Attributes:
+        time: the time in UTC.
+        happens: by minutes after two o'clock, what is done.
+    """
+
+    def __init__(self, happens: dict[float, Callable[[], object]] | None = None) -> None:
+        self.time = TWO
+        self.happens = dict(happens or {})
+
+    def now(self) -> datetime:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds > 0, "it would look without end"
+        self.time += timedelta(seconds=seconds)
+        for minute in sorted(self.happens):
+            if minute <= self.minutes:
+                self.happens.pop(minute)()
+
+    @property
+    def minutes(self) -> float:
+        """Since two o'clock."""
+        return (self.time - TWO).total_seconds() / 60

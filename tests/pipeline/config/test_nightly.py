@@ -1,0 +1,144 @@
+"""The section of nights: durations, what makes an output ready, and the markers that a plan asks for."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.nightly import Nightly
+from pipeline.config.nightly_plan import markers, searched_in_vain
+from pipeline.config.plan import plan
+from pipeline.config.sections import Config, Loaded, load
+from pipeline.errors import InputError
+
+SMALL = "name: n\ndatasets: {web: {judgments: q, keys: {lang: de}}}\nsuites: {s: [ap]}\n"
+MODELS = 'models: {bm25: {outputs: "{date}/bm25.tsv"}, dense: {outputs: "{date}/dense.tsv", keys: {lang: fr}}}\n'
+DATE = "2026-11-20"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def loaded(nightly: str, models: str = MODELS) -> Loaded:
+    Path("a.yaml").write_text(f"{SMALL}{models}nightly: {nightly}\n", encoding="utf-8")
+    return load("a.yaml", (), {})
+
+
+def section(nightly: str) -> Nightly:
+    return loaded(nightly).config.nightly
+
+
+def refusal(nightly: str) -> str:
+    with pytest.raises(InputError) as refused:
+        section(nightly)
+    return str(refused.value)
+
+
+def test_nothing_is_waited_for_unless_it_is_said():
+    """What exists is ready, and what does not is not waited for: a config without the section is evaluated at once."""
+    assert section("") == Nightly(wait=timedelta(0), ready="exists", every=timedelta(seconds=30))
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"),
+    [("90s", 90), ("30m", 1_800), ("2h", 7_200), ("'0'", 0), ("0", 0), ("0s", 0), ("100m", 6_000)],
+)
+def test_durations_are_a_number_and_a_unit(written, seconds):
+    """h is 3,600 seconds and m is 60; 0 needs no unit."""
+    assert section(f"{{wait: {written}}}").wait == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("written", ["30", "1:30", "2 h", "-1s", "1.5h", "2H", "h", "true", "[2h]", "P1D"])
+def test_what_is_no_duration_is_refused(written):
+    """A bare number could be seconds or minutes, and YAML reads 1:30 as 90: neither is guessed at."""
+    assert "write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0" in refusal(
+        f"{{wait: {written}}}"
+    )
+
+
+@pytest.mark.parametrize("written", ["0", "59s", "90s", "90m", "2h", "36h"])
+def test_a_config_is_equal_to_its_dump_read_again(written):
+    """Durations survive, in whatever unit they are dumped."""
+    config = loaded(f"{{wait: {written}, every: 45s}}").config
+
+    assert Config.model_validate(config.model_dump()) == config
+    assert Config.model_validate_json(config.model_dump_json()) == config
+
+
+@pytest.mark.parametrize(
+    ("nightly", "said"),
+    [
+        ("{every: 0}", "a.yaml:5: nightly.every: found 0; write a duration above 0, such as 30s"),
+        ("{ready: stable}", "nightly: `ready: stable` looks twice, `every` apart; let `wait` be at least as long"),
+        ("{ready: stable, wait: 20s}", "let `wait` be at least as long"),
+        ("{ready: '{model'}", "a.yaml:5: nightly.ready: '{model' has a single brace"),
+        ("{ready: '{model!r}'}", "has a placeholder that is more than a word"),
+        ("{ready: done/}", "'done/' is a folder; name the file in it"),
+        ("{ready: _SUCCES, wiat: 2h}", "unknown key 'wiat'; did you mean 'wait'?"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(nightly, said):
+    """Each with the place and with what to write."""
+    assert said in refusal(nightly)
+
+
+@pytest.mark.parametrize("ready", ["exists", "stable"])
+def test_no_marker_is_asked_for_where_files_tell(ready):
+    """The two words are no names of files."""
+    found = loaded(f"{{ready: {ready}, wait: 1h}}")
+
+    assert markers(found, plan(found, DATE)) == {}
+
+
+def test_a_marker_is_a_template():
+    """It is filled as the path of the output is: dataset, model, date, and own words, where the model's win."""
+    found = loaded("{ready: '../{date}/{dataset}-{model}.{lang}'}")
+
+    assert markers(found, plan(found, DATE)) == {
+        ("web", "bm25"): "../2026-11-20/web-bm25.de",
+        ("web", "dense"): "../2026-11-20/web-dense.fr",
+    }
+
+
+def test_an_unknown_word_in_a_marker_is_refused_with_its_line():
+    """With the words that there are."""
+    found = loaded("{ready: '{modell}.done'}")
+
+    with pytest.raises(
+        InputError, match=r"^a.yaml:5: nightly.ready: .* \{modell\} that is unknown; available: .*\{model\}"
+    ):
+        markers(found, plan(found, DATE))
+
+
+def test_models_that_are_searched_for_may_not_be_there_yet():
+    """In vain until the first output is there; a model that is listed is not searched for."""
+    found = loaded("", 'models: {"*": {outputs: "{date}/{model}"}}\n')
+    Path(DATE).mkdir()
+
+    assert searched_in_vain(found, DATE) == (str(Path.cwd() / DATE / "*"),)
+    (Path(DATE) / "bm25").touch()
+    assert not searched_in_vain(found, DATE)
+    assert not searched_in_vain(loaded(""), DATE)
+
+
+def test_a_table_of_the_dataset_is_no_output_that_was_found():
+    """Judgments in the folder of the outputs match the template, too, and no model is called after them."""
+    Path("web").mkdir()
+    Path("web/qrels").touch()
+    Path("a.yaml").write_text(
+        "name: n\ndatasets: {web: {judgments: web/qrels}}\nsuites: {s: [ap]}\nmodels: {'*': {outputs: 'web/{model}'}}\n"
+    )
+
+    assert searched_in_vain(load("a.yaml", (), {}), DATE)
+    Path("web/bm25").touch()
+    assert not searched_in_vain(load("a.yaml", (), {}), DATE)
+
+
+def test_a_search_that_is_wrong_is_not_waited_for():
+    """Models cannot be searched for at a URL: the plan says so at once."""
+    assert not searched_in_vain(loaded("", 'models: {"*": {outputs: "s3://bucket/{model}"}}\n'), DATE)

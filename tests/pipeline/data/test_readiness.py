@@ -1,0 +1,123 @@
+"""What is seen of an input that may still come: files and their sizes, trouble, and where its marker would be."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.fs
+import pytest
+
+from pipeline.data import files
+from pipeline.data.readiness import Sight, look, marker_beside
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def bucket(tmp_path, monkeypatch):
+    """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
+    filesystem = pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
+    opened = files._open
+
+    def open_bucket(path):
+        scheme, separator, name = path.partition("://")
+        name = name.partition("?")[0]
+        return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
+
+    monkeypatch.setattr(files, "_open", open_bucket)
+
+
+def write(*names: str, text: str = "four") -> None:
+    for name in names:
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_text(text, encoding="utf-8")
+
+
+def test_nothing_is_no_trouble():
+    """A file, a folder and a glob that are not there may all come yet."""
+    assert look("bm25.tsv") == look("none/bm25.tsv") == look("none/*.tsv") == Sight()
+
+
+def test_a_file_is_seen_with_its_size():
+    """Four letters are four bytes."""
+    write("bm25.tsv")
+
+    assert look("bm25.tsv") == Sight((("bm25.tsv", 4),))
+
+
+def test_parts_are_seen_one_by_one():
+    """Of a folder and of a glob: the files that would be read, in the order of their names, without the marker."""
+    write("bm25/part-1", "bm25/part-0", "bm25/_SUCCESS")
+    seen = (("bm25/part-0", 4), ("bm25/part-1", 4))
+
+    assert look("bm25") == look("bm25/part-*") == Sight(seen)
+
+
+def test_a_folder_without_parts_is_not_there_yet():
+    """It was made, and nothing is in it but what begins with a dot or a line."""
+    write("bm25/_temporary/part-0")
+
+    assert look("bm25") == Sight()
+
+
+def test_a_url_is_seen_as_a_path_is(bucket):
+    """Files, folders and globs on another filesystem."""
+    write("out/bm25/part-0", "out/dense.tsv")
+
+    assert look("bucket://out/bm25") == Sight((("bucket://out/bm25/part-0", 4),))
+    assert look("bucket://out/*.tsv") == Sight((("bucket://out/dense.tsv", 4),))
+    assert look("bucket://out/sparse.tsv") == Sight()
+
+
+def test_a_place_that_cannot_be_looked_at_is_trouble():
+    """An unknown scheme is said in one line, and raises nothing: a server that is away now may be there soon."""
+    sight = look("nowhere://out/bm25.tsv")
+
+    assert not sight.sizes
+    assert "nowhere://out/bm25.tsv" in sight.trouble
+    assert "\n" not in sight.trouble
+
+
+def test_a_pipe_is_not_read_to_be_looked_at():
+    """Nobody writes into it: reading would never end."""
+    os.mkfifo("pipe")
+
+    assert look("pipe") == Sight((("pipe", None),))
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "marker"),
+    [
+        ("out/bm25.tsv", ["out/bm25.tsv"], "out/_SUCCESS"),
+        ("bm25.tsv", ["bm25.tsv"], "_SUCCESS"),
+        ("out/bm25", ["out/bm25/part-0", "out/bm25/part-1"], "out/bm25/_SUCCESS"),
+        ("out/bm25/part-*.tsv", ["out/bm25/part-0.tsv"], "out/bm25/_SUCCESS"),
+        ("out/*/part-?.tsv", ["out/bm25/part-0.tsv"], "out/_SUCCESS"),
+        ("out/[ab].tsv", ["out/[ab].tsv"], "out/_SUCCESS"),
+        ("bucket://out/bm25.tsv", ["out/bm25.tsv"], "bucket://out/_SUCCESS"),
+        ("bucket://out/bm25.tsv?region=eu-1", ["out/bm25.tsv"], "bucket://out/_SUCCESS?region=eu-1"),
+        ("bucket://out/bm25", ["out/bm25/part-0"], "bucket://out/bm25/_SUCCESS"),
+        ("bucket://out/b*/part-0", ["out/bm25/part-0"], "bucket://out/_SUCCESS"),
+    ],
+)
+def test_a_marker_lies_beside_the_file_or_among_the_parts(bucket, path, written, marker):
+    """In the folder of parts; beside a file; and for a glob in the folder in which its first pattern is looked up."""
+    write(*written)
+
+    assert marker_beside(path, look(path), "_SUCCESS") == marker
+
+
+def test_a_marker_may_lie_elsewhere():
+    """Its name may begin with folders, those above included, or be a path from the root on."""
+    write("out/bm25.tsv")
+    sight = look("out/bm25.tsv")
+
+    assert marker_beside("out/bm25.tsv", sight, "done/bm25") == "out/done/bm25"
+    assert marker_beside("out/bm25.tsv", sight, "../done/bm25") == "done/bm25"
+    assert marker_beside("out/bm25.tsv", sight, "/done/bm25") == "/done/bm25"

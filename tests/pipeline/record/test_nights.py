@@ -1,0 +1,374 @@
+"""Claims of nights: of many at once one has it, a holder that is gone keeps nobody out, and no id is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from pipeline.errors import InputError, LockedError
+from pipeline.record import nights
+from pipeline.record.nights import claim_night
+from pipeline.record.remote import Remote
+from pipeline.record.store import Records
+
+FILE = "nights/nightly-2026-11-20.json"
+NIGHT = ("nightly", "2026-11-20")
+
+
+class Server:
+    """An object store in memory, which decides conditional writes as S3 does; of its answers some may be lost.
+
+    Attributes:
+        files: what it holds.
+        lost: how many writes from now on arrive without their answer: the client tries again, and is refused.
+        away: whether it cannot be reached.
+    """
+
+    url = "s3://eval/records"
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.lost = 0
+        self.away = False
+        self.renewed = threading.Event()
+        self._turn = threading.Lock()
+
+    def read(self, name: str) -> bytes | None:
+        self._reach()
+        return self.files.get(name)
+
+    def create(self, name: str, data: bytes) -> bool:
+        return self._write(name, data, None)
+
+    def write(self, name: str, data: bytes) -> None:
+        self.files[name] = data
+
+    def replace(self, name: str, data: bytes, seen: bytes) -> bool:
+        return self._write(name, data, seen)
+
+    def _write(self, name: str, data: bytes, seen: bytes | None) -> bool:
+        self._reach()
+        with self._turn:
+            if self.files.get(name) != seen:
+                return False
+            self.files[name] = data
+            self.renewed.set()
+            self.lost -= 1
+            return self.lost < 0
+
+    def _reach(self) -> None:
+        if self.away:
+            raise OSError(5, "connection refused", self.url)
+
+
+@pytest.fixture
+def here(tmp_path) -> Records:
+    """Records on this machine alone."""
+    return Records(tmp_path / "records")
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def machine(folder: Path, server: Server) -> Records:
+    """Records that are kept on the server, as one machine sees them."""
+    return Records(folder / "records", cast(Remote, server))
+
+
+@pytest.fixture
+def one(tmp_path, server) -> Records:
+    return machine(tmp_path / "one", server)
+
+
+@pytest.fixture
+def other(tmp_path, server) -> Records:
+    return machine(tmp_path / "other", server)
+
+
+def written(records: Records) -> Any:
+    """What the file of the night holds."""
+    return json.loads(records.read(FILE) or b"null")
+
+
+def leave_claim(server: Server, silent: timedelta) -> None:
+    """A machine claimed the night and was last heard of so long ago."""
+    time = (datetime.now(UTC) - silent).isoformat()
+    holder = {"key": "k", "host": "gone", "pid": 7, "since": time, "renewed": time}
+    server.files[FILE] = json.dumps({"holder": holder, "evaluations": ["an-id"]}).encode()
+
+
+@pytest.mark.parametrize("place", ["here", "one"])
+def test_a_night_is_held_and_given_back(place, request):
+    """Meanwhile the file says who has it; afterwards nobody, and which evaluations began."""
+    records = request.getfixturevalue(place)
+
+    with claim_night(records, *NIGHT) as claim:
+        held = written(records)["holder"]
+        assert (held["host"], held["pid"]) == (socket.gethostname(), os.getpid())
+        claim.begin("first")
+        claim.begin("second")
+
+    assert written(records) == {"holder": None, "evaluations": ["first", "second"]}
+    with claim_night(records, *NIGHT) as claim:
+        assert claim.evaluations == ("first", "second")
+
+
+@pytest.mark.parametrize("place", ["here", "one"])
+def test_the_second_of_two_is_told_who_is_first(place, request):
+    """Which process of which host; another night, and the same one of another evaluation, are free."""
+    records = request.getfixturevalue(place)
+
+    with claim_night(records, *NIGHT):
+        with pytest.raises(LockedError) as refused, claim_night(records, *NIGHT):
+            pass
+        with claim_night(records, "nightly", "2026-11-21"), claim_night(records, "weekly", "2026-11-20"):
+            pass
+
+    said = str(refused.value)
+    assert said.startswith(f"nightly of 2026-11-20: process {os.getpid()} on {socket.gethostname()} (since ")
+    assert refused.value.exit_code == 75
+
+
+def test_another_machine_is_told_too(one, other):
+    """They share nothing but the place of the records."""
+    with (
+        claim_night(one, *NIGHT),
+        pytest.raises(LockedError, match="nightly of 2026-11-20: process"),
+        claim_night(other, *NIGHT),
+    ):
+        pass
+
+    with claim_night(other, *NIGHT):
+        pass
+
+
+def test_of_many_threads_one_has_the_night(tmp_path, server):
+    """Sixteen machines at once: one gets it, whoever is the first, and fifteen are told."""
+    start, stop = threading.Barrier(16), threading.Barrier(16)
+    outcomes: list[str] = []
+
+    def attempt(number: int) -> None:
+        records = machine(tmp_path / str(number), server)
+        start.wait()
+        try:
+            with claim_night(records, *NIGHT):
+                outcomes.append("held")
+                stop.wait()
+        except LockedError:
+            outcomes.append("locked")
+            stop.wait()
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(outcomes) == ["held"] + 15 * ["locked"]
+
+
+def test_a_killed_holder_on_this_machine_keeps_nobody_out(here):
+    """It is killed while it holds the night, and its claim stays in the file; the system has released the lock."""
+    code = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from pipeline.record.nights import claim_night\n"
+        "from pipeline.record.store import Records\n"
+        "with claim_night(Records(Path(sys.argv[1])), 'nightly', '2026-11-20') as claim:\n"
+        "    claim.begin('unfinished')\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, here.folder], check=False)
+    assert killed.returncode == -9
+    assert written(here)["holder"]["pid"] != os.getpid()
+
+    with claim_night(here, *NIGHT) as claim:
+        assert claim.evaluations == ("unfinished",)
+        assert written(here)["holder"]["pid"] == os.getpid()
+
+
+def test_a_silent_machine_keeps_the_night_for_its_lease(server, one):
+    """Nine minutes are within the ten; eleven are not, and what it began is known."""
+    leave_claim(server, timedelta(minutes=9))
+    with pytest.raises(LockedError, match="process 7 on gone"), claim_night(one, *NIGHT):
+        pass
+
+    leave_claim(server, timedelta(minutes=11))
+    with claim_night(one, *NIGHT) as claim:
+        assert claim.evaluations == ("an-id",)
+
+
+def test_a_lease_is_taken_over_by_one_alone(server, one, other, monkeypatch):
+    """Both see that it expired; the first one's write is what the other did not see, and the server refuses it."""
+    leave_claim(server, timedelta(minutes=11))
+    replace = server.replace
+
+    def meanwhile(name: str, data: bytes, seen: bytes) -> bool:
+        monkeypatch.setattr(server, "replace", replace)
+        taking.enter_context(claim_night(other, *NIGHT))
+        return replace(name, data, seen)
+
+    with ExitStack() as taking:
+        monkeypatch.setattr(server, "replace", meanwhile)
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"), claim_night(one, *NIGHT):
+            pass
+
+
+def test_a_holder_is_heard_of_while_it_works(server, one, monkeypatch):
+    """Of a lease of five milliseconds its thread renews the claim without being asked; no id is lost to it."""
+    monkeypatch.setattr(nights, "LEASE", timedelta(seconds=0.005))
+
+    with claim_night(one, *NIGHT) as claim:
+        for number in range(50):
+            server.renewed.clear()
+            claim.begin(str(number))
+            server.renewed.clear()
+            assert server.renewed.wait(30)
+
+    assert written(one) == {"holder": None, "evaluations": [str(number) for number in range(50)]}
+
+
+def test_whoever_was_taken_over_does_not_begin(server, one):
+    """It was suspended for longer than its lease; another has the night and keeps it."""
+    with claim_night(one, *NIGHT) as claim:
+        leave_claim(server, timedelta(0))
+        with pytest.raises(LockedError, match=r"process 7 on gone .* has taken the night over"):
+            claim.begin("mine")
+
+    assert written(one)["holder"]["host"] == "gone"
+
+
+@pytest.mark.parametrize("lost", [1, 2, 3])
+def test_a_lost_answer_is_not_taken_for_another_holder(server, one, lost):
+    """A write arrived, its answer did not, and trying again is refused: what is there is our own."""
+    server.lost = lost
+
+    with claim_night(one, *NIGHT) as claim:
+        claim.begin("mine")
+
+    assert written(one) == {"holder": None, "evaluations": ["mine"]}
+
+
+def test_a_place_that_is_away_leaves_the_night_to_the_machine(server, one):
+    """It is held there alone, and says why; its lock still keeps a second process of the machine out."""
+    server.away = True
+
+    with claim_night(one, *NIGHT) as claim:
+        assert (claim.away, claim.records) == ("s3://eval/records: connection refused", Records(one.folder))
+        claim.begin("mine")
+        with pytest.raises(LockedError, match=f"process {os.getpid()} on "), claim_night(one, *NIGHT):
+            pass
+
+    with claim_night(one, *NIGHT) as claim:
+        assert claim.evaluations == ("mine",)
+
+
+def test_what_was_begun_while_the_place_was_away_is_told_it_later(server, one, other):
+    """Of a night that nobody else began, and of one that another machine began at nine: ids go by their time."""
+    server.away = True
+    with claim_night(one, *NIGHT) as claim:
+        claim.begin("20261120T080000Z-nightly-00000000")
+        claim.begin("20261120T100000Z-nightly-00000000")
+    server.away = False
+    with claim_night(other, *NIGHT) as claim:
+        claim.begin("20261120T090000Z-nightly-00000000")
+
+    with claim_night(one, *NIGHT) as claim:
+        assert [text[9:11] for text in claim.evaluations] == ["08", "09", "10"]
+    with claim_night(other, *NIGHT) as claim:
+        assert [text[9:11] for text in claim.evaluations] == ["08", "09", "10"]
+
+
+def test_a_place_that_goes_away_after_the_claim_is_told_once_it_is_back(server, one):
+    """The night was claimed there, then waited for hours: what begins meanwhile is known here, and there at the end."""
+    with claim_night(one, *NIGHT) as claim:
+        server.away = True
+        claim.begin("mine")
+        assert json.loads((one.folder / FILE).read_bytes())["evaluations"] == ["mine"]
+        server.away = False
+
+    assert written(one) == {"holder": None, "evaluations": ["mine"]}
+
+
+def test_a_killed_holder_of_this_machine_need_not_be_waited_for(server, one, other):
+    """It could not give the night back; its lock is free, so the machine goes on at once, and another one waits."""
+    with claim_night(one, *NIGHT) as claim:
+        claim.begin("unfinished")
+        server.away = True
+    server.away = False
+    assert written(one)["holder"] is not None
+
+    with pytest.raises(LockedError), claim_night(other, *NIGHT):
+        pass
+    with claim_night(one, *NIGHT) as claim:
+        assert claim.evaluations == ("unfinished",)
+
+
+def test_a_copied_runs_folder_takes_no_night_from_another_machine(server, one, tmp_path, monkeypatch):
+    """The copy knows the holder's key, and has a lock of its own; but its host is another."""
+    with claim_night(one, *NIGHT):
+        shutil.copytree(one.folder, tmp_path / "copy" / "records")
+        monkeypatch.setattr(socket, "gethostname", lambda: "another")
+        with pytest.raises(LockedError), claim_night(machine(tmp_path / "copy", server), *NIGHT):
+            pass
+
+
+@pytest.mark.parametrize("place", ["here", "one"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"a night",
+        b"[]",
+        b"{}",
+        b'{"holder": null, "evaluations": "an-id"}',
+        b'{"holder": {"key": "k"}, "evaluations": []}',
+        b'{"holder": {"key": "k", "host": "h", "pid": 7, "since": "02:00", "renewed": "02:00"}, "evaluations": []}',
+    ],
+)
+def test_a_file_that_is_no_nights_is_refused_in_one_line(place, data, request):
+    """Somebody wrote it, or a disk lost it: nothing is guessed, and the message names it."""
+    records = request.getfixturevalue(place)
+    records.write(FILE, data)
+
+    with (
+        pytest.raises(
+            InputError, match=rf"{FILE} is not what rankledger writes of a night \(.*\); restore or delete it$"
+        ),
+        claim_night(records, *NIGHT),
+    ):
+        pass
+    assert records.read(FILE) == data
+
+
+def test_a_place_that_is_gone_at_the_end_is_no_error(server, one):
+    """The work is done and the record is kept or not, which is said elsewhere; the lease expires by itself."""
+    with claim_night(one, *NIGHT) as claim:
+        claim.begin("mine")
+        server.away = True
+    server.away = False
+
+    assert written(one)["evaluations"] == ["mine"]
+    assert written(one)["holder"] is not None
+
+
+def test_an_error_gives_the_night_back(one):
+    """The config was wrong: whoever mends it need not wait for a lease to expire."""
+    with pytest.raises(ZeroDivisionError), claim_night(one, *NIGHT):
+        raise ZeroDivisionError
+
+    assert written(one) == {"holder": None, "evaluations": []}
