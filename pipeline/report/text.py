@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.report.sheets import visible
 from pipeline.tables import Estimate, Evaluation, Quality, Validation
 
 __all__ = ["as_data", "closing", "leaderboard", "matrix", "note"]
@@ -46,7 +47,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
         if left:
             console.print(f"{_count(len(left), 'more measure')} in summary.csv: {', '.join(left)}")
     for line in _remarks(evaluation):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(visible(line)), soft_wrap=True)
     return text.getvalue()
 
 
@@ -68,8 +69,8 @@ def note(evaluation: Evaluation) -> str:
 
 
 def _verdict(evaluation: Evaluation) -> str:
-    n_datasets = len({result.dataset for result in evaluation.results})
-    n_models = len({result.model for result in evaluation.results})
+    n_datasets = len({dataset for dataset, _ in evaluation.quality})
+    n_models = len({model for _, model in evaluation.quality})
     evaluated = f"{_count(n_models, 'model')} on {_count(n_datasets, 'dataset')}"
     if evaluation.failures:
         n_failures = _count(len(evaluation.failures), "model output")
@@ -151,7 +152,7 @@ def _fitting(board: Board, measures: list[str], width: int) -> list[str]:
 def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[str]) -> Table:
     n_queries = next(iter(next(iter(board.values())).values())).n_queries
     name = "mean of all datasets" if dataset == POOLED else dataset
-    table = Table(title=Text(f"{name} ({n_queries:,} queries)"), title_justify="left")
+    table = Table(title=Text(visible(f"{name} ({n_queries:,} queries)")), title_justify="left")
     table.add_column("model", overflow="fold")
     for measure in measures:
         table.add_column(Text(measure), justify="right", no_wrap=True)
@@ -163,7 +164,7 @@ def _table(evaluation: Evaluation, dataset: str, board: Board, measures: list[st
             leads = best[measure] is not None and line.estimate == best[measure]
             mark = FLIPS if leads and _challengers(evaluation, board, model, measure) else ""
             cells.append(Text(_cell(line) + mark, style="bold" if leads else ""))
-        table.add_row(Text(model), *cells)
+        table.add_row(Text(visible(model)), *cells)
     return table
 
 
@@ -207,7 +208,7 @@ def _cell(line: Estimate) -> str:
 
 
 def _remarks(evaluation: Evaluation) -> Iterator[str]:
-    n_queries = {result.dataset: len(result.query_ids) for result in evaluation.results}
+    n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {_quality(quality, n_queries[dataset])}"
     for dataset, board in _boards(evaluation).items():

@@ -249,6 +249,16 @@ def test_markup_in_names_is_text():
     assert "[bold]web[/bold]" in text
 
 
+def test_what_would_steer_a_terminal_is_spelt_out():
+    """In the table, its title and what is said of outputs: neither escape sequences nor text turned round."""
+    found = evaluation({"web\x1b[2J": board(["a\u202eb"], ["ap"])}, (Failure("web\x1b[2J", "a\u202eb", "missing"),))
+    text = plain(found)
+
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "a\\u202eb on web\\x1b[2J was not evaluated: missing" in text
+
+
 @pytest.mark.parametrize(
     ("quality", "said"),
     [

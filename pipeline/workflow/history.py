@@ -1,0 +1,261 @@
+"""From the records of an evaluation to the history of a figure, night by night."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+from pipeline.errors import InputError, likely
+from pipeline.inference.steps import Step, find_steps
+from pipeline.ledger import Break, History, LevelChange, Night, Series
+from pipeline.record import open_records
+from pipeline.record.browsing import Entry, browse
+from pipeline.tables import Estimate
+from pipeline.verdicts import Verdict, summed_up
+
+__all__ = ["Evaluated", "history", "history_of"]
+
+_ALL = "all"
+_POOLED = "*"  # what the summary calls all datasets together
+
+Task = tuple[str, str]  # dataset, model
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """What the history of a measure needs of one record.
+
+    Attributes:
+        evaluation_id: its id.
+        date: its night.
+        created: when it began.
+        repeats: whether an earlier evaluation was repeated, which is no new night.
+        lines: the figures of all queries, by dataset and model.
+        failures: why outputs were not evaluated, by dataset and model.
+        verdicts: what the gates said.
+        direction: of the measure; None where the record does not have it.
+        fingerprint: what the measure means there; None likewise.
+        readings: by dataset, the digest of its judgments and how they are read; None where that is not known.
+        version: of rankledger.
+        commit: of the config's repository; None outside one.
+    """
+
+    evaluation_id: str
+    date: str
+    created: datetime
+    repeats: bool
+    lines: Mapping[Task, Estimate]
+    failures: Mapping[Task, str]
+    verdicts: tuple[Verdict, ...]
+    direction: str | None
+    fingerprint: str | None
+    readings: Mapping[str, str | None]
+    version: str | None
+    commit: str | None
+
+
+def history(
+    name: str,
+    *,
+    measure: str,
+    model: str | None = None,
+    dataset: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+) -> History:
+    """The history of a measure in all evaluations of a name.
+
+    Args:
+        name: the evaluation's name in its config.
+        measure: as it is written in the summary, such as `ndcg@10`.
+        model: the model; all unless given.
+        dataset: the dataset, `*` for the mean of all; all unless given.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+
+    Raises:
+        InputError: there is nothing of that name.
+        OSError: the place of records cannot be reached.
+    """
+    kept = open_records(Path(runs_dir), records)
+    browsed = browse(kept, name, lambda entry: _evaluated(entry, measure))
+    if not any(evaluated.lines for evaluated in browsed.found):
+        measures = browse(kept, name, lambda entry: tuple(entry.manifest["definitions"])).found
+        known = [*dict.fromkeys(m for found in measures for m in found)]
+        raise InputError(
+            f"no evaluation of {name!r} has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
+        )
+    found = history_of(name, measure, browsed.found, model=model, dataset=dataset)
+    return replace(found, remarks=(*found.remarks, *browsed.remarks))
+
+
+def history_of(
+    name: str,
+    measure: str,
+    evaluations: Sequence[Evaluated],
+    *,
+    model: str | None = None,
+    dataset: str | None = None,
+) -> History:
+    """The history of a measure in these evaluations, in any order.
+
+    Args:
+        name: of the evaluations.
+        measure: of their lines.
+        evaluations: those that repeat another are left out, and of several of one date all but the last.
+        model: the model; all unless given.
+        dataset: the dataset; all unless given.
+
+    Raises:
+        InputError: there is no such model or dataset among them.
+    """
+    nights, remarks = _nights(evaluations)
+    tasks = list(dict.fromkeys(task for evaluated in reversed(nights) for task in evaluated.lines))
+    chosen = [task for task in tasks if dataset in (None, task[0]) and model in (None, task[1])]
+    if not chosen:
+        raise InputError(_nothing(measure, tasks, dataset, model))
+    direction = next(evaluated.direction for evaluated in reversed(nights) if evaluated.direction)
+    series = tuple(_series(task, nights) for task in chosen)
+    return History(name, measure, direction, series, remarks)
+
+
+def _evaluated(entry: Entry, measure: str) -> Evaluated:
+    manifest = entry.manifest
+    definition = manifest["definitions"].get(measure, {})
+    environment = manifest["environment"]
+    return Evaluated(
+        evaluation_id=entry.evaluation_id,
+        date=entry.date,
+        created=datetime.fromisoformat(manifest["created"]).astimezone(UTC),
+        repeats=bool(manifest["repeats"]),
+        lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == _ALL},
+        failures={(failure["dataset"], failure["model"]): failure["reason"] for failure in manifest["failures"]},
+        verdicts=entry.verdicts,
+        direction=definition.get("direction"),
+        fingerprint=definition.get("fingerprint"),
+        readings={name: dataset["reading"] for name, dataset in manifest["datasets"].items()},
+        version=environment["packages"].get("rankledger"),
+        commit=(environment["git"] or {}).get("commit"),
+    )
+
+
+def _nights(evaluations: Sequence[Evaluated]) -> tuple[list[Evaluated], tuple[str, ...]]:
+    """The last evaluation of each date, by date; and what was left out."""
+    ordered = sorted(evaluations, key=lambda evaluated: (evaluated.created, evaluated.evaluation_id))
+    own = [evaluated for evaluated in ordered if not evaluated.repeats]
+    last = {evaluated.date: evaluated for evaluated in own}
+    n_repeats, n_earlier = len(ordered) - len(own), len(own) - len(last)
+    remarks = []
+    if n_repeats:
+        remarks.append(f"left out: {n_repeats} that repeat an earlier evaluation")
+    if n_earlier:
+        remarks.append(f"left out: {n_earlier} of a date that was evaluated again later")
+    return sorted(last.values(), key=lambda evaluated: (_day(evaluated), evaluated.created)), tuple(remarks)
+
+
+def _day(evaluated: Evaluated) -> date:
+    """The day of its night; that on which it began where its date is none."""
+    try:
+        return date.fromisoformat(evaluated.date)
+    except ValueError:
+        return evaluated.created.date()
+
+
+def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:
+    """That there is no such model or dataset, and which there are."""
+    datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
+    for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
+        if asked is not None and asked not in known:
+            return f"there is no {kind} {asked!r} with {measure}; there are {', '.join(known)}{likely(asked, known)}"
+    return f"{model!r} was never evaluated on {dataset!r} by {measure}"
+
+
+def _series(task: Task, evaluations: Sequence[Evaluated]) -> Series:
+    nights = tuple(_of_task(task, evaluations))
+    with_figures = [night for night in nights if night.estimate is not None]
+    breaks = [place for place, night in enumerate(with_figures) if night.breaks]
+    found = find_steps(
+        [night.estimate for night in with_figures if night.estimate is not None],
+        [night.std_error for night in with_figures],
+        breaks,
+    )
+    ends = sorted({*(step.place for step in found.steps), *breaks, len(with_figures)})
+    return Series(
+        *task,
+        nights=nights,
+        steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in found.steps),
+        noise=found.noise,
+        correlation=found.correlation,
+        correlated=found.correlated,
+    )
+
+
+def _of_task(task: Task, evaluations: Iterable[Evaluated]) -> Iterator[Night]:
+    """The nights on which the model was evaluated on the dataset, or was to be."""
+    before: tuple[Evaluated, Night] | None = None  # the last night with a figure
+    for evaluated in evaluations:
+        if task not in evaluated.lines:
+            if task in evaluated.failures:
+                yield _night(evaluated, task, None, ())
+            continue
+        line = evaluated.lines[task]
+        breaks = () if before is None or line.estimate is None else tuple(_breaks(task[0], before[0], evaluated))
+        night = _night(evaluated, task, line, breaks)
+        if before is not None and not breaks and line.estimate is not None and before[1].estimate is not None:
+            night = replace(night, change=line.estimate - before[1].estimate)
+        yield night
+        if night.estimate is not None:
+            before = evaluated, night
+
+
+def _night(evaluated: Evaluated, task: Task, line: Estimate | None, breaks: tuple[Break, ...]) -> Night:
+    dataset, model = task
+    judged = [v for v in evaluated.verdicts if v.model == model and (dataset == _POOLED or v.dataset in (dataset, ""))]
+    return Night(
+        date=evaluated.date,
+        evaluation_id=evaluated.evaluation_id,
+        estimate=line.estimate if line else None,
+        ci_low=line.ci_low if line else None,
+        ci_high=line.ci_high if line else None,
+        std_error=line.std_error if line else None,
+        n_queries=line.n_queries if line else 0,
+        mark=line.mark if line else "",
+        change=None,
+        gates=summed_up(judged),
+        commit=evaluated.commit,
+        breaks=breaks,
+        failure="" if line else evaluated.failures[task],
+    )
+
+
+def _breaks(dataset: str, before: Evaluated, after: Evaluated) -> Iterator[Break]:
+    """What keeps the figures of two nights on a dataset from being compared."""
+    if (old := _judged(dataset, before)) != (new := _judged(dataset, after)):
+        yield Break("judgments", old, new)
+    if before.fingerprint != after.fingerprint:
+        yield Break("definition", before.fingerprint, after.fingerprint)
+    if before.version != after.version:
+        yield Break("rankledger", before.version, after.version)
+
+
+def _judged(dataset: str, evaluated: Evaluated) -> str | None:
+    """The digest of the judgments; for the mean of all datasets those of each."""
+    if dataset != _POOLED:
+        return evaluated.readings.get(dataset)
+    return ", ".join(f"{name} {reading}" for name, reading in sorted(evaluated.readings.items()))
+
+
+def _dated(step: Step, end: int, nights: Sequence[Night]) -> LevelChange:
+    """The step by its dates; its level ends before the night at place `end`."""
+    return LevelChange(
+        date=nights[step.place].date,
+        earliest=nights[step.earliest].date,
+        latest=nights[step.latest].date,
+        n_nights=end - step.place,
+        before=step.before,
+        after=step.after,
+        std_error=step.std_error,
+    )

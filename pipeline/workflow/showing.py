@@ -1,0 +1,96 @@
+"""From a record to the evaluation that it is of, as far as a report shows one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.config.references import parse_reference
+from pipeline.errors import InputError, likely
+from pipeline.record import Records, open_records
+from pipeline.record.acceptance import ACCEPTED, config_of
+from pipeline.record.references import Shelf, resolve
+from pipeline.tables import Evaluation, Failure, Quality, Record
+from pipeline.verdicts import Reference
+from pipeline.workflow.named import named_record
+
+__all__ = ["evaluation_of", "show"]
+
+_WORDS = ("latest", "accepted")
+
+
+def show(
+    reference: str,
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Evaluation:
+    """The evaluation that a reference means, as far as a report shows one.
+
+    Args:
+        reference: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`; the model says whose latest or accepted record is
+            meant.
+        name: the evaluation that `latest` and `accepted` are of.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    kept = open_records(Path(runs_dir), records)
+    parsed = parse_reference(reference, ())
+    if parsed.record in _WORDS:
+        return evaluation_of(_of_a_word(parsed, name, kept))
+    record = named_record(str(parsed.record), kept, Path(runs_dir), tracking_uri)
+    try:
+        evaluation = evaluation_of(record)
+        models = list(record.manifest["models"])
+    except (KeyError, TypeError) as error:
+        found = f"cannot be read as a record (its manifest lacks {error})"
+        raise InputError(f"{record.path}: {found}; restore it or name another") from None
+    if parsed.model not in (None, *models):
+        meant = likely(str(parsed.model), models)
+        raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
+    return evaluation
+
+
+def evaluation_of(record: Record) -> Evaluation:
+    """The evaluation that a record is of, without the scores of its queries and the warnings, which no report shows.
+
+    What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
+    """
+    manifest = record.manifest
+    return Evaluation(
+        evaluation_id=manifest["evaluation_id"],
+        name=manifest["name"],
+        directions={measure: found["direction"] for measure, found in manifest["definitions"].items()},
+        results=(),
+        estimates=record.summary,
+        quality={(output["dataset"], output["model"]): Quality(**output["quality"]) for output in manifest["outputs"]},
+        failures=tuple(Failure(**failure) for failure in manifest["failures"]),
+        record=record.path,
+        comparison_lines=record.comparisons,
+        verdicts=record.verdicts,
+    )
+
+
+def _of_a_word(reference: Reference, name: str | None, records: Records) -> Record:
+    """The one record that `latest` or `accepted` means, for the model that is named or for all of the newest record."""
+    if name is None:
+        raise InputError(f"{reference.text}: is of an evaluation; add --name")
+    newest = next(iter(Shelf(records, name)), None)
+    if newest is None:
+        raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+    accepted = config_of(newest).parent / ACCEPTED
+    models = [reference.model] if reference.model else list(newest.manifest["models"])
+    found = [resolve(reference, Shelf(records, name), accepted, model=model) for model in models]
+    meant = {resolved.record.path: resolved.record for resolved in found if resolved.record is not None}
+    if not meant:
+        raise InputError(f"{reference.text}: {found[0].reason}")
+    if len(meant) > 1:
+        listed = ", ".join(f"{r.model!r} in {r.record.path.name}" for r in found if r.record is not None)
+        raise InputError(f"{reference.text}: is of another record for each model ({listed}); add #model to name one")
+    return next(iter(meant.values()))

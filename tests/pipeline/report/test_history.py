@@ -1,0 +1,164 @@
+"""The history of a figure as people read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from rich.cells import cell_len
+
+from pipeline.ledger import Break, History, LevelChange, Night, Series
+from pipeline.report.history import as_data, markdown, tables
+
+HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
+
+
+def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
+    low, high = (None, None) if estimate is None else (estimate - 0.1, estimate + 0.1)
+    plain = Night(
+        f"2026-01-{number:02}", f"id-{number}", estimate, low, high, 0.05, 1_200, "", None, "", "c0ffee1234567"
+    )
+    return replace(plain, **changes)
+
+
+def history(*nights: Night, direction: str = "higher", model: str = "bm25", **changes: Any) -> History:
+    series = Series("web", model, nights, (), 0.25, 0.01, correlated=False)
+    return History("nightly", "ap", direction, (replace(series, **changes),))
+
+
+def shown(found: History, *, last: int | None = None, width: int = 120) -> str:
+    return tables(found, last=last, width=width, colour=False)
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of each night, the bars with their blanks."""
+    lines = [line.strip("│")[1:-1].split(" │ ") for line in text.splitlines() if line.startswith("│ 2026")]
+    return [[cells[0], cells[1].strip(), cells[2], *(cell.strip() for cell in cells[3:])] for cells in lines]
+
+
+def test_a_row_has_the_night_its_figure_and_what_happened():
+    """The date, the figure, the bar, the change, queries, gates and marks, the last of which stand in their order."""
+    second = night(
+        2,
+        0.45,
+        change=0.05,
+        gates="fail",
+        mark="sparse",
+        commit="deadbeef1234",
+        breaks=(Break("definition", "f", "g"),),
+    )
+    found = rows(shown(history(night(1), second), width=200))
+
+    assert [row[:2] + row[3:] for row in found] == [
+        ["2026-01-01", "0.4000", "", "1,200", "", ""],
+        ["2026-01-02", "0.4500", "+0.0500", "1,200", "fail", "definition changed, sparse, commit deadbeef"],
+    ]
+
+
+def test_what_is_not_known_is_not_said_to_have_changed():
+    """A record of 0.1.0 has no digest of its judgments."""
+    second = night(2, breaks=(Break("judgments", None, "j1"), Break("rankledger", "0.1.0", "0.2.0")))
+    (_, found) = rows(shown(history(night(1), second), width=200))
+
+    assert found[-1] == "judgments may have changed, rankledger 0.1.0 → 0.2.0"
+
+
+def test_bars_are_drawn_on_one_scale():
+    """The least end stands at the left edge and the greatest at the right; a figure in the middle of both is half-way.
+
+    From 0.3 to 0.7 in 24 cells: 0.4 is at 23 · 0.1 / 0.4 = 5.75, the 7th cell; 0.5 at 11.5, rounded to even, the 13th.
+    """
+    first, second = (row[2] for row in rows(shown(history(night(1, 0.4), night(2, 0.6)))))
+
+    assert first == "├─────●─────┤           "
+    assert second == "            ├────●─────┤"
+    assert "0.3000            0.7000" in shown(history(night(1, 0.4), night(2, 0.6)))
+
+
+def test_a_figure_without_interval_is_a_point():
+    """So are figures of a set; where all are the same the point is in the middle."""
+    (bar,) = (row[2] for row in rows(shown(history(night(1, ci_low=None, ci_high=None)))))
+
+    assert bar.strip() == "●"
+    assert bar.index("●") == 12
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_tables_fit_the_terminal(width):
+    """From 80 columns on no row is wider than the terminal."""
+    marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(Break("rankledger", "0.1.0", "0.2.0"),))
+
+    assert max(cell_len(line) for line in shown(history(night(1), marked), width=width).splitlines()[:8]) <= width
+
+
+@pytest.mark.parametrize(
+    ("direction", "said"),
+    [("higher", ", worse, for 7 nights"), ("lower", ", better, for 7 nights"), ("neither", "0.0010), for 7 nights")],
+)
+def test_steps_are_told_with_their_bounds_and_sense(direction, said):
+    """A drop is for the worse where higher is better; every step is told, shown or not, and marked at its night."""
+    step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
+    found = history(*(night(number) for number in range(1, 9)), direction=direction, steps=(step,))
+    line = "step 2026-01-02 (2026-01-01 to 2026-01-03): 0.4100 → 0.4000 (-0.0100, standard error 0.0010)"
+
+    assert [row[-1] for row in rows(shown(found))][:3] == ["", "step -0.0100", ""]
+    (told,) = (text for text in shown(found, last=2).splitlines() if text.startswith("step "))
+    assert told.startswith(line)
+    assert told.endswith(said)
+    assert "1 step at 95% confidence for all together; nights differ by 0.25 standard errors" in shown(found)
+
+
+def test_a_night_that_stands_alone_is_told():
+    """There and back are two steps, and the first says that its level lasted for one night."""
+    there = LevelChange("2026-01-02", "2026-01-02", "2026-01-02", 1, 0.4, 0.9, 0.001)
+    back = LevelChange("2026-01-03", "2026-01-03", "2026-01-03", 5, 0.9, 0.4, 0.001)
+    found = history(*(night(number) for number in range(1, 8)), steps=(there, back))
+
+    assert [row[-1] for row in rows(shown(found))][:3] == ["", "step +0.5000 for 1 night", "step -0.5000"]
+    first, second = (line for line in shown(found).splitlines() if line.startswith("step "))
+    assert first.endswith(", better, for 1 night")
+    assert second.endswith(", worse, for 5 nights")
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"noise": None}, "steps were not looked for: too few nights that differ"),
+        ({"noise": 0.0}, "0 steps: most nights repeat the figure before, and every change is a step"),
+        ({"correlated": True, "correlation": 0.314}, "successive nights are correlated (0.31): steps are told from"),
+    ],
+)
+def test_what_steps_rest_on_is_said(changes, said):
+    """Too few nights, a still series, and noise that is not independent."""
+    assert said in shown(history(night(1), **changes))
+    assert said in markdown(history(night(1), **changes), last=None).replace("\\", "")
+
+
+def test_a_night_without_output_says_why():
+    """In the row that it was not evaluated, and below it why."""
+    missing = night(2, None, failure="bm25.tsv: there is no such file; mend the path", n_queries=0)
+    text = shown(history(night(1), missing))
+
+    assert rows(text)[1][:2] + rows(text)[1][3:] == ["2026-01-02", "", "", "", "", "not evaluated"]
+    assert "2026-01-02 was not evaluated: bm25.tsv: there is no such file; mend the path" in text.splitlines()
+
+
+def test_the_last_nights_are_shown_and_all_are_counted():
+    """The newest stand last; in JSON the number of all is beside those shown."""
+    found = history(*(night(number) for number in range(1, 8)))
+
+    assert [row[0] for row in rows(shown(found, last=2))] == ["2026-01-06", "2026-01-07"]
+    assert "2 of 7 nights" in shown(found, last=2)
+    data = as_data(found, last=2)["series"][0]
+    assert (data["n_nights"], [row["date"] for row in data["nights"]]) == (7, ["2026-01-06", "2026-01-07"])
+    assert json.loads(json.dumps(data)) == json.loads(json.dumps(data, allow_nan=False))
+
+
+def test_hostile_names_stand_as_they_are():
+    """No colour of a terminal and no Markdown is made of a model's name."""
+    found = history(night(1), model=HOSTILE)
+
+    assert "[red]a|b[/red] *x*\\x1b[2J on web" in shown(found)
+    assert "\\[red\\]a\\|b\\[/red\\] \\*x\\*" in markdown(found, last=None)

@@ -1,0 +1,91 @@
+"""The list of evaluations and the figures found, as people read them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pipeline.ledger import Figure, Found, Listed, Listing
+from pipeline.report.ledger import as_data, found, listing
+
+ID = "20261120T020000Z-nightly-1f0c9a2b"
+ENTRY = Listed(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of the table, cell by cell."""
+    return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
+
+
+def figure(number: int, fingerprint: str = "f0") -> Figure:
+    return Figure(f"{ID[:-8]}{number:08x}", "2026-11-20", "web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, fingerprint)
+
+
+def row(**changes: object) -> list[str]:
+    """The row of an evaluation that differs in these."""
+    (only,) = cells(listing(Listing("runs/records", (Listed(**{**vars(ENTRY), **changes}),)), width=120))
+    return only
+
+
+def test_an_evaluation_is_a_row():
+    """Its id, night, counts, gates, delivery and size; nothing where nothing failed."""
+    assert row() == [ID, "2026-11-20", "40", "6", "pass", "", "not yet", "1.2 MB"]
+    assert row(n_failures=3, gates="fail")[4:6] == ["fail", "3"]
+    assert row(repeats=ID)[1] == "2026-11-20 again"
+
+
+@pytest.mark.parametrize(
+    ("delivered", "wanted", "said"),
+    [("2026-11-20T02:03Z", True, "delivered"), (None, True, "not yet"), (None, False, "")],
+)
+def test_whether_mlflow_has_it(delivered, wanted, said):
+    """Delivered, not yet, or not to be delivered at all."""
+    assert row(delivered=delivered, wanted=wanted)[6] == said
+
+
+@pytest.mark.parametrize(("size", "said"), [(999, "999 B"), (1_000, "1.0 kB"), (7_500_000_000, "7.5 GB")])
+def test_sizes_are_in_powers_of_a_thousand(size, said):
+    """With one decimal, from a kilobyte on."""
+    assert row(size=size)[7] == said
+
+
+def test_ids_stand_whole_on_a_narrow_terminal():
+    """The table is rather wider than a line that nobody can copy."""
+    assert ID in listing(Listing("runs/records", (ENTRY,)), width=40)
+    assert figure(1).evaluation_id in found(Found("0.4312", "ap", 1, (figure(1),)), width=40)
+
+
+def test_what_was_passed_over_is_said():
+    """Below the table; with nothing found, too."""
+    assert listing(Listing("s3://eval/records", (), ("x: left out",)), width=80).endswith("\nx: left out\n")
+    assert found(Found("1", "ap", 2, (), ("x: left out",)), width=80).splitlines() == [
+        "no figure by ap in 2 records rounds to 1",
+        "x: left out",
+    ]
+
+
+def test_a_figure_is_a_row():
+    """With six decimals, by which it is told from its neighbours."""
+    text = found(Found("0.4312", "ap", 2, (figure(1),)), width=120)
+
+    assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
+    assert cells(text) == [
+        [figure(1).evaluation_id, "2026-11-20", "web", "bm25", "all", "0.431170", "[0.4000, 0.4600]"]
+    ]
+
+
+def test_of_too_many_figures_the_newest_are_shown():
+    """Fifty, and how many more there are; JSON has all."""
+    many = Found("0.4", "ap", 60, tuple(figure(number) for number in range(60)))
+
+    assert len(cells(found(many, width=120))) == 50
+    assert "10 more; --json has all" in found(many, width=120)
+    assert len(json.loads(json.dumps(as_data(many)))["figures"]) == 60
+
+
+def test_unlike_definitions_are_said():
+    """The same name may mean two things in two records."""
+    assert "ap has 2 definitions in these records: f0, f1" in found(
+        Found("0.43", "ap", 2, (figure(1), figure(2, "f1"))), width=120
+    )

@@ -1,0 +1,57 @@
+"""A record shown again: what is printed of it is what was printed when it was evaluated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pipeline
+from pipeline.record import read_record
+from pipeline.report.differences import leading
+from pipeline.report.text import as_data, closing, leaderboard, note
+from pipeline.report.verdicts import table
+from pipeline.workflow.showing import evaluation_of
+from tests.generated import rating_collection, search_collection, write_config
+
+WEB = search_collection(30, n_queries=30, models=("bm25", "dense", "rrf"))
+STARS = rating_collection(31, n_users=12, models=("bm25", "dense"))
+GATES = [
+    {"name": "floor", "measure": "ap", "at_least": 0.9},
+    {"name": "no-drop", "measure": "rr", "against": "self@latest", "margin": 0.1},
+]
+SECTIONS: list[dict[str, Any]] = [
+    {},
+    {"sensitivity": ["ties"], "comparison": {"baseline": "bm25"}, "pooled": True},
+    {"gates": GATES, "comparison": {"baseline": "all_pairs", "test": "t"}},
+]
+
+
+def broken(config: Path) -> None:
+    """One model's output is not there any more, and another model has a hostile name."""
+    (config.parent / "web/dense.txt").unlink()
+    document = yaml.safe_load(config.read_text(encoding="utf-8"))
+    document["models"]["a|b [red]*x*"] = document["models"].pop("rrf")
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [lambda config: None, broken], ids=["whole", "broken"])
+@pytest.mark.parametrize("sections", SECTIONS, ids=["plain", "ties", "gates"])
+def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections, damage):
+    """The tables, the note and the JSON are the same to the letter, with missing outputs, ties, gates and NaN too."""
+    suites = {"search": ["ndcg@5,10", "ap", "rr", "fn", "kendall_tau"], "stars": ["rmse", "mae"]}
+    config = write_config(tmp_path, {"web": WEB, "stars": STARS}, suites, **sections)
+    damage(config)
+    evaluated = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    shown = evaluation_of(read_record(evaluated.record))
+
+    assert leaderboard(shown, width=120, colour=True) == leaderboard(evaluated, width=120, colour=True)
+    assert note(shown) == note(evaluated)
+    assert as_data(shown) == as_data(evaluated)
+    assert closing(shown) == closing(evaluated)
+    assert leading(shown.comparison_lines, width=120, colour=False) == leading(
+        evaluated.comparison_lines, width=120, colour=False
+    )
+    assert table(shown.verdicts, width=120, colour=False) == table(evaluated.verdicts, width=120, colour=False)
