@@ -1,0 +1,51 @@
+"""What is said of two environments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pipeline.comparison.environments import other_code, other_versions
+
+BEFORE = {
+    "python": "3.11.7",
+    "platform": "Linux",
+    "blas": ["openblas 0.3.31"],
+    "packages": {"numpy": "2.4.6", "scipy": "1.17.1", "pyarrow": "25.0.1", "pytest": "8.0"},
+    "git": {"commit": "a" * 40, "dirty": False},
+}
+
+
+def test_the_same_environment_has_nothing_to_tell():
+    """Neither versions nor code."""
+    assert [*other_versions(BEFORE, BEFORE), *other_code(BEFORE, BEFORE)] == []
+
+
+def test_what_a_figure_can_depend_on_is_told():
+    """Packages that compute, Python, the platform and BLAS; pytest computes nothing."""
+    after = BEFORE | {
+        "python": "3.12.1",
+        "blas": [],
+        "packages": BEFORE["packages"] | {"numpy": "2.3.5", "pytest": "9.0", "rankledger": "0.2.0"},
+    }
+
+    assert list(other_versions(BEFORE, after)) == [
+        "rankledger none → 0.2.0",
+        "numpy 2.4.6 → 2.3.5",
+        "python 3.11.7 → 3.12.1",
+        "BLAS openblas 0.3.31 → none",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("git", "told"),
+    [
+        ({"commit": "b" * 40, "dirty": False}, ["commit aaaaaaaaaaaa → bbbbbbbbbbbb"]),
+        ({"commit": "a" * 40, "dirty": True}, ["changes that were not committed now"]),
+        (None, []),
+    ],
+)
+def test_the_code_is_told_where_both_are_in_a_repository(git: Any, told):
+    """Another commit, or the same with changes; outside of a repository nothing is known."""
+    assert list(other_code(BEFORE, BEFORE | {"git": git})) == told
