@@ -5,7 +5,8 @@ per model output the judged documents that it retrieved: `<bytes of the output>-
 everything that decides what is in the file: the digests of the input's files, how they are read, how ties are broken.
 
 Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
-full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
+full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time; the time of a
+file is that of its last use, by which old ones are known.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +90,13 @@ class BlockStore:
     """
 
     folder: Path
+
+    def unused_since(self, moment: datetime) -> Iterator[Path]:
+        """The files that were last written or read before a moment, and what writers left that were cut short."""
+        for path in sorted(self.folder.glob("*/*")):
+            with contextlib.suppress(OSError):  # another process may delete it, too
+                if path.is_file() and path.stat().st_mtime < moment.timestamp():
+                    yield path
 
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
         """Whether there is an entry for an output of so many bytes: if not, its digest need not be known."""
@@ -180,6 +190,8 @@ def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
     table = parquet.ParquetFile(pa.BufferReader(body)).read()
     if table.schema.metadata[b"key"] != _text(key).encode():
         raise StoreError(f"{path}: passed over, for it is of other inputs; it will be written anew")
+    with contextlib.suppress(OSError):  # a store that may only be read is as good
+        os.utime(path)
     return table
 
 

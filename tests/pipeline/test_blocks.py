@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
+import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -287,3 +289,20 @@ def test_processes_that_write_at_once_leave_a_whole_entry(store):
 
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert len([path for path in store.folder.rglob("*") if path.is_file()]) == 1
+
+
+# ---- what is not used any more
+
+
+def test_a_file_is_used_when_it_is_read(store, entry):
+    """An entry that was read since a moment is used; the judgments were not, nor is what a writer left behind."""
+    other, leftover = entry.with_name("judgments.rows"), entry.with_name(".0123.partial")
+    for path in (entry, other, leftover):
+        path.touch()
+        os.utime(path, (0, 0))
+    a_minute_ago = datetime.now(UTC) - timedelta(minutes=1)
+    assert set(store.unused_since(a_minute_ago)) == {entry, other, leftover}
+
+    assert store.read_hits(OUTPUT) is not None
+
+    assert set(store.unused_since(a_minute_ago)) == {other, leftover}

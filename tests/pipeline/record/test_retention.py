@@ -1,0 +1,140 @@
+"""Which records may go where they are kept elsewhere, too; and what is left by whoever was cut short."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pipeline.errors import InputError
+from pipeline.record import Records
+from pipeline.record.receipts import receipt_name
+from pipeline.record.remote import Remote
+from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
+
+OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"
+BEFORE = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def records(tmp_path) -> Records:
+    """A runs folder that is empty, and a place elsewhere."""
+    (tmp_path / "elsewhere").mkdir()
+    return Records(tmp_path / "here", Remote(f"file://{tmp_path}/elsewhere"))
+
+
+def write(folder: Path, evaluation_id: str, **manifest: object) -> None:
+    path = folder / evaluation_id
+    path.mkdir(parents=True)
+    plain = {"schema_version": 2, "name": "nightly", "repeats": None, "tracking": {"wanted": False}, "files": {}}
+    (path / "manifest.json").write_text(json.dumps(plain | manifest), encoding="utf-8")
+
+
+def reasons(records: Records) -> dict[str, str]:
+    return reasons_to_stay(stored_records(records), records, before=BEFORE, accepted=())
+
+
+def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
+    """By its manifest, without being fetched; its path is where it would be here."""
+    write(tmp_path / "elsewhere", OLD, files={"summary.csv": {"size": 1_000}})
+    size = (tmp_path / "elsewhere" / OLD / "manifest.json").stat().st_size
+
+    (found,) = stored_records(records)
+
+    assert (found.evaluation_id, found.name, found.size) == (OLD, "nightly", 1_000 + size)
+    assert found.record.path == tmp_path / "here" / OLD
+    assert not (tmp_path / "here").exists()
+
+
+def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
+    """Until it is where records are kept; only there may it go, from both places."""
+    write(tmp_path / "here", OLD)
+    write(tmp_path / "elsewhere", NEW)
+    assert reasons(records) == {OLD: "not delivered yet"}
+
+    records.keep(tmp_path / "here" / OLD)
+    assert reasons(records) == {}
+
+
+def test_gates_are_read_where_they_are(records, tmp_path):
+    """A record elsewhere that stays keeps what it was held against."""
+    write(tmp_path / "elsewhere", OLD)
+    write(tmp_path / "elsewhere", NEW, files={"gates.json": {"size": 1}})
+    gates = {"references": {"no-drop": {"bm25": {"record": OLD}}}}
+    (tmp_path / "elsewhere" / NEW / "gates.json").write_text(json.dumps(gates), encoding="utf-8")
+
+    assert reasons(records) == {OLD: "held against by a record that stays"}
+
+
+def test_the_time_is_that_of_the_id():
+    """In UTC, whatever the day was that was evaluated."""
+    assert begun(OLD) == datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def test_leftovers_go_once_nobody_can_be_at_work_on_them(tmp_path):
+    """What has a temporary name goes after a day; a receipt goes where its record is gone, others stay."""
+    records = Records(tmp_path)
+    write(tmp_path, NEW)
+    for evaluation_id in (OLD, NEW):
+        (tmp_path / receipt_name(evaluation_id)).touch()
+    for name, days in ((".old.partial", 2), (".young.partial", 0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "summary.csv").touch()
+        then = (datetime.now(UTC) - timedelta(days=days)).timestamp()
+        os.utime(tmp_path / name, (then, then))
+
+    clear_leftovers(records, before=datetime.now(UTC) - timedelta(days=1))
+
+    assert {path.name for path in tmp_path.iterdir()} == {".young.partial", NEW, receipt_name(NEW)}
+
+
+def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
+    """Whether it was ever uploaded is known there alone; a copy here may be all that there is."""
+    write(tmp_path, OLD, records="s3://bucket/records")
+    write(tmp_path, NEW)
+
+    assert reasons(Records(tmp_path)) == {OLD: "kept elsewhere; name the place with --records"}
+
+
+@pytest.mark.parametrize("data", ["[]", "{}", '{"files": []}'])
+def test_a_manifest_of_another_form_is_none_of_ours(tmp_path, data):
+    """So is a folder whose name is no moment; whoever cannot tell deletes nothing."""
+    write(tmp_path, OLD)
+    (tmp_path / OLD / "manifest.json").write_text(data, encoding="utf-8")
+    write(tmp_path, "20261340T000000Z-nightly-00000003")
+
+    assert [*stored_records(Records(tmp_path))] == []
+
+
+def test_what_a_record_was_held_against_must_be_readable(tmp_path):
+    """Else what it needs would be taken for what nobody needs."""
+    write(tmp_path, OLD)
+    write(tmp_path, NEW, files={"gates.json": {"size": 1}})
+    (tmp_path / NEW / "gates.json").write_text("{", encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"gates\.json: cannot be read .*; restore it"):
+        reasons(Records(tmp_path))
+
+
+def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, monkeypatch):
+    """The copy here is gone first, or it would be uploaded again; what lost its manifest there goes in a day."""
+    for evaluation_id in (OLD, NEW):
+        write(tmp_path / "here", evaluation_id)
+        (tmp_path / "here" / evaluation_id / "summary.csv").touch()
+        records.keep(tmp_path / "here" / evaluation_id)
+    with monkeypatch.context() as killed:
+        killed.setattr(Remote, "delete_folder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            records.delete(OLD)
+    elsewhere = tmp_path / "elsewhere"
+    records.write(receipt_name(OLD), b"{}")
+    assert [path.name for path in (elsewhere / OLD).iterdir()] == ["summary.csv"]
+    assert [found.evaluation_id for found in stored_records(records)] == [NEW]
+
+    clear_leftovers(records, before=datetime.now(UTC) - timedelta(days=1))
+    assert (elsewhere / OLD).is_dir()  # another machine may be uploading it
+    clear_leftovers(records, before=datetime.now(UTC) + timedelta(days=1))
+    assert [path.name for path in elsewhere.iterdir()] == [NEW]
