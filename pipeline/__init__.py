@@ -1,6 +1,7 @@
 """Evaluate rankers, recommenders and rating predictors: `pipeline.evaluate("config.yaml")`.
 
-And say what moved between two evaluations: `pipeline.compare("accepted", "latest", name="nightly")`.
+Say what moved between two evaluations: `pipeline.compare("accepted", "latest", name="nightly")`. And show a figure
+night by night: `pipeline.history("nightly", measure="ndcg@10")`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipeline.workflow.compare import compare
     from pipeline.workflow.evaluate import evaluate
+    from pipeline.workflow.history import history
 
-__all__ = ["compare", "evaluate"]
+__all__ = ["compare", "evaluate", "history"]
 
 
 def _refuse_shadowed_metrics() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pipeline.environment import person
 from pipeline.errors import InputError, likely
-from pipeline.record import find_record, read_record
+from pipeline.record import Records, open_records, read_record
 from pipeline.record.acceptance import ACCEPTED, config_of, digest_of, read_accepted, write_accepted
 from pipeline.record.references import damage, failures_of
 from pipeline.tables import Record
@@ -40,6 +40,7 @@ def accept(
     reason: str,
     config: str | Path | None = None,
     runs_dir: str | Path = "runs",
+    records: str | None = None,
 ) -> Accepted:
     """Accept a record as what its models are held against by `accepted`; other entries of the file stay.
 
@@ -48,7 +49,8 @@ def accept(
         models: the models it is accepted for; all of the record unless given.
         reason: why.
         config: the config beside which `accepted.yaml` lies; the one that was evaluated unless given.
-        runs_dir: where the record is looked for by its id.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
 
     Raises:
         InputError: there is no such record or model, an output of the model failed, the record has changed, or the
@@ -57,7 +59,7 @@ def accept(
     """
     if not reason.strip():
         raise InputError("the reason is empty; say in --reason why the record is accepted")
-    found = _open(record, Path(runs_dir) / "records")
+    found = _open(record, open_records(Path(runs_dir), records))
     accepted_models = _choose(found, models)
     beside = _config_of(found, config).parent
     entry = Acceptance(
@@ -78,10 +80,10 @@ def accept(
     )
 
 
-def _open(name: str, folder: Path) -> Record:
-    path = find_record(name, folder)
+def _open(name: str, records: Records) -> Record:
+    path = records.find(name)
     if path is None:
-        raise InputError(f"{name}: there is no such record, neither at that path nor in {folder}")
+        raise InputError(f"{name}: there is no such record, neither at that path nor in {records.place}")
     record = read_record(path)
     found = damage(record)
     if found:

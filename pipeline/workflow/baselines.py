@@ -26,7 +26,7 @@ from pipeline.record import read_scores
 from pipeline.tables import InputFile, Joined, Record, Scores
 from pipeline.workflow.manifest import reading_of
 from pipeline.workflow.reading import Inputs, kept_of, source_of
-from pipeline.workflow.sources import open_source, recorded_output
+from pipeline.workflow.sources import open_record, recorded_output
 from pipeline.workflow.stored import rescored
 
 __all__ = ["Recalled", "Tonight", "recall"]
@@ -123,7 +123,7 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
 
 def _reading_then(record: Record, name: str, tonight: Tonight) -> str | None:
     """What decided the judgments of a dataset, of a record from before that was written down."""
-    planned = open_source(record.path, tonight.runs_dir, tracking=False).planned
+    planned = open_record(record.path).planned
     then = next(found for found in planned.datasets if found.name == name)
     files: dict[str, list[InputFile]] = {}
     for file in record.manifest["datasets"][name]["inputs"]:
@@ -169,7 +169,7 @@ def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Toni
     Raises:
         InputError: the block store has not what is needed, or not enough was judged then.
     """
-    planned = open_source(record.path, tonight.runs_dir, tracking=False).planned
+    planned = open_record(record.path).planned
     then = next(found for found in planned.datasets if found.name == dataset.name)
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
     inputs = record.manifest["datasets"][dataset.name]["inputs"]

@@ -37,6 +37,7 @@ def compare(
     force: bool = False,
     name: str | None = None,
     runs_dir: str | Path = "runs",
+    records: str | None = None,
     jobs: int | None = None,
 ) -> Movement:
     """What moved from one evaluation to another, or from one model to another.
@@ -49,13 +50,14 @@ def compare(
         top: how many queries to show for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
         name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
-        runs_dir: where records are.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
         jobs: workers, instead of the candidate's.
 
     Raises:
         InputError: there is nothing of that name, or judgments, queries or definitions differ, a line for each.
     """
-    sides = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir))
+    sides = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir), records=records)
     matches = match_datasets(sides)
     unlike = tuple(line for match in matches for line in match.unlike())
     if unlike and not force:

@@ -3,37 +3,31 @@
 from __future__ import annotations
 
 import shlex
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import yaml
 
-from pipeline.blocks import BlockStore
 from pipeline.config.paths import relocate
-from pipeline.config.plan import Plan, plan
-from pipeline.config.sections import Config, Loaded, load
+from pipeline.config.plan import plan
+from pipeline.config.sections import Loaded, load
 from pipeline.credentials import without_credentials
-from pipeline.environment import environment
-from pipeline.errors import InputError
-from pipeline.evaluation import score
+from pipeline.environment import at_work, environment
 from pipeline.parallel import Workers
-from pipeline.record import new_evaluation_id, write_record
-from pipeline.sensitivity import bound_ties
-from pipeline.tables import Evaluation, Record, Scores, Validation
-from pipeline.workflow.inferring import Inferred, config_of, infer
+from pipeline.record import Records, new_evaluation_id, open_records, write_record
+from pipeline.tables import Evaluation, Record, Validation
+from pipeline.workflow.computing import Backend, Computed, compute, workers_of
+from pipeline.workflow.delivering import deliver
+from pipeline.workflow.inferring import config_of
 from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
-from pipeline.workflow.reading import Inputs, read_inputs
+from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.sources import Opened, open_source
-from pipeline.workflow.tracking import track
+from pipeline.workflow.tracking import store_of
 
-__all__ = ["evaluate", "validate"]
-
-Backend = Literal["threads", "processes"]
+__all__ = ["evaluate", "evaluate_opened", "validate"]
 
 
 def evaluate(
@@ -44,6 +38,7 @@ def evaluate(
     jobs: int | None = None,
     backend: Backend | None = None,
     runs_dir: str | Path = "runs",
+    records: str | None = None,
     tracking: bool = True,
     command: Sequence[str] = (),
 ) -> Evaluation:
@@ -57,6 +52,7 @@ def evaluate(
         jobs: workers, instead of the config's.
         backend: `threads` or `processes`, instead of the config's.
         runs_dir: where records and the default MLflow store are.
+        records: where records are kept, instead of where the config says: a folder, or the URL of one.
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: the words of the command line that asked for it, if one did; they are recorded.
 
@@ -65,38 +61,64 @@ def evaluate(
             among the evaluation's failures instead, and the others are evaluated.
         OSError: the record could not be written.
     """
-    started, clock = datetime.now(UTC), _Clock()
-    opened = open_source(config, Path(runs_dir), overrides=overrides, date=date)
-    loaded, planned = opened.loaded, opened.planned
-    workers = _workers(loaded.config, jobs, backend)
-    with clock.stage("read"):
-        inputs = read_inputs(
-            planned,
-            loaded.config.conventions.resolved.conventions,
-            workers,
-            store=BlockStore(Path(runs_dir) / "blocks") if loaded.config.execution.blocks else None,
-            record=opened.record,
-        )
-    check_comparison(loaded.config, planned, inputs, workers)
-    with clock.stage("score"):
-        results = _score(loaded.config, planned, inputs, workers)
-    with clock.stage("resample"):
-        inferred = infer(opened, inputs, results, workers=workers, runs_dir=Path(runs_dir), started=started)
-    manifest = manifest_of(loaded, planned, inputs) | {
-        **inferred.manifest,
-        "config": str(config_of(opened)),
-        "command": shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
-        "repeats": opened.record.path.name if opened.record else None,
-        "environment": environment(opened.config.parent),
-        "created": started.isoformat(),
-        "finished": datetime.now(UTC).isoformat(),
-        "timings": clock.seconds,
-    }
-    record = _write(Path(runs_dir) / "records", loaded, started, results, inferred, manifest)
-    evaluation = _evaluation(record, opened, inputs, results, inferred)
-    if tracking and loaded.config.tracking.enabled:
-        return track(evaluation, record, loaded.config, Path(runs_dir))
-    return evaluation
+    opened = open_source(config, open_records(Path(runs_dir), records), overrides=overrides, date=date)
+    return evaluate_opened(
+        opened,
+        workers_of(opened.loaded.config, jobs, backend),
+        runs_dir=Path(runs_dir),
+        records=open_records(Path(runs_dir), records or opened.planned.records),
+        tracking=tracking,
+        command=shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
+    )
+
+
+def evaluate_opened(
+    opened: Opened,
+    workers: Workers,
+    *,
+    runs_dir: Path,
+    records: Records,
+    tracking: bool,
+    command: str,
+    evaluation_id: str | None = None,
+) -> Evaluation:
+    """The same of a config that was read and planned.
+
+    Args:
+        opened: the config and what it comes to; what its plan says is late is not read.
+        workers: share the work.
+        runs_dir: the runs folder.
+        records: where records are kept.
+        tracking: whether to log to MLflow, where the config does not rule it out.
+        command: what asked for it.
+        evaluation_id: what the record is to be called; a new id unless given.
+
+    Raises:
+        InputError: judgments, queries or documents are wrong.
+        OSError: the record could not be written.
+    """
+    config = opened.loaded.config
+    wanted = config.tracking if tracking and config.tracking.enabled else None
+    with store_of(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
+        started = datetime.now(UTC)
+        computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
+        manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {
+            **computed.inferred.manifest,
+            "records": records.remote and records.remote.url,
+            "tracking": {"wanted": wanted is not None},
+            "config": str(config_of(opened)),
+            "command": command,
+            "repeats": opened.record.path.name if opened.record else None,
+            **at_work(),
+            "environment": environment(opened.config.parent),
+            "created": started.isoformat(),
+            "finished": datetime.now(UTC).isoformat(),
+            "timings": computed.seconds,
+        }
+        evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
+        record = _write(records.folder, opened.loaded, evaluation_id, computed, manifest)
+        evaluation = _evaluation(record, opened, computed)
+        return deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)
 
 
 def validate(
@@ -108,7 +130,7 @@ def validate(
     """
     loaded = load(config, overrides)
     planned = plan(loaded, date)
-    workers = _workers(loaded.config, jobs, None)
+    workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
     check_comparison(loaded.config, planned, inputs, workers)
     return Validation(
@@ -121,45 +143,13 @@ def validate(
     )
 
 
-class _Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - begin, 3)
-
-
-def _workers(config: Config, jobs: int | None, backend: Backend | None) -> Workers:
-    if jobs == 0:
-        raise InputError("jobs is 0; write a number of workers, or -1 for one per core")
-    return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
-
-
-def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
-    measures = {dataset.name: dataset.measures for dataset in planned.datasets}
-    profile = config.conventions.resolved
-    clusters = {name: dataset.groups.clusters for name, dataset in inputs.datasets.items()}
-    results = score(inputs.joined, measures, profile, workers, clusters=clusters)
-    if "ties" in config.sensitivity:
-        results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
-    scores = {**{(result.dataset, result.model): result for result in results}, **inputs.given}
-    return tuple(scores[task] for task in inputs.quality)
-
-
-def _evaluation(
-    record: Record, opened: Opened, inputs: Inputs, results: tuple[Scores, ...], inferred: Inferred
-) -> Evaluation:
-    planned = opened.planned
+def _evaluation(record: Record, opened: Opened, computed: Computed) -> Evaluation:
+    planned, inputs, inferred = opened.planned, computed.inputs, computed.inferred
     return Evaluation(
         evaluation_id=record.path.name,
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
-        results=results,
+        results=computed.results,
         estimates=inferred.estimates,
         quality=inputs.quality,
         failures=inputs.failures,
@@ -171,22 +161,16 @@ def _evaluation(
 
 
 def _write(
-    records: Path,
-    loaded: Loaded,
-    started: datetime,
-    results: Sequence[Scores],
-    inferred: Inferred,
-    manifest: Mapping[str, Any],
+    records: Path, loaded: Loaded, evaluation_id: str, computed: Computed, manifest: Mapping[str, Any]
 ) -> Record:
-    evaluation_id = new_evaluation_id(loaded.config.name, started)
     config = relocate(loaded.document, records / evaluation_id)
     return write_record(
         records,
         evaluation_id=evaluation_id,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        results=results,
-        estimates=inferred.estimates,
+        results=computed.results,
+        estimates=computed.inferred.estimates,
         manifest=manifest,
-        comparisons=inferred.comparisons,
-        judged=inferred.judged,
+        comparisons=computed.inferred.comparisons,
+        judged=computed.inferred.judged,
     )

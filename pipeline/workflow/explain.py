@@ -19,7 +19,7 @@ from pipeline.data.single import SingleQuery
 from pipeline.errors import InputError, likely
 from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
-from pipeline.record import find_record, read_score, refuse_changed
+from pipeline.record import open_records, read_score, refuse_changed
 from pipeline.tables import InputFile, Record
 from pipeline.workflow.reading import read_planned, source_of
 from pipeline.workflow.sources import open_source, recorded_output, refuse_other_inputs
@@ -38,6 +38,7 @@ def explain(
     overrides: Sequence[str] = (),
     date: str | None = None,
     runs_dir: str | Path = "runs",
+    records: str | None = None,
 ) -> Explanation:
     """The score of one query, with what each document adds to it.
 
@@ -52,14 +53,16 @@ def explain(
         under: the profile under which to show the score too.
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in the config's paths stands for.
-        runs_dir: where the record is looked for by its id.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
 
     Raises:
         InputError: a name is unknown, an input is wrong or has changed, or the record has another score.
     """
-    if (overrides or date) and find_record(str(source), Path(runs_dir) / "records"):
+    kept = open_records(Path(runs_dir), records)
+    if (overrides or date) and kept.find(str(source)):
         raise InputError(f"{source}: a record is explained as it was evaluated; leave --set and --date out")
-    opened = open_source(source, Path(runs_dir), overrides=overrides, date=date, tracking=False)
+    opened = open_source(source, kept, overrides=overrides, date=date, tracking=False)
     record, planned = opened.record, opened.planned
     profile = opened.loaded.config.conventions.resolved
     _refuse_given(planned, measure, dataset)

@@ -14,7 +14,7 @@ from pipeline.config.sections import Config
 from pipeline.inference.estimates import IntervalRule, estimate, estimate_pooled
 from pipeline.inference.samples import Sample, Settings
 from pipeline.parallel import Workers
-from pipeline.record import Judged
+from pipeline.record import Judged, Records
 from pipeline.record.acceptance import ACCEPTED
 from pipeline.record.acceptance import config_of as recorded_config
 from pipeline.record.references import Shelf, created_at, failures_in_a_row
@@ -48,7 +48,14 @@ class Inferred:
 
 
 def infer(
-    opened: Opened, inputs: Inputs, results: Sequence[Scores], *, workers: Workers, runs_dir: Path, started: datetime
+    opened: Opened,
+    inputs: Inputs,
+    results: Sequence[Scores],
+    *,
+    workers: Workers,
+    runs_dir: Path,
+    records: Records,
+    started: datetime,
 ) -> Inferred:
     """Resample every dataset once, and say what follows.
 
@@ -57,14 +64,15 @@ def infer(
         inputs: everything that was read.
         results: the scores of every model.
         workers: run the resampling.
-        runs_dir: where earlier records are.
+        runs_dir: the runs folder.
+        records: where earlier evaluations are.
         started: when the evaluation began; only earlier ones are looked back on.
     """
     config, planned = opened.loaded.config, opened.planned
     before = created_at(opened.record) if opened.record else started
-    shelf = Shelf(runs_dir / "records", config.name, before)
+    shelf = Shelf(records, config.name, before)
     tonight = Tonight(config.conventions.resolved, inputs, workers, runs_dir)
-    fetch = partial(fetch_record, uri=config.tracking.uri, runs_dir=runs_dir)
+    fetch = partial(fetch_record, tracking=config.tracking, runs_dir=runs_dir, records=records)
     past = look_back(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
     samples = _draw(config, results, past, inputs, workers)
     extras = read_extras(planned)

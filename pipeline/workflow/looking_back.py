@@ -110,7 +110,7 @@ class _Looker:
             try:
                 found = self._at_hand(reference)
                 resolved = resolve(found, self._shelf, self._accepted, model=model, was=was)
-            except InputError as error:
+            except (InputError, OSError) as error:  # where records are kept elsewhere, it may be away
                 resolved = Resolved(None, model, str(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]

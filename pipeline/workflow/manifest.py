@@ -47,7 +47,13 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
             for dataset in planned.datasets
         },
         "models": {
-            name: {"params": dict(model.params), "tags": dict(model.tags), "owner": model.owner}
+            name: {
+                "params": dict(model.params),
+                "tags": dict(model.tags),
+                "owner": model.owner,
+                "model_id": model.model_id,
+                "model_uri": model.model_uri,
+            }
             for name, model in planned.models.items()
         },
         "outputs": [

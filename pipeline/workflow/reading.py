@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -55,7 +55,7 @@ def read_inputs(
     store: BlockStore | None = None,
     record: Record | None = None,
 ) -> Inputs:
-    """Read every dataset, and every model's output on it; an output that cannot be read is a failure.
+    """Read every dataset, and every model's output on it; an output that is late or cannot be read is a failure.
 
     Args:
         planned: what to read.
@@ -73,8 +73,10 @@ def read_inputs(
     if record is not None:
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
-    scored, given = _read_scored(planned, conventions, workers, record)
-    found = _read_judged(planned, readers, workers, record) | given
+    late = {task: Failure(*task, reason) for task, reason in planned.late.items()}
+    present = replace(planned, tasks=tuple(task for task in planned.tasks if (task.dataset, task.model) not in late))
+    scored, given = _read_scored(present, conventions, workers, record)
+    found = _read_judged(present, readers, workers, record) | given | late
     inputs = {(task.dataset, task.model): found[task.dataset, task.model] for task in planned.tasks}
     if record is not None:
         inputs = {(task.dataset, task.model): _as_recorded(task, inputs, record) for task in planned.tasks}

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from pipeline.config.references import parse_reference
 from pipeline.errors import InputError
-from pipeline.record import find_record, read_record
+from pipeline.record import Records, open_records, read_record
 from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Resolved, Shelf, created_at, resolve
 from pipeline.tables import Record
 from pipeline.verdicts import Reference
 from pipeline.workflow.looking_back import MLFLOW
-from pipeline.workflow.sources import Opened, open_source
-from pipeline.workflow.tracking import fetch_record
+from pipeline.workflow.sources import Opened, open_record
+from pipeline.workflow.tracking import fetch_record, tracking_without_config
 
 __all__ = ["Sides", "open_sides"]
 
@@ -39,7 +39,7 @@ class Sides:
     remarks: tuple[str, ...]
 
 
-def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path) -> Sides:
+def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, records: str | None = None) -> Sides:
     """The records and models that two references mean; without `#model` each model is held against itself.
 
     Args:
@@ -47,16 +47,17 @@ def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path) -
             candidate, unless that is the latest, too, and another model of it.
         candidate: what is compared.
         name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
-        runs_dir: where records are.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
 
     Raises:
         InputError: a record or a model is not there, or a word means another record for each model.
     """
-    finder = _Finder(base, candidate, name, runs_dir)
+    finder = _Finder(base, candidate, name, runs_dir, open_records(runs_dir, records))
     found = {model: finder.candidate(model) for model in finder.models()}
-    after = _opened(candidate, found.values(), runs_dir)
+    after = _opened(candidate, found.values())
     earlier = {model: finder.base(model, after) for model in _models_of(found.values())}
-    before = _opened(base, earlier.values(), runs_dir)
+    before = _opened(base, earlier.values())
     pairs = tuple((model, resolved.model) for model, resolved in earlier.items() if resolved.record is not None)
     reasons = [resolved.reason for resolved in (*found.values(), *earlier.values()) if resolved.record is None]
     return Sides(before, after, pairs, tuple(f"left out: {reason}" for reason in reasons))
@@ -65,9 +66,9 @@ def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path) -
 class _Finder:
     """Finds the records of models on either side."""
 
-    def __init__(self, base: str, candidate: str, name: str | None, runs_dir: Path) -> None:
+    def __init__(self, base: str, candidate: str, name: str | None, runs_dir: Path, records: Records) -> None:
         self._runs_dir = runs_dir
-        self._folder = runs_dir / "records"
+        self._records = records
         references = [parse_reference(text, ()) for text in (base, candidate)]
         paths = [self._path(reference) for reference in references]
         self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
@@ -82,14 +83,14 @@ class _Finder:
 
     def candidate(self, model: str) -> Resolved:
         """The candidate's record of a model."""
-        return resolve(self._candidate, Shelf(self._folder, self._name), self._accepted, model=model)
+        return resolve(self._candidate, Shelf(self._records, self._name), self._accepted, model=model)
 
     def base(self, model: str, candidate: Opened) -> Resolved:
         """The base's record of a model of the candidate, by its old name where it has one."""
         assert candidate.record is not None, "what a reference means is a record"
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
-        shelf = Shelf(self._folder, self._name, None if of_one else created_at(candidate.record))
+        shelf = Shelf(self._records, self._name, None if of_one else created_at(candidate.record))
         was = candidate.planned.models[model].was
         return resolve(self._base, shelf, self._accepted, model=model, was=was)
 
@@ -98,30 +99,34 @@ class _Finder:
         record = str(reference.record)
         if record in _WORDS or record.startswith(MLFLOW):
             return None
-        path = find_record(record, self._folder)
+        path = self._records.find(record)
         if path is None:
-            places = f"neither at that path nor in {self._folder}"
+            places = f"neither at that path nor in {self._records.place}"
             raise InputError(f"there is no record {record!r}, {places}; mend it, or name --runs-dir")
         return path
 
     def _with_runs(self, references: Iterable[Reference], paths: Sequence[Path | None]) -> Iterator[Path | None]:
-        """The paths, and those of runs of MLflow; the store is that of the other side's config, or the default one."""
+        """The paths, and those of runs of MLflow; the store is that of the other side's config, if it has one."""
         for reference, path in zip(references, paths, strict=True):
             record = str(reference.record)
             if not record.startswith(MLFLOW):
                 yield path
                 continue
             other = next((found for found in paths if found is not None), None)
-            uri = None if other is None else open_source(other, self._runs_dir).loaded.config.tracking.uri
-            yield fetch_record(record.removeprefix(MLFLOW), uri, self._runs_dir)
+            tracking = (
+                tracking_without_config() if other is None else open_record(other, tracking=True).loaded.config.tracking
+            )
+            yield fetch_record(record.removeprefix(MLFLOW), tracking, self._runs_dir, self._records)
 
     def _newest(self, name: str | None) -> Record:
         """The newest evaluation of that name."""
         if name is None:
             raise InputError("latest and accepted are of an evaluation, and neither side names one; add --name")
-        newest = next(iter(Shelf(self._folder, name)), None)
+        newest = next(iter(Shelf(self._records, name)), None)
         if newest is None:
-            raise InputError(f"{self._folder}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+            raise InputError(
+                f"{self._records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir"
+            )
         return newest
 
     @property
@@ -146,7 +151,7 @@ def _models_of(found: Iterable[Resolved]) -> list[str]:
     return [resolved.model for resolved in found if resolved.record is not None]
 
 
-def _opened(reference: str, found: Iterable[Resolved], runs_dir: Path) -> Opened:
+def _opened(reference: str, found: Iterable[Resolved]) -> Opened:
     """The one record that all models were found in."""
     resolved = list(found)
     records = {found.record.path: found.model for found in resolved if found.record is not None}
@@ -155,4 +160,4 @@ def _opened(reference: str, found: Iterable[Resolved], runs_dir: Path) -> Opened
     if len(records) > 1:
         listed = ", ".join(f"{model!r} in {path.name}" for path, model in records.items())
         raise InputError(f"{reference}: is of another record for each model ({listed}); add #model to name one")
-    return open_source(next(iter(records)), runs_dir, tracking=False)
+    return open_record(next(iter(records)))

@@ -13,10 +13,10 @@ import yaml
 from pipeline.config.plan import Plan, Task, plan
 from pipeline.config.sections import Loaded, load
 from pipeline.errors import InputError
-from pipeline.record import find_record, read_record, refuse_changed
+from pipeline.record import Records, read_record, refuse_changed
 from pipeline.tables import InputFile, Record
 
-__all__ = ["Opened", "open_source", "recorded_output", "refuse_other_inputs"]
+__all__ = ["Opened", "open_record", "open_source", "recorded_output", "refuse_other_inputs"]
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Opened:
 
 def open_source(
     source: str | Path,
-    runs_dir: Path,
+    records: Records,
     *,
     overrides: Sequence[str] = (),
     date: str | None = None,
@@ -48,7 +48,7 @@ def open_source(
 
     Args:
         source: a config; or a record, by its path or its id.
-        runs_dir: where a record is looked for by its id.
+        records: where a record is looked for by its id.
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in paths stands for; a record has its own.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
@@ -56,14 +56,28 @@ def open_source(
     Raises:
         InputError: there is neither, or the config is wrong, or a date is given to a record.
     """
-    path = find_record(str(source), runs_dir / "records")
+    path = records.find(str(source))
     if path is None:
         if not Path(source).exists():
-            raise InputError(f"{source}: there is no such config, and no record of that id in {runs_dir / 'records'}")
+            raise InputError(f"{source}: there is no such config, and no record of that id in {records.place}")
         loaded = load(source, overrides)
         return Opened(Path(source), loaded, plan(loaded, date), None)
     if date:
         raise InputError(f"{path}: a record has a date of its own; leave --date out")
+    return open_record(path, overrides=overrides, tracking=tracking)
+
+
+def open_record(path: Path, *, overrides: Sequence[str] = (), tracking: bool = False) -> Opened:
+    """The record in that folder with the config that it holds.
+
+    Args:
+        path: the record's folder.
+        overrides: `key.path=value` texts that win over its config.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+
+    Raises:
+        InputError: the overrides are wrong, or the config is not what this version can read.
+    """
     record, config = read_record(path), path / "config.yaml"
     overrides = overrides if tracking else [*overrides, "tracking="]
     loaded = load(config, overrides, {**_tracking_variables(config), **record.manifest["expansions"]})

@@ -1,67 +1,99 @@
-"""Finished records to MLflow, and runs of MLflow to records: where the store is, and what is said where it is away."""
+"""Runs of MLflow to records, and the tracking store that a config means."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
-from pipeline.config.sections import Config
+from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
-from pipeline.report.text import note
-from pipeline.tables import Evaluation, Record
+from pipeline.record import Records
+from pipeline.tracking.names import TrackingError
+from pipeline.tracking.store import TrackingStore
 
-__all__ = ["fetch_record", "track"]
+__all__ = ["existing_store", "fetch_record", "open_existing_store", "open_store", "tracking_without_config"]
 
-
-def track(evaluation: Evaluation, record: Record, config: Config, runs_dir: Path) -> Evaluation:
-    """The evaluation with the store that holds it now, or with the reason why none does; the record is whole anyhow."""
-    from pipeline.tracking.client import TrackingError  # imports MLflow, which only those wait for who track
-    from pipeline.tracking.client import track as log
-
-    try:
-        tracked = log(
-            record,
-            uri=_store(config.tracking.uri, runs_dir),
-            artifacts=runs_dir / "mlflow-artifacts",
-            metric_name=config.tracking.metric_name,
-            note=note(evaluation),
-        )
-    except TrackingError as error:
-        return replace(evaluation, untracked=str(error))
-    except BaseException as error:
-        error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
-        raise
-    return replace(evaluation, store=tracked.url or tracked.uri)
+_DATABASE = "sqlite:///"
 
 
-def fetch_record(run_id: str, uri: str | None, runs_dir: Path) -> Path:
-    """The folder of the record that a run of MLflow is of; copied from there if it is not among the records.
+def open_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
+    """The tracking store of a config, to be entered.
 
     Args:
-        run_id: the run.
-        uri: the tracking store, as a config has it.
-        runs_dir: where records and the default store are.
+        tracking: what the config says of it; the path of a local store starts at the runs folder.
+        runs_dir: the runs folder.
+    """
+    return TrackingStore(_uri(tracking.uri, runs_dir), runs_dir / "mlflow-artifacts", timeout=tracking.timeout)
+
+
+def store_of(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
+    """The same where MLflow is to be told; None where it is not."""
+    return nullcontext() if tracking is None else open_store(tracking, runs_dir)
+
+
+@contextmanager
+def existing_store(tracking: Tracking, runs_dir: Path) -> Iterator[TrackingStore]:
+    """A tracking store that is open and is asked something, never told.
 
     Raises:
-        InputError: there is no such run, or MLflow cannot be reached.
+        InputError: there is no such store, it cannot be reached, or what is asked for is not there.
     """
-    from pipeline.tracking.client import TrackingError
-    from pipeline.tracking.lookup import find_record_of
-
     try:
-        return find_record_of(
-            run_id,
-            uri=_store(uri, runs_dir),
-            records=runs_dir / "records",
-            copies=runs_dir / "mlflow-records",
-        )
+        with open_existing_store(tracking, runs_dir) as store:
+            yield store
     except TrackingError as error:
         raise InputError(str(error)) from None
 
 
-def _store(uri: str | None, runs_dir: Path) -> str:
+def open_existing_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
+    """The tracking store of a config, to be entered and asked: MLflow would make a local one that is not there.
+
+    Raises:
+        InputError: it is not there.
+    """
+    uri = _uri(tracking.uri, runs_dir)
+    if uri.startswith(_DATABASE) and not Path(uri.removeprefix(_DATABASE)).is_file():
+        raise InputError(f"{uri.removeprefix(_DATABASE)}: there is no such store of MLflow")
+    return open_store(tracking, runs_dir)
+
+
+def tracking_without_config(uri: str | None = None) -> Tracking:
+    """Where a run is that is named beside no config: in that store, in that of MLFLOW_TRACKING_URI, or the default one.
+
+    Args:
+        uri: the store, if the command names one.
+    """
+    return Tracking(uri=uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
+
+
+def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Records) -> Path:
+    """The folder of the record that a run of MLflow is of; copied from there if it is not among the records.
+
+    Args:
+        run_id: the run.
+        tracking: says where the store is.
+        runs_dir: where the default store is, and copies from MLflow.
+        records: where the record is looked for first.
+
+    Raises:
+        InputError: there is no such run, or MLflow cannot be reached.
+    """
+    with existing_store(tracking, runs_dir) as store:
+        found = store.ask("evaluation_of_run", run_id=run_id)
+        evaluation_id = found["evaluation_id"]
+        copy = runs_dir / "mlflow-records" / evaluation_id
+        known = records.fetch(evaluation_id) or (copy if (copy / "manifest.json").is_file() else None)
+        if known is None and found["run_id"] is None:
+            missing = f"MLflow has no run of the evaluation {evaluation_id} itself"
+            raise InputError(f"{missing}; name its record instead")
+        return known or Path(store.ask("copy_record", run_id=found["run_id"], folder=str(copy)))
+
+
+def _uri(uri: str | None, runs_dir: Path) -> str:
     """The tracking store; the path of a local one starts at the runs folder."""
     scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
     if uri == "databricks" or (separator and scheme != "sqlite"):
         return str(uri)
-    return f"sqlite:///{(runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"
+    return f"{_DATABASE}{(runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"

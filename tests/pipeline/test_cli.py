@@ -12,6 +12,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +30,10 @@ from tests.generated import Collection, rows, search_collection, write_config, w
 ROOT = Path(__file__).parents[2]
 RUN = "from pipeline.cli import main; main()"
 WEB = search_collection(40, n_queries=15)
-COMMANDS = ["evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"]
+COMMANDS = [
+    *("evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
+    *("history", "list", "show", "find", "nightly", "sync", "reproduce", "verify", "prune"),
+]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
@@ -405,7 +409,7 @@ def test_with_every_output_missing_there_is_still_a_record(rankledger, config, a
 def test_a_bug_keeps_its_traceback(rankledger, config, monkeypatch, tmp_path):
     """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
-        importlib.import_module("pipeline.workflow.evaluate"), "score", boom(RuntimeError("two and two is five"))
+        importlib.import_module("pipeline.workflow.computing"), "score", boom(RuntimeError("two and two is five"))
     )
     told = rankledger("evaluate", str(config), "--no-tracking")
 
@@ -443,7 +447,7 @@ def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_
 
 def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
-    monkeypatch.setattr(importlib.import_module("pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt()))
+    monkeypatch.setattr(importlib.import_module("pipeline.workflow.computing"), "score", boom(KeyboardInterrupt()))
     told = rankledger("evaluate", str(config), "--no-tracking")
 
     assert told.code == 130
@@ -453,7 +457,7 @@ def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_pa
 
 def test_an_interruption_while_tracking_tells_the_record(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
-    monkeypatch.setattr("pipeline.tracking.client.track", boom(KeyboardInterrupt()))
+    monkeypatch.setattr("pipeline.tracking.store.TrackingStore.deliver", boom(KeyboardInterrupt()))
     told = rankledger("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
@@ -540,9 +544,55 @@ def test_a_server_that_is_away_changes_no_result(rankledger, config, monkeypatch
     (remark,) = told.err.splitlines()
     assert remark.startswith("not in MLflow: ")
     assert nobody in remark
-    assert remark.endswith("the record is complete")
+    assert remark.endswith("; `rankledger sync` delivers the record")
     assert "MLflow: " not in told.out
     assert read_record(told.record).summary
+
+
+@pytest.mark.parametrize("leaving", [["--no-tracking"], ["--set", "tracking.enabled=false"]], ids=" ".join)
+def test_tracking_that_is_required_and_left_alone_is_missing(rankledger, config, leaving):
+    """Exit 5: whoever requires it must not be told that all is well where MLflow has nothing."""
+    told = rankledger("evaluate", str(config), "--require-tracking", *leaving)
+
+    assert told.code == 5
+    assert told.err == "not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone\n"
+    assert read_record(told.record).summary
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_remarks_that_nobody_reads_change_no_result(config, tmp_path, nobody, fails):
+    """`rankledger evaluate … 2>&1 | true`: not exit 1 of a failed gate, though there is something to remark."""
+    if fails:
+        (config.parent / "web" / "dense.txt").unlink()
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        arguments = ("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+        told = started(*arguments, cwd=tmp_path, stdout=writing, stderr=writing)
+        wrong = started("evaluate", "nowhere.yaml", cwd=tmp_path, stdout=writing, stderr=writing)
+    finally:
+        os.close(writing)
+
+    assert len([path for path in (tmp_path / "runs" / "records").iterdir() if path.is_dir()]) == 1
+    assert (told.returncode, wrong.returncode) == (4 if fails else 0, 2)
+
+
+def test_the_command_runs_in_any_thread(capfd):
+    """Only the main thread may say what a signal does; a scheduler may call from another."""
+    ended: list[Any] = []
+
+    def run() -> None:
+        try:
+            main(["--version"])
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+    assert not [error for error in ended if not isinstance(error, SystemExit)]
+    assert capfd.readouterr().out.startswith("rankledger, version ")
 
 
 def test_a_server_that_is_away_is_in_the_json(rankledger, config, monkeypatch, nobody):
@@ -590,7 +640,7 @@ def test_what_is_hardly_meant_is_said_on_stderr(rankledger, config, command):
 def test_validate_computes_nothing(rankledger, config, monkeypatch):
     """Neither scores nor resamples are made."""
     workflow = importlib.import_module("pipeline.workflow.evaluate")
-    for step in ("score", "infer", "write_record"):
+    for step in ("compute", "write_record"):
         monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
 
     assert rankledger("validate", str(config)).code == 0

@@ -583,6 +583,21 @@ def test_a_run_of_mlflow_is_its_record(tmp_path):
     assert found.moved
 
 
+def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkeypatch):
+    """No config says where they are; MLFLOW_TRACKING_URI does, as for every command that takes a run."""
+    from mlflow import MlflowClient
+
+    config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
+    first = pipeline.evaluate(config, runs_dir=tmp_path / "runs")
+    client = MlflowClient(first.store)
+    (run,) = client.search_runs([client.get_experiment_by_name(first.name).experiment_id])
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", str(first.store))
+
+    found = compare(f"mlflow:{run.info.run_id}", f"mlflow:{run.info.run_id}", runs_dir=tmp_path / "elsewhere")
+
+    assert found.base.evaluation_id == found.candidate.evaluation_id == first.evaluation_id
+
+
 @pytest.mark.parametrize(
     ("base", "candidate", "message"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import json
@@ -105,7 +106,7 @@ def test_blocks_change_no_byte(base, tmp_path, monkeypatch, cells, jobs):
 def test_the_cells_above_make_several_blocks(tmp_path, monkeypatch):
     """With so few cells the queries really are in several blocks; otherwise the test before would show nothing."""
     counted = []
-    workflow = importlib.import_module("pipeline.workflow.evaluate")
+    workflow = importlib.import_module("pipeline.workflow.computing")
     score = workflow.score
 
     def counting(joined: Any, *rest: Any, **options: Any) -> Any:
@@ -386,7 +387,7 @@ def test_judgments_that_are_wrong_stop_everything(tmp_path):
 
 def test_options_win_over_the_config(tmp_path, monkeypatch):
     """Jobs and backend are the arguments' where they are given, and the config's otherwise."""
-    workflow = importlib.import_module("pipeline.workflow.evaluate")
+    workflow = importlib.import_module("pipeline.workflow.computing")
     seen = []
     workers = workflow.Workers
     monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given) or workers(1))
@@ -420,10 +421,13 @@ def test_no_workers_are_refused(tmp_path):
 )
 def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, told):
     """A relative sqlite path is below the runs folder; absolute ones and servers stay as they are."""
-    from pipeline.tracking import client
-
     seen = []
-    monkeypatch.setattr(client, "track", lambda *_, uri, **__: seen.append(uri) or client.Tracked(uri, "", "", "", {}))
+
+    def opened(uri: str, *_: Any, **__: Any) -> Any:
+        seen.append(uri)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr("pipeline.workflow.tracking.TrackingStore", opened)
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"uri": uri})
     pipeline.evaluate(config, runs_dir=tmp_path / "runs")
 
@@ -431,10 +435,8 @@ def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, tol
 
 
 def test_tracking_that_is_ruled_out_is_not_done(tmp_path, monkeypatch):
-    """The config or the caller may leave MLflow alone."""
-    from pipeline.tracking import client
-
-    monkeypatch.setattr(client, "track", lambda *_, **__: pytest.fail("tracked"))
+    """The config may leave MLflow alone: then no process is started for it."""
+    monkeypatch.setattr("pipeline.workflow.tracking.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
 
     assert pipeline.evaluate(config, runs_dir=tmp_path / "runs").store is None

@@ -15,7 +15,7 @@ import pytest
 import pipeline
 from pipeline.blocks import BlockStore
 from pipeline.parallel import Workers
-from pipeline.record import read_record
+from pipeline.record import Records, read_record
 from pipeline.tables import Scores
 from pipeline.workflow.baselines import Recalled, Tonight, recall
 from pipeline.workflow.reading import read_inputs
@@ -43,7 +43,9 @@ def recalled(
     **sections: Any,
 ) -> Recalled:
     """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
-    opened = open_source(write_config(folder / "tonight", {"web": collection}, suites, **sections), folder / "runs")
+    opened = open_source(
+        write_config(folder / "tonight", {"web": collection}, suites, **sections), Records(folder / "runs/records")
+    )
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=BlockStore(folder / "runs" / "blocks"))
     (dataset,) = opened.planned.datasets
@@ -246,7 +248,9 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
 
     before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
     record = pipeline.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
-    opened = open_source(written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), tmp_path / "runs")
+    opened = open_source(
+        written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), Records(tmp_path / "runs/records")
+    )
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers())
     (dataset,) = opened.planned.datasets

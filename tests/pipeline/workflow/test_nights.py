@@ -18,6 +18,7 @@ import yaml
 
 import pipeline
 from pipeline import cli
+from pipeline.cli.exits import DISK
 from pipeline.errors import InputError
 from pipeline.record import read_record, read_verdicts
 from pipeline.record.acceptance import ACCEPTED
@@ -362,7 +363,7 @@ def test_too_few_permutations_are_refused_before_anything_is_scored(folder, monk
     def score(*_arguments):
         raise AssertionError("scored")
 
-    monkeypatch.setattr("pipeline.workflow.evaluate._score", score)
+    monkeypatch.setattr("pipeline.workflow.computing._score", score)
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "gone")}
     write_config(
         [],
@@ -423,7 +424,7 @@ def test_a_report_that_cannot_be_written_leaves_the_record(folder, capsys):
 
     code, record = night("--junit", "no/such/folder/gates.xml")
 
-    assert code == cli.DISK
+    assert code == DISK
     assert f"the record is complete: {record}" in capsys.readouterr().err
 
 

@@ -1,0 +1,64 @@
+"""What an evaluation came to, on stdout and in the files that were asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from pipeline.cli.printing import print_remark, print_text, width
+from pipeline.tables import Evaluation
+
+__all__ = ["print_evaluation", "tell"]
+
+_LATER = "`rankledger sync` delivers the record"
+
+
+def tell(
+    evaluation: Evaluation,
+    *,
+    require_tracking: bool,
+    junit_file: str | None,
+    markdown_file: str | None,
+    as_json: bool,
+) -> None:
+    """Write what the gates say where it was asked for, and into GitHub's summary of the job; and print everything."""
+    from pipeline.report.files import write_reports
+
+    try:
+        write_reports(
+            evaluation.verdicts,
+            name=evaluation.name,
+            junit_file=junit_file,
+            markdown_file=markdown_file,
+            summary=os.environ.get("GITHUB_STEP_SUMMARY"),
+        )
+        print_evaluation(evaluation, as_json=as_json)
+        if require_tracking and not (evaluation.store or evaluation.untracked or evaluation.unsaved):
+            print_remark("not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone")
+    except OSError as error:
+        error.add_note(f"the record is complete: {evaluation.record}")
+        raise
+
+
+def print_evaluation(evaluation: Evaluation, *, as_json: bool) -> None:
+    """Print an evaluation on stdout, and what is worth knowing beside it on stderr."""
+    from pipeline.report.differences import leading
+    from pipeline.report.text import as_data, closing, leaderboard
+    from pipeline.report.verdicts import table
+
+    if as_json:
+        print_text(json.dumps(as_data(evaluation), ensure_ascii=False))
+    else:
+        print_text(leaderboard(evaluation, width=width(), colour=sys.stdout.isatty()))
+        if evaluation.comparison_lines:
+            print_text("\n" + leading(evaluation.comparison_lines, width=width(), colour=sys.stdout.isatty()))
+        if evaluation.verdicts:
+            print_text("\n" + table(evaluation.verdicts, width=width(), colour=sys.stdout.isatty()))
+        print_text(closing(evaluation))
+    for warning in evaluation.warnings:
+        print_remark(warning)
+    if evaluation.unsaved:
+        print_remark(f"not kept: {evaluation.unsaved}; {_LATER}")
+    if evaluation.untracked:
+        print_remark(f"not in MLflow: {evaluation.untracked}; {_LATER}")

@@ -1,0 +1,24 @@
+"""`rankledger schema`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from pipeline.cli.printing import print_text
+
+__all__ = ["schema"]
+
+
+@click.command(short_help="Print the JSON Schema of a config.")
+def schema() -> None:
+    """Print the JSON Schema of a config, from which editors complete it.
+
+    \b
+    Example:
+        rankledger schema > config.schema.json
+    """
+    from pipeline.config.sections import json_schema
+
+    print_text(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,38 @@
+"""`rankledger sync`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from pipeline.cli import options
+from pipeline.cli.exits import DONE, NOT_RECORDED, leave
+from pipeline.cli.printing import print_text
+
+__all__ = ["sync"]
+
+
+@click.command(short_help="Deliver the records that could not be delivered.")
+@options.runs_dir
+@options.records
+@click.option("--again", is_flag=True, help="Tell MLflow again what it was told before, as after `mlflow gc`.")
+def sync(**options: Any) -> None:
+    """Deliver every record that is not yet where records are kept or not in MLflow, the oldest first.
+
+    Exits with 5 where one could not be delivered.
+
+    \b
+    Example:
+        rankledger sync --records s3://eval/records
+    """
+    from pipeline.workflow.sync import sync as run
+
+    failed = False
+    for synced in run(**options):
+        done = ["kept"] if synced.uploaded else []
+        done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
+        done += [f"not delivered: {synced.reason}"] if synced.reason else []
+        print_text(f"{synced.evaluation_id}: {', '.join(done)}")
+        failed |= bool(synced.reason)
+    leave(NOT_RECORDED if failed else DONE)

@@ -1,0 +1,123 @@
+"""Finished records that could not be delivered, delivered: the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pipeline.config.sections import Tracking
+from pipeline.errors import InputError
+from pipeline.record import Records, open_records, read_record
+from pipeline.record.receipts import read_receipt, write_receipt
+from pipeline.tables import Record
+from pipeline.tracking.names import TrackingError
+from pipeline.tracking.store import TrackingStore
+from pipeline.workflow.delivering import track
+from pipeline.workflow.showing import evaluation_of
+from pipeline.workflow.sources import open_record
+from pipeline.workflow.tracking import open_store
+
+__all__ = ["Synced", "sync"]
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What became of a record.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        uploaded: whether it was copied to where records are kept.
+        tracked: the store of MLflow that holds it from now on; None where none does that did not before.
+        reason: why it is not delivered; empty where it is.
+    """
+
+    evaluation_id: str
+    uploaded: bool = False
+    tracked: str | None = None
+    reason: str = ""
+
+
+def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bool = False) -> Iterator[Synced]:
+    """Deliver what is undelivered, the oldest evaluation first; one that needs nothing is passed over.
+
+    Args:
+        runs_dir: where records are, and the default MLflow store.
+        records: where records are kept; in the runs folder unless given. Records that lie in the runs folder and say
+            themselves that they are kept elsewhere are copied there, too.
+        again: whether to tell MLflow again what it was told before, as after `mlflow gc`.
+
+    Raises:
+        InputError: the place of records is none.
+        OSError: it cannot be reached.
+    """
+    kept = open_records(Path(runs_dir), records)
+    with ExitStack() as stack:
+        courier = _Courier(kept, Path(runs_dir), stack, again=again)
+        for evaluation_id in reversed(kept.ids()):
+            found = courier.deliver(evaluation_id)
+            if found != Synced(evaluation_id):
+                yield found
+
+
+class _Courier:
+    """Delivers records; a store of MLflow is opened once, and left alone once it cannot be reached."""
+
+    def __init__(self, records: Records, runs_dir: Path, stack: ExitStack, *, again: bool) -> None:
+        self._records = records
+        self._runs_dir = runs_dir
+        self._stack = stack
+        self._again = again
+        self._stores: dict[str | None, TrackingStore] = {}
+        self._away: dict[str | None, str] = {}
+
+    def deliver(self, evaluation_id: str) -> Synced:
+        """Deliver one record, as far as it is not."""
+        done = Synced(evaluation_id)
+        try:
+            if not self._records.has_here(evaluation_id) and self._is_delivered(self._records, evaluation_id):
+                return done  # and need not be fetched
+            path = self._records.fetch(evaluation_id)
+            if path is None:
+                return done
+            record = read_record(path)
+            records = self._place_of(record)
+            done = replace(done, uploaded=records.keep(path))
+            if not record.manifest["tracking"]["wanted"] or self._is_delivered(records, evaluation_id):
+                return done
+            return replace(done, tracked=self._track(record, records))
+        except (InputError, TrackingError) as error:
+            return replace(done, reason=str(error))
+        except OSError as error:
+            return replace(done, reason=self._records.told(error))
+        except (ValueError, KeyError, TypeError) as error:
+            return replace(done, reason=f"cannot be read as a record ({error}); restore it")
+
+    def _is_delivered(self, records: Records, evaluation_id: str) -> bool:
+        """Whether MLflow was told before, and is not to be told again."""
+        return not self._again and read_receipt(records, evaluation_id) is not None
+
+    def _place_of(self, record: Record) -> Records:
+        """Where the record says that it is kept."""
+        place = record.manifest["records"]
+        return self._records if place in (None, self._records.place) else open_records(self._runs_dir, place)
+
+    def _track(self, record: Record, records: Records) -> str:
+        """Have MLflow hold a record; gives the store."""
+        tracking = open_record(record.path, tracking=True).loaded.config.tracking
+        if tracking.uri in self._away:
+            raise TrackingError(self._away[tracking.uri])
+        try:
+            receipt = track(record, evaluation_of(record), self._store(tracking), tracking.metric_name)
+        except TrackingError as error:
+            if error.unreachable:
+                self._away[tracking.uri] = str(error)
+            raise
+        write_receipt(records, receipt)
+        return receipt.server
+
+    def _store(self, tracking: Tracking) -> TrackingStore:
+        if tracking.uri not in self._stores:
+            self._stores[tracking.uri] = self._stack.enter_context(open_store(tracking, self._runs_dir))
+        return self._stores[tracking.uri]

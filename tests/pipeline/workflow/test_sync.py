@@ -1,0 +1,213 @@
+"""Delivery, at once and later, to a real server that is away and comes back, and to real files of SQLite."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import pipeline
+from pipeline.cli import main
+from pipeline.tables import Evaluation
+from pipeline.workflow.sync import Synced, sync
+from tests.generated import search_collection, write_config
+from tests.servers import free_port, mlflow_server
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+NIGHTS = [datetime(2026, 11, day, 2, tzinfo=UTC) for day in (18, 19, 20)]
+
+
+def config_in(folder: Path, **sections: Any) -> Path:
+    return write_config(folder, {"web": search_collection(3, n_queries=6)}, {"search": ["ap"]}, **sections)
+
+
+def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Evaluation:
+    """The evaluation of a config as if it had been begun at that moment."""
+
+    class Then(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return night
+
+    monkeypatch.setattr("pipeline.workflow.evaluate.datetime", Then)
+    evaluation: Evaluation = pipeline.evaluate(config, runs_dir=config.parent / "runs", **options)
+    monkeypatch.undo()
+    return evaluation
+
+
+def client_of(uri: str) -> Any:
+    from mlflow import MlflowClient
+
+    return MlflowClient(tracking_uri=uri)
+
+
+def own_runs(client: Any, name: str = "generated") -> list[Any]:
+    """The evaluations' own runs, the oldest first."""
+    return list(reversed(client.search_runs([client.get_experiment_by_name(name).experiment_id])))
+
+
+def told(runs: Path) -> list[Any]:
+    """All that the store in a runs folder says of its runs, but for their ids."""
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    return [
+        (run.info.start_time, run.info.end_time, run.info.run_name, run.to_dictionary()["data"], str(run.inputs))
+        for run in [*own_runs(client), *own_runs(client, "generated/web")]
+    ]
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A runs folder with one evaluation, which its MLflow store has."""
+    folder = tmp_path_factory.mktemp("once")
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        evaluated(config_in(folder), NIGHTS[0], monkeypatch)
+    return folder / "runs"
+
+
+@pytest.fixture
+def runs(once: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(once, tmp_path / "runs"))
+
+
+def test_three_nights_without_a_server_are_delivered_in_order_and_once(tmp_path, monkeypatch):
+    """Each evaluation ends well and says why MLflow lacks it; then one `sync` tells all three with their own dates."""
+    port = free_port()
+    config = config_in(tmp_path, tracking={"uri": f"http://127.0.0.1:{port}"})
+    nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
+    assert all("Connection refused" in str(night.untracked) for night in nights)
+    assert {found.reason for found in sync(runs_dir=tmp_path / "runs")} == {nights[0].untracked}
+
+    with mlflow_server(tmp_path, f"sqlite:///{tmp_path}/served.db", port=port) as address:
+        delivered = list(sync(runs_dir=tmp_path / "runs"))
+        again = list(sync(runs_dir=tmp_path / "runs"))
+        client = client_of(address)
+        own, of_model = own_runs(client), own_runs(client, "generated/web")
+
+    assert delivered == [Synced(night.evaluation_id, tracked=address) for night in nights]
+    assert again == []
+    assert [run.data.tags["rankledger.evaluation"] for run in own] == [night.evaluation_id for night in nights]
+    assert [datetime.fromtimestamp(run.info.start_time // 1000, UTC) for run in own] == NIGHTS
+    assert [run.info.status for run in (*own, *of_model)] == ["FINISHED"] * (3 + 3 * 2)
+
+
+def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
+    """What was removed for good, as by `mlflow gc`, does not come back by itself; with `again` it does, unchanged."""
+    before = told(runs)
+    (runs / "mlflow.db").unlink()
+
+    assert list(sync(runs_dir=runs)) == []
+    assert not (runs / "mlflow.db").exists()
+    (synced,) = sync(runs_dir=runs, again=True)
+
+    assert synced.reason == ""
+    assert told(runs) == before
+
+
+def test_a_deleted_run_stays_deleted(runs):
+    """Somebody deleted a run: `sync --again` does not bring it back, nor makes another."""
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    (run,) = own_runs(client)
+    client.delete_run(run.info.run_id)
+
+    (synced,) = sync(runs_dir=runs, again=True)
+
+    assert synced.reason == ""
+    assert own_runs(client) == []
+
+
+def test_what_was_not_to_be_tracked_is_not(tmp_path):
+    """By the command line or by the config: `sync` passes it over."""
+    for name, options, sections in (("a", {"tracking": False}, {}), ("b", {}, {"tracking": {"enabled": False}})):
+        pipeline.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
+
+    assert list(sync(runs_dir=tmp_path / "runs", again=True)) == []
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
+    """A deleted experiment is that evaluation's trouble alone; it is told in a line, and exit code 5 says so."""
+    pipeline.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
+    for receipt in (runs / "records").glob("*.receipt.json"):
+        receipt.unlink()
+    client = client_of(f"sqlite:///{runs}/mlflow.db")
+    client.delete_experiment(client.get_experiment_by_name("generated").experiment_id)
+
+    with pytest.raises(SystemExit) as ended:
+        main(["sync", "--runs-dir", str(runs)])
+
+    lines = capfd.readouterr().out.splitlines()
+    assert ended.value.code == 5
+    assert "'generated' was deleted; restore it" in lines[0]
+    assert lines[1].endswith(f"in MLflow at sqlite:///{runs.resolve()}/gone.db")
+
+
+def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
+    """At `tracking.timeout`, here a second, whatever the server does; it is said in a line, and the record is whole."""
+    import socket
+    import time
+
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen()
+        uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        begin = time.monotonic()
+        evaluation = pipeline.evaluate(
+            config_in(tmp_path, tracking={"uri": uri, "timeout": "1s"}), runs_dir=tmp_path / "runs"
+        )
+
+    assert evaluation.untracked == f"MLflow at {uri}: no answer within 1 s (tracking.timeout)"
+    assert time.monotonic() - begin < 15
+    assert (evaluation.record / "manifest.json").is_file()
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--require-tracking"], 5)])
+def test_the_exit_code_is_the_evaluations_own_unless_tracking_is_required(tmp_path, words, code, capfd):
+    """A server that is away costs nothing but a line on stderr, where it is not asked for."""
+    config = config_in(tmp_path, tracking={"uri": f"http://127.0.0.1:{free_port()}"})
+
+    found = 0
+    try:
+        main(["evaluate", str(config), "--runs-dir", str(tmp_path / "runs"), *words])
+    except SystemExit as ended:
+        found = int(ended.code or 0)
+
+    assert found == code
+    assert "`rankledger sync` delivers the record" in capfd.readouterr().err
+
+
+def test_a_folder_of_records_may_be_anywhere(tmp_path):
+    """A path in `records` starts at the config's folder, and the record's own copy of the config still leads there."""
+    config = config_in(tmp_path / "configs", records="../kept")
+
+    evaluation = pipeline.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
+
+    assert evaluation.record.parent.resolve() == tmp_path / "kept"
+    copy = yaml.safe_load((evaluation.record / "config.yaml").read_text(encoding="utf-8"))
+    assert (evaluation.record / copy["records"]).resolve() == tmp_path / "kept"
+
+
+def test_what_is_told_later_is_what_would_have_been_told(runs, once):
+    """What `sync` logs of an evaluation is what `evaluate` logs: notes, tags, params, metrics, inputs, times."""
+    (runs / "mlflow.db").unlink()
+    for receipt in runs.glob("records/*.receipt.json"):
+        receipt.unlink()
+
+    (synced,) = sync(runs_dir=runs)
+
+    assert synced.reason == ""
+    assert told(runs) == told(once)
+
+
+def test_the_deadline_is_written_as_a_duration(tmp_path):
+    """60 seconds unless said otherwise."""
+    from pipeline.config.sections import load
+
+    assert load(config_in(tmp_path)).config.tracking.timeout == timedelta(minutes=1)
+    assert load(config_in(tmp_path), ["tracking.timeout=90s"]).config.tracking.timeout == timedelta(seconds=90)
