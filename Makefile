@@ -2,12 +2,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALLED := .venv/installed
 EQUIPPED := .venv/equipped
+SERVED := .venv/served
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test bench docs golden clean
+.PHONY: help setup run ui test test-system bench docs golden clean
 
 help: ## List the targets.
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 10
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
 
 setup: $(EQUIPPED) ## Create .venv and install the pinned dependencies, those of the tests included.
 
@@ -22,6 +23,10 @@ $(EQUIPPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir recbole
 	@touch $@
 
+$(SERVED): $(EQUIPPED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[system]'
+	@touch $@
+
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
 	$(BIN)/rankledger evaluate configs/quickstart.yaml
 
@@ -33,6 +38,10 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest
+
+test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
+	tests/system/install.sh
+	$(BIN)/pytest tests/system
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds

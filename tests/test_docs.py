@@ -21,8 +21,10 @@ from metrics.conventions import PROFILES, Conventions
 from metrics.measure import Measure
 from metrics.registry import METRICS
 from pipeline import cli
+from pipeline.cli import exits
 from pipeline.config.plan import plan
 from pipeline.config.sections import Loaded, json_schema, load
+from pipeline.errors import InputError, LockedError
 from pipeline.tables import Estimate, Quality
 from pipeline.verdicts import Comparison, Verdict
 
@@ -120,8 +122,8 @@ def test_every_exit_code_is_documented():
     """The codes of the table are those that the command line has."""
     documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
 
-    of_gates = {cli.FAILED_GATE, cli.INCONCLUSIVE}
-    assert documented == of_gates | {*(0, cli.InputError.exit_code, cli.INCOMPLETE, cli.BUG, cli.DISK, cli.INTERRUPTED)}
+    codes = {code for name, code in vars(exits).items() if name.isupper()}
+    assert documented == codes | {InputError.exit_code, LockedError.exit_code}
 
 
 def test_every_convention_is_documented():
@@ -261,8 +263,8 @@ def exit_code(words: list[str]) -> object:
 
 def test_make_targets_exist():
     """Each `make …` of the guides is a target."""
-    targets = set(re.findall(r"^([a-z]+):", text_of("Makefile"), re.MULTILINE))
-    named = {name for page in PAGES for name in re.findall(r"(?:`|^)make ([a-z]+)", page.read_text("utf-8"), re.M)}
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    named = {name for page in PAGES for name in re.findall(r"(?:`|^)make ([a-z-]+)", page.read_text("utf-8"), re.M)}
 
     assert named
     assert named <= targets
@@ -319,7 +321,7 @@ def test_refusals_are_those_shown(scratch, capsys):
             cli.main(["validate", "refused.yaml"])
         printed = capsys.readouterr()
         said.append((printed.out + printed.err).splitlines()[-1].removeprefix("bm25 on web: "))
-        assert ended.value.code == (cli.INCOMPLETE if output in files else cli.InputError.exit_code)
+        assert ended.value.code == (exits.INCOMPLETE if output in files else InputError.exit_code)
 
     shown = [line for page, code in blocks("text") if page == "docs/data.md" for line in code.splitlines()]
     assert said == shown

@@ -16,8 +16,11 @@ SHARED = {
     "arrow",
     "credentials",
     "errors",
+    "ledger",
+    "mlflow_names",
     "movement",
     "parallel",
+    "reproduction",
     "tables",
     "verdicts",
 }  # below every stage
@@ -40,7 +43,7 @@ MAY_IMPORT = {
     **dict.fromkeys(SHARED, SHARED),
     **{stage: SHARED | {stage} for stage in STAGES},
     "workflow": SHARED | STAGES | {"workflow"},
-    "cli": SHARED | {"config", "report", "trec_eval", "workflow"},
+    "cli": SHARED | {"cli", "config", "report", "trec_eval", "workflow"},
     "__init__": {"workflow"},
 }
 COMPUTE = {

@@ -1,0 +1,130 @@
+"""`rankledger` as a process of its own that can be killed, with whatever it has started, at any rename or request."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["ROOT", "Ended", "Running", "run", "start"]
+
+ROOT = Path(__file__).parents[2]
+_HOOKS = Path(__file__).with_name("hooks")
+_CODE = "from pipeline.cli import main; main()"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; the signal, negative, where one ended it.
+        out: what it printed.
+        err: what it said on stderr.
+        renames: `source > target` in their order.
+    """
+
+    code: int
+    out: str
+    err: str
+    renames: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command under way; `notes` is the folder in which its processes and renames are written down."""
+
+    process: subprocess.Popen[str]
+    notes: Path
+
+    def kill(self) -> None:
+        """SIGKILL to every process of it, at once."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # those, too, that have not written their ids down yet
+        for process in self._processes():
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+
+    def wait(self, seconds: float = 120) -> Ended:
+        """How it ends."""
+        try:
+            out, err = self.process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+        renames = self.notes / "renames"
+        lines = renames.read_text().splitlines() if renames.exists() else []
+        told = tuple(line.partition(" ")[2].rstrip() for line in lines)
+        return Ended(self.process.returncode, out, err, told)
+
+    def left(self) -> list[int]:
+        """Its processes that live on."""
+        return [process for process in self._processes() if _lives(process)]
+
+    def _processes(self) -> list[int]:
+        with suppress(FileNotFoundError):
+            return [int(line) for line in (self.notes / "processes").read_text().split()]
+        return []
+
+
+def start(
+    *arguments: str | Path,
+    cwd: Path,
+    kill_at: int = 0,
+    when: str = "before",
+    environment: Mapping[str, str] | None = None,
+    under: tuple[str, ...] = (),
+    **options: Any,
+) -> Running:
+    """Start `rankledger` with arguments.
+
+    Args:
+        arguments: the command line.
+        cwd: the folder it works in.
+        kill_at: the rename at which it is killed, from 1, over all of its processes; 0 for none.
+        when: `before` or `after` that rename.
+        environment: further variables.
+        under: a command that is given ours to run, such as `setpriv`.
+        options: those of `subprocess.Popen`.
+    """
+    notes = Path(tempfile.mkdtemp(prefix="notes-", dir=cwd))
+    variables = os.environ | {
+        "PYTHONPATH": f"{_HOOKS}{os.pathsep}{ROOT}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "COLUMNS": "120",
+        "KILLS": str(notes),
+        "KILL_AT": str(kill_at),
+        "KILL_WHEN": when,
+        **(environment or {}),
+    }
+    process = subprocess.Popen(
+        [*under, sys.executable, "-c", _CODE, *map(str, arguments)],
+        cwd=cwd,
+        env=variables,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        **options,
+    )
+    return Running(process, notes)
+
+
+def run(*arguments: str | Path, cwd: Path, **options: Any) -> Ended:
+    """Run `rankledger` to its end; options are those of `start`."""
+    return start(*arguments, cwd=cwd, **options).wait()
+
+
+def _lives(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

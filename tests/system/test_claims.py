@@ -1,0 +1,156 @@
+"""Claims of nights between machines: processes that share nothing but an S3 server, which decides."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.errors import LockedError
+from pipeline.record.nights import LEASE, claim_night
+from pipeline.record.store import Records, open_records
+
+NIGHT = ("nightly", "2026-11-20")
+FILE = "nights/nightly-2026-11-20.json"
+HOLDING = """
+import sys
+from pathlib import Path
+from pipeline.errors import LockedError
+from pipeline.record.nights import claim_night
+from pipeline.record.store import open_records
+sys.stdin.readline()  # until all are ready
+try:
+    with claim_night(open_records(Path(sys.argv[1]), sys.argv[2]), "nightly", "2026-11-20") as claim:
+        claim.begin(sys.argv[1])
+        print("held", flush=True)
+        sys.stdin.readline()
+except LockedError as error:
+    print("locked", flush=True)
+"""
+
+
+@pytest.fixture
+def place(s3) -> str:
+    """Where records are kept: a bucket of its own."""
+    return f"{s3.bucket()}/records"
+
+
+@pytest.fixture
+def records(place, tmp_path) -> Records:
+    """That place as this machine sees it."""
+    return open_records(tmp_path / "here", place)
+
+
+def written(records: Records) -> Any:
+    return json.loads(records.read(FILE) or b"null")
+
+
+@contextmanager
+def machines(place: str, *folders: Path) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that claim the night once they are told to, each with a runs folder of its own."""
+    command = [sys.executable, "-P", "-c", HOLDING]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen([*command, str(folder), place], **pipes) for folder in folders]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_of_four_machines_one_has_the_night(place, records, tmp_path):
+    """They begin at the same moment, and the server lets one write; once it is done, the night is free."""
+    with machines(place, *(tmp_path / str(number) for number in range(4))) as started:
+        for process in started:
+            tell(process)
+        outcomes = [answer(process) for process in started]
+        assert sorted(outcomes) == ["held", "locked", "locked", "locked"]
+        holder = started[outcomes.index("held")]
+        assert written(records)["holder"]["pid"] == holder.pid
+        tell(holder)
+        holder.communicate(timeout=60)
+
+    assert written(records)["holder"] is None
+    with claim_night(records, *NIGHT) as claim:
+        assert len(claim.evaluations) == 1
+
+
+def test_a_killed_machine_is_waited_for_until_its_lease_ends(place, records, tmp_path):
+    """Killed while it holds the night: another is refused at first, and takes over once it was silent for a lease."""
+    with machines(place, tmp_path / "killed") as (process,):
+        tell(process)
+        assert answer(process) == "held"
+        process.kill()
+        process.wait(60)
+
+    with pytest.raises(LockedError, match=f"process {process.pid} on "), claim_night(records, *NIGHT):
+        pass
+
+    night = written(records)
+    night["holder"]["renewed"] = (datetime.now(UTC) - LEASE - timedelta(seconds=1)).isoformat()
+    records.write(FILE, json.dumps(night).encode())  # as if so much time had passed
+    with claim_night(records, *NIGHT) as claim:
+        assert claim.evaluations == (str(tmp_path / "killed"),)
+
+
+def test_a_conditional_write_replaces_what_was_seen_alone(records):
+    """The server compares: whoever saw an older version, or none, is refused, and the file is as the other left it."""
+    assert records.create("nights/a.json", b"first")
+    assert not records.create("nights/a.json", b"another first")
+
+    assert records.replace("nights/a.json", b"second", b"first")
+    assert not records.replace("nights/a.json", b"another second", b"first")
+    assert not records.replace("nights/b.json", b"out of nothing", b"first")
+
+    assert (records.read("nights/a.json"), records.read("nights/b.json")) == (b"second", None)
+
+
+def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch):
+    """Read, then overtaken by another, then written: the tag that the server gave out is the older one's."""
+    import obstore
+
+    records.create("nights/a.json", b"first")
+    put = obstore.put
+
+    def overtaken(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(obstore, "put", put)
+        records.write("nights/a.json", b"the other's")
+        return put(*arguments, **options)
+
+    monkeypatch.setattr(obstore, "put", overtaken)
+
+    assert not records.replace("nights/a.json", b"mine", b"first")
+    assert records.read("nights/a.json") == b"the other's"
+
+
+def test_a_night_is_renewed_while_it_is_held(place, records, tmp_path, monkeypatch):
+    """Of a lease of half a second the holder writes again and again that it lives, in a thread of its own."""
+    monkeypatch.setattr("pipeline.record.nights.LEASE", timedelta(seconds=0.5))
+    monkeypatch.setattr("pipeline.record.nights._now", lambda: datetime.now(UTC).isoformat())
+
+    with claim_night(records, *NIGHT):
+        first = written(records)["holder"]["renewed"]
+        deadline = time.monotonic() + 60
+        while written(records)["holder"]["renewed"] == first:
+            assert time.monotonic() < deadline, "it was never renewed"
+            time.sleep(0.05)

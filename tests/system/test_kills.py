@@ -1,0 +1,244 @@
+"""Evaluations killed, interrupted, unanswered or out of room: what they leave is whole, and `sync` completes it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+
+from tests.generated import search_collection, write_config
+from tests.proxy import Fault, Proxy, proxy_to
+from tests.system.books import contents, runs_in, visible
+from tests.system.kills import Ended, Running, run, start
+
+Case = TypeVar("Case")
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A config, an MLflow server, and what an evaluation comes to that nothing disturbs.
+
+    Attributes:
+        folder: where commands work.
+        server: the address of the MLflow server.
+        evaluate: the command line, to which the store and the runs folder are added.
+        contents: the contents of its record.
+        figures: metrics and params by run.
+        renames: how many times it renames a file.
+        calls: how many requests it makes of a server that knows its experiments.
+        creation: the number of the first of them that creates a run.
+        seconds: how long it takes.
+    """
+
+    folder: Path
+    server: str
+    evaluate: tuple[str, ...]
+    contents: list[bytes]
+    figures: dict[str, Any]
+    renames: int
+    calls: int
+    creation: int
+    seconds: float
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[Stage]:
+        """A runs folder of its own, and a proxy of its own to the server."""
+        with proxy_to(self.server) as proxy:
+            yield Stage(self, self.folder / name, proxy)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where one evaluation is disturbed."""
+
+    scene: Scene
+    runs_dir: Path
+    proxy: Proxy
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The evaluation, as it is disturbed."""
+        uri = f"tracking.uri={self.proxy.uri}"
+        return (*self.scene.evaluate, "--runs-dir", str(self.runs_dir), "--set", uri)
+
+    def start(self, **options: Any) -> Running:
+        return start(*self.command, cwd=self.scene.folder, **options)
+
+    def recover(self) -> None:
+        """Evaluate again, and `sync`; asserts that all is then as if nothing had happened."""
+        self.proxy.expect()
+        visible(self.runs_dir)
+        again = run(*self.command, "--no-tracking", cwd=self.scene.folder)
+        assert again.code == 0, again.err
+        synced = run("sync", "--runs-dir", self.runs_dir, cwd=self.scene.folder)
+        assert synced.code == 0, synced.out + synced.err
+
+        *disturbed, untracked = visible(self.runs_dir)
+        assert len(disturbed) <= 1
+        assert [contents(record) for record in (*disturbed, untracked)] == [self.scene.contents] * (len(disturbed) + 1)
+        assert runs_in(self.scene.server, untracked.name) == {}
+        for record in disturbed:
+            assert figures(self.scene.server, record.name) == self.scene.figures
+
+
+def figures(server: str, evaluation_id: str) -> dict[str, Any]:
+    """Metrics and params of an evaluation's runs."""
+    runs = runs_in(server, evaluation_id)
+    return {name: (found.data.metrics, found.data.params) for name, found in runs.items()}
+
+
+def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
+    """Do every case, as many at a time as there are cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(stage, cases))
+
+
+@pytest.fixture(scope="module")
+def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    folder = tmp_path_factory.mktemp("kills")
+    web = search_collection(40, n_queries=15, models=["bm25"])
+    config = write_config(folder / "configs", {"web": web}, {"search": ["ndcg@10", "ap"]}, name="killed")
+    command = ("evaluate", str(config))
+    with proxy_to(mlflow) as proxy:
+        tracked = (*command, "--set", f"tracking.uri={proxy.uri}", "--runs-dir")
+        first = run(*tracked, "first", cwd=folder)  # makes the experiments
+        proxy.expect()
+        begin = time.monotonic()
+        second = run(*tracked, "second", cwd=folder)
+        seconds = time.monotonic() - begin
+        assert (first.code, second.code) == (0, 0), first.err + second.err
+        (record,) = visible(folder / "second")
+        found = figures(mlflow, record.name)
+        assert found.keys() == {"", "web/bm25"}
+        assert found["web/bm25"][0]
+        paths = [call.path for call in proxy.calls]
+        creation = 1 + paths.index("/api/2.0/mlflow/runs/create")
+        return Scene(
+            folder, mlflow, command, contents(record), found, len(first.renames), len(paths), creation, seconds
+        )
+
+
+def test_killed_at_every_rename(scene):
+    """SIGKILL right before and right after each: blocks, the record, the receipt."""
+    assert scene.renames >= 4
+
+    def killed(case: tuple[int, str]) -> None:
+        at, when = case
+        with scene.stage(f"rename-{at}-{when}") as stage:
+            assert stage.start(kill_at=at, when=when).wait().code == -signal.SIGKILL
+            stage.recover()
+
+    each(killed, [(at, when) for at in range(1, scene.renames + 1) for when in ("before", "after")])
+
+
+def test_killed_at_every_request(scene):
+    """SIGKILL when the server has just done what a request asked for, and before the next: each request in turn."""
+    assert scene.calls >= 15
+
+    def killed(at: int) -> None:
+        with scene.stage(f"request-{at}") as stage:
+            assert disturbed(stage, at, Running.kill)[1].code == -signal.SIGKILL
+            assert stage.proxy.spoiled
+            stage.recover()
+
+    each(killed, range(1, scene.calls + 1))
+
+
+def disturbed(stage: Stage, at: int, how: Callable[[Running], object]) -> tuple[Running, Ended]:
+    """An evaluation to which something happens when it waits for the answer to its request `at`, and how it ends."""
+    begun: list[Running] = []
+    stage.proxy.expect(Fault.LATE_RESPONSE, at, meanwhile=lambda: how(begun[0]))
+    begun.append(stage.start())
+    return begun[0], begun[0].wait(30)
+
+
+def test_an_answer_that_never_came(scene):
+    """With MLflow's settings as we make them: whatever befalls the creation of a run, `sync` leaves one."""
+
+    def broken(fault: Fault) -> None:
+        with scene.stage(f"broken-{fault.name}") as stage:
+            stage.proxy.expect(fault, scene.creation)
+            ended = stage.start(environment={"MLFLOW_HTTP_REQUEST_TIMEOUT": "2"}).wait()
+            assert ended.code == 0, ended.err
+            assert ended.err.startswith("not in MLflow: ")
+            assert stage.proxy.spoiled
+            stage.recover()
+
+    each(broken, Fault)
+
+
+def test_killed_at_any_time(scene):
+    """SIGKILL after 20 delays, drawn from a seed out of the time that an evaluation takes."""
+
+    def killed(case: tuple[int, float]) -> None:
+        number, delay = case
+        with scene.stage(f"delay-{number}") as stage:
+            running = stage.start()
+            time.sleep(delay)
+            running.kill()
+            assert running.wait().code in (0, -signal.SIGKILL)
+            stage.recover()
+
+    each(killed, enumerate(np.random.default_rng(20261120).uniform(0, scene.seconds, size=20)))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
+def test_ended_by_a_signal(scene, sent):
+    """While MLflow is told: exit 130 at once, what was started ends with it, and the record is whole."""
+
+    def ended(at: int) -> None:
+        with scene.stage(f"{sent.name}-{at}") as stage:
+            running, end = disturbed(stage, at, lambda running: os.killpg(running.process.pid, sent))
+            (record,) = visible(stage.runs_dir)
+            assert (end.code, end.err.strip()) == (130, f"interrupted; the record is complete: {record}")
+            deadline = time.monotonic() + 10
+            while running.left() and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert running.left() == []
+            stage.recover()
+
+    each(ended, (scene.creation, scene.calls))
+
+
+@pytest.mark.parametrize("limit", [100, 500, 1_500, 3_000, 6_000])
+def test_out_of_room(scene, limit):
+    """No file may grow beyond so many bytes: exit 74 says which, or the record is whole; nothing is in between."""
+    with scene.stage(f"room-{limit}") as stage:
+        ended = stage.start(
+            environment={"KILLS": ""},  # its notes are files, too
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        ).wait()
+        assert ended.code in (0, 74), ended.err
+        assert (ended.code == 0) is (len(visible(stage.runs_dir)) == 1)
+        if ended.code == 74:
+            (line,) = ended.err.splitlines()
+            assert "File too large" in line
+            assert not [*(stage.runs_dir / "records").glob(".*")]
+        stage.recover()
+
+
+def test_a_runs_folder_that_cannot_be_written(scene):
+    """Exit 74 and a line that names it; root is held to the folder's mode, too, by leaving its privilege behind."""
+    under = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-dac_override,-dac_read_search")
+    with scene.stage("read-only") as stage:
+        stage.runs_dir.mkdir()
+        stage.runs_dir.chmod(0o555)
+        ended = stage.start(under=under if os.geteuid() == 0 else ()).wait()
+        stage.runs_dir.chmod(0o755)
+
+        (line,) = ended.err.splitlines()
+        assert (ended.code, ended.out) == (74, "")
+        assert str(stage.runs_dir) in line
+        assert "Permission denied" in line
+        assert [*stage.runs_dir.iterdir()] == []
+        stage.recover()

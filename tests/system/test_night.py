@@ -1,0 +1,54 @@
+"""A night of 40 models on 6 datasets, told to MLflow over HTTP on PostgreSQL; it prints the figures of the guide."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from pipeline.record import read_record
+from tests.generated import Collection, search_collection, write_config
+from tests.proxy import proxy_to
+from tests.system.books import runs_in, visible
+from tests.system.kills import run
+
+N_MODELS, N_DATASETS, N_METRICS = 40, 6, 125
+MOST_CALLS = 6  # per run
+MEASURES = [f"{name}@{k}" for name in ("ndcg", "p", "r", "rr", "success") for k in (1, 3, 5, 10, 20)]
+
+
+def dataset(seed: int) -> Collection:
+    return search_collection(seed, n_queries=12, models=[f"model-{number:02}" for number in range(N_MODELS)])
+
+
+def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
+    """Every run is there, with its 125 metrics, for at most 6 calls a run, those for experiments and files included."""
+    server, database = mlflow_on_postgres
+    config = write_config(
+        folder / "configs",
+        {f"web-{seed}": dataset(seed) for seed in range(N_DATASETS)},
+        {"search": MEASURES},
+        name="night",
+        tracking={"uri": "http://127.0.0.1", "timeout": "10m"},
+    )
+    before = size_of(postgres, database)
+    with proxy_to(server) as proxy:
+        told = run("evaluate", config, "--set", f"tracking.uri={proxy.uri}", cwd=folder)
+        ended = datetime.now(UTC)
+        calls = Counter(f"{call.method} {call.path.partition('/artifacts/')[0]}" for call in proxy.calls)
+    grown = size_of(postgres, database) - before
+    (record,) = visible(folder / "runs")
+    runs = runs_in(server, record.name)
+    seconds = (ended - datetime.fromisoformat(read_record(record).manifest["finished"])).total_seconds()
+
+    assert (told.code, told.err) == (0, "")
+    assert len(runs) == N_MODELS * N_DATASETS + 1
+    assert {len(found.data.metrics) for name, found in runs.items() if name} == {N_METRICS}
+    print(f"{len(runs)} runs: {calls.total()} calls, {seconds:.0f} s, {grown / len(runs):,.0f} bytes a run; {calls}")
+    assert calls.total() <= MOST_CALLS * len(runs)
+
+
+def size_of(postgres, database: str) -> int:
+    """Bytes of a database, once what is deleted or rewritten is out of it."""
+    postgres.ask("vacuum", database)
+    ((size,),) = postgres.ask("select pg_database_size(current_database())", database)
+    return int(size)

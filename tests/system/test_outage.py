@@ -1,0 +1,89 @@
+"""What is away when a night is evaluated, MLflow or the place of records: it is delivered later, in order, and once."""
+
+from __future__ import annotations
+
+import resource
+from datetime import datetime
+
+from pipeline.record import Records, read_record
+from tests.generated import search_collection, write_config
+from tests.servers import free_port, mlflow_server
+from tests.system.books import runs_in, visible
+from tests.system.kills import Ended, run
+
+WEB = search_collection(40, n_queries=15)
+NIGHTS = ("2026-11-18", "2026-11-19", "2026-11-20")
+
+
+def test_three_nights_without_a_server(folder):
+    """Each night ends well and says what is missing; then `sync` delivers them, the oldest first, with their dates."""
+    port = free_port()
+    address = f"http://127.0.0.1:{port}"
+    config = write_config(folder / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]}, tracking={"uri": address})
+    for night in NIGHTS:
+        told = run("evaluate", config, "--date", night, cwd=folder)
+        (line,) = told.err.splitlines()
+        assert told.code == 0
+        assert line.startswith(f"not in MLflow: MLflow at {address}: ")
+    assert run("sync", cwd=folder).code == 5
+    records = [read_record(path) for path in visible(folder / "runs")]
+    with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db", port=port):
+        synced = run("sync", cwd=folder)
+        again = run("sync", cwd=folder)
+        found = [runs_in(address, record.path.name) for record in records]
+
+    assert [record.manifest["date"] for record in records] == [*NIGHTS]
+    assert (synced.code, synced.err) == (0, "")
+    assert synced.out.splitlines() == [f"{record.path.name}: in MLflow at {address}" for record in records]
+    assert (again.code, again.out, again.err) == (0, "", "")
+    for record, runs in zip(records, found, strict=True):
+        created = datetime.fromisoformat(record.manifest["created"]).timestamp() * 1_000
+        assert runs.keys() == {"", "web/bm25", "web/dense"}
+        assert all(0 <= run.info.start_time - int(created) <= 3 for run in runs.values())
+    starts = [runs[""].info.start_time for runs in found]
+    assert starts == sorted(starts)
+
+
+def test_no_room_to_make_a_store(folder):
+    """The file of a fresh store stops growing, at several sizes; the record is whole, and `sync` makes it anew."""
+    config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]})
+    for limit in (100_000, 400_000, 700_000):
+        runs_dir = folder / f"runs-{limit}"
+        told = run(
+            *("evaluate", config, "--runs-dir", runs_dir),
+            cwd=folder,
+            preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+        )
+        assert told.code == 0
+        assert told.err.startswith("not in MLflow: ")
+        assert not (runs_dir / "mlflow.db").exists()
+    for runs_dir in sorted(folder.glob("runs-*")):
+        (record,) = visible(runs_dir)
+        synced = run("sync", "--runs-dir", runs_dir, cwd=folder)
+        assert synced.code == 0, synced.out
+        assert runs_in(f"sqlite:///{runs_dir}/mlflow.db", record.name).keys() == {"", "web/bm25", "web/dense"}
+
+
+def test_a_night_without_the_place_of_records(folder, s3):
+    """It is evaluated and exits with 5, and is shown again so; once the place is back it has that record, and no other.
+
+    Another machine finds it there, and evaluates nothing.
+    """
+    config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
+    place = f"{s3.bucket()}/records"
+
+    def night(runs_dir: str, environment: dict[str, str] | None = None) -> Ended:
+        command = ("nightly", config, "--date", "2026-11-20", "--runs-dir", runs_dir, "--records", place)
+        return run(*command, cwd=folder, environment=environment)
+
+    nobody = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
+    away = [night("one", nobody), night("one", nobody)]
+    (evaluation_id,) = Records(folder / "one" / "records").ids()
+    back, other = night("one"), night("other")
+
+    assert [told.code for told in away] == [5, 5]
+    assert all(told.err.splitlines()[-1].startswith(f"not kept: {place}: ") for told in away)
+    assert all(told.err.startswith(f"{place}: ") for told in away)
+    assert (back.code, back.err, other.code, other.err) == (0, "", 0, "")
+    for name in ("one", "other"):
+        assert Records(folder / name / "records").ids() == [evaluation_id]
