@@ -24,7 +24,7 @@ from metrics.conventions import PROFILES, Conventions
 from metrics.metric import AVERAGE, Metric, Parameter
 from metrics.registry import METRICS
 from pipeline.cli import cli
-from pipeline.config.sections import json_schema
+from pipeline.config.schema import json_schema
 
 __all__ = ["pages"]
 

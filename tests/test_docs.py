@@ -23,7 +23,8 @@ from metrics.registry import METRICS
 from pipeline import cli
 from pipeline.cli import exits
 from pipeline.config.plan import plan
-from pipeline.config.sections import Loaded, json_schema, load
+from pipeline.config.schema import json_schema
+from pipeline.config.sections import Loaded, load
 from pipeline.errors import InputError, LockedError
 from pipeline.tables import Estimate, Quality
 from pipeline.verdicts import Comparison, Verdict

@@ -20,6 +20,7 @@ SHARED = {
     "mlflow_names",
     "movement",
     "parallel",
+    "pruning",
     "reproduction",
     "tables",
     "verdicts",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -17,15 +16,7 @@ __all__ = ["evaluate"]
 @options.overrides
 @options.date
 @options.evaluating
-def evaluate(
-    config: str,
-    no_tracking: bool,
-    require_tracking: bool,
-    junit_file: str | None,
-    markdown_file: str | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def evaluate(config: str, **options: Any) -> None:
     """Evaluate every model of CONFIG and record the result.
 
     A record, by its path or id, is evaluated again, with --set by other measures or slices: its inputs must be what
@@ -38,16 +29,7 @@ def evaluate(
     Example:
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
     """
-    from pipeline.cli.exits import exit_code_of, leave
-    from pipeline.cli.outcome import tell
+    from pipeline.cli.outcome import evaluate_and_leave
     from pipeline.workflow.evaluate import evaluate as run
 
-    evaluation = run(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **options)
-    tell(
-        evaluation,
-        require_tracking=require_tracking,
-        junit_file=junit_file,
-        markdown_file=markdown_file,
-        as_json=as_json,
-    )
-    leave(exit_code_of(evaluation, require_tracking=require_tracking))
+    evaluate_and_leave(run, config, **options)

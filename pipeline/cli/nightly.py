@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import click
@@ -18,15 +17,7 @@ __all__ = ["nightly"]
 @click.option("--again", is_flag=True, help="Evaluate the night anew where it was evaluated.")
 @options.overrides
 @options.evaluating
-def nightly(
-    config: str,
-    no_tracking: bool,
-    require_tracking: bool,
-    junit_file: str | None,
-    markdown_file: str | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def nightly(config: str, **options: Any) -> None:
     """Evaluate a night of CONFIG, once, when its outputs are there.
 
     Waits for outputs as the config's `nightly` says; those that are late then are failed outputs. A night that was
@@ -38,16 +29,7 @@ def nightly(
     Example:
         rankledger nightly configs/nightly.yaml --date 2026-11-20
     """
-    from pipeline.cli.exits import exit_code_of, leave
-    from pipeline.cli.outcome import tell
+    from pipeline.cli.outcome import evaluate_and_leave
     from pipeline.workflow.nightly import nightly as run
 
-    evaluation = run(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **options)
-    tell(
-        evaluation,
-        require_tracking=require_tracking,
-        junit_file=junit_file,
-        markdown_file=markdown_file,
-        as_json=as_json,
-    )
-    leave(exit_code_of(evaluation, require_tracking=require_tracking))
+    evaluate_and_leave(run, config, **options)

@@ -1,20 +1,41 @@
-"""What an evaluation came to, on stdout and in the files that were asked for."""
+"""Evaluating as a command, and what it came to: on stdout, in the files that were asked for, and as an exit code."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
+from pipeline.cli.exits import exit_code_of, leave
 from pipeline.cli.printing import print_remark, print_text, width
 from pipeline.tables import Evaluation
 
-__all__ = ["print_evaluation", "tell"]
+__all__ = ["evaluate_and_leave", "print_evaluation"]
 
 _LATER = "`rankledger sync` delivers the record"
 
 
-def tell(
+def evaluate_and_leave(
+    evaluate: Callable[..., Evaluation], config: str, *, no_tracking: bool, require_tracking: bool, **further: Any
+) -> None:
+    """Evaluate, tell what came of it, and exit by it.
+
+    Args:
+        evaluate: `evaluate` or `nightly` of the workflow.
+        config: what it evaluates.
+        no_tracking: whether MLflow is left alone.
+        require_tracking: whether it must be told.
+        further: the others of `options.evaluating`, and those of the command.
+    """
+    telling = {name: further.pop(name) for name in ("junit_file", "markdown_file", "as_json")}
+    evaluation = evaluate(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **further)
+    _tell(evaluation, require_tracking=require_tracking, **telling)
+    leave(exit_code_of(evaluation, require_tracking=require_tracking))
+
+
+def _tell(
     evaluation: Evaluation,
     *,
     require_tracking: bool,

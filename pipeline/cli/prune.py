@@ -38,21 +38,11 @@ def prune(no_tracking: bool, **options: Any) -> None:
     Example:
         rankledger prune --keep-days 90
     """
-    from pipeline.report.pruning import pruning
+    from pipeline.report.pruning import lines
     from pipeline.workflow.pruning import prune as run
 
     found = run(tracking=not no_tracking, **options)
-    going = [(record.evaluation_id, record.size, len(record.run_ids)) for record in found.records]
-    print_text(
-        pruning(
-            found.before,
-            done=found.done,
-            records=going,
-            n_blocks=found.n_blocks,
-            n_block_bytes=found.n_block_bytes,
-            stays=found.stays,
-        )
-    )
+    print_text(lines(found))
     for failure in found.failures:
         print_remark(f"{failure}; --no-tracking leaves MLflow alone")
     if found.failures:

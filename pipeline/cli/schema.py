@@ -19,6 +19,6 @@ def schema() -> None:
     Example:
         rankledger schema > config.schema.json
     """
-    from pipeline.config.sections import json_schema
+    from pipeline.config.schema import json_schema
 
     print_text(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -13,10 +13,14 @@ from pipeline.config.mistakes import suggestion
 from pipeline.errors import InputError
 from pipeline.verdicts import Reference
 
-__all__ = ["is_path", "parse_reference", "split_reference"]
+__all__ = ["MLFLOW", "WORDS", "is_path", "parse_reference", "split_reference"]
 
 _SELF = "self@"
-_WORDS = ("latest", "accepted")
+WORDS = ("latest", "accepted")
+"""What means a record that is looked for, of an evaluation and a model."""
+
+MLFLOW = "mlflow:"
+"""What a reference to a run of MLflow begins with."""
 _RECORD = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+-[0-9a-f]{8}|mlflow:[A-Za-z0-9]+", re.ASCII)
 
 
@@ -38,8 +42,8 @@ def parse_reference(text: str, models: Collection[str]) -> Reference:
         raise InputError(f"{text!r} is the same model and another one at once; write {other!r} or {own + 'accepted'!r}")
     if model == "#" or not record:
         raise InputError(f"{text!r} lacks a record or a model; write it as in accepted#bm25")
-    if not (record in _WORDS or _RECORD.fullmatch(record) or is_path(record)):
-        known = suggestion(record, [*_WORDS, *models])
+    if not (record in WORDS or _RECORD.fullmatch(record) or is_path(record)):
+        known = suggestion(record, [*WORDS, *models])
         raise InputError(f"{record!r} is no model, no evaluation's id and no path (which has a slash){known}")
     return Reference(text, record, model.removeprefix("#") or None)
 

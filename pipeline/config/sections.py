@@ -7,7 +7,6 @@ relative to the file that names them, tracking stores to the runs folder.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,10 +36,9 @@ from pipeline.config.fields import (
 from pipeline.config.gates import Gate, Waive
 from pipeline.config.mistakes import explain
 from pipeline.config.nightly import Nightly
-from pipeline.config.paths import paths_of
+from pipeline.config.secrets import secrets_in
 from pipeline.config.section import Section
 from pipeline.config.source import KeyPath
-from pipeline.credentials import has_credentials
 
 __all__ = [
     "Bootstrap",
@@ -51,7 +49,6 @@ __all__ = [
     "Execution",
     "Loaded",
     "Tracking",
-    "json_schema",
     "load",
 ]
 
@@ -262,56 +259,14 @@ def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, 
     except ValidationError as error:
         document.refuse(explain(error.errors(include_url=False), document.data, _section_at))
         raise
-    _refuse_secrets(document, written)
+    models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
+    document.refuse([*secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
     return Loaded(Config.model_validate({name: getattr(written, name) for name in Config.model_fields}), document)
-
-
-def _refuse_secrets(document: loader.Document, config: ConfigFile) -> None:
-    """A password in a config would stay in every record of it, and so would one of an input, wherever it is from."""
-    section = document.raw.get("tracking")
-    uri = section.get("uri") if isinstance(section, dict) else None
-    written = re.sub(r"\$\{\w+(:-)?\}?", "", uri) if isinstance(uri, str) else ""  # a default is written in the config
-    findings: list[tuple[KeyPath, str]] = []
-    if has_credentials(written):
-        message = "it holds credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
-        findings.append((("tracking", "uri"), message))
-    for path, value in paths_of(document.data):
-        if has_credentials(value):
-            message = "it holds credentials; set those of the filesystem in the environment, as AWS_ACCESS_KEY_ID"
-            findings.append((path, message))
-    entries = {("models", name): model for name, model in config.models.items()}
-    for entry, model in (entries | {("defaults", "model"): config.defaults.model}).items():
-        message = "it holds credentials, and would be recorded; leave them out"
-        findings += [
-            ((*entry, "params", key), message) for key, value in model.params.items() if has_credentials(str(value))
-        ]
-    document.refuse(findings)
 
 
 def _is_of_scores(dataset: object) -> bool:
     """Whether what was written of a dataset, or was read of it, makes it one of scores."""
     return bool(dataset.get("scores") if isinstance(dataset, dict) else getattr(dataset, "scores", None))
-
-
-def json_schema() -> dict[str, object]:
-    """The JSON Schema of a config file, from which editors complete it."""
-    schema = ConfigFile.model_json_schema()
-    schema.pop("required")  # what one file leaves out, another that it extends may hold
-    required = ["name", "datasets", "models"]
-    of_scores = {"type": "object", "required": ["scores"]}
-    every = {"datasets": {"type": "object", "additionalProperties": of_scores}}
-    by_default = {"defaults": {"type": "object", "required": ["dataset"], "properties": {"dataset": of_scores}}}
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
-        "title": "rankledger config",
-        "anyOf": [
-            {"required": ["extends"]},
-            {"required": [*required, "suites"]},
-            {"required": required, "properties": every},
-            {"required": [*required, "defaults"], "properties": by_default},
-        ],
-    }
 
 
 def _section_at(path: KeyPath) -> type[Section]:

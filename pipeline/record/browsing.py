@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pipeline.errors import InputError, likely
@@ -18,24 +19,23 @@ from pipeline.record.gates import verdicts_in
 from pipeline.record.lines import lines_of
 from pipeline.record.schemas import upgraded
 from pipeline.record.store import Records
-from pipeline.tables import Estimate
+from pipeline.tables import Estimate, Record
 from pipeline.verdicts import Verdict
 
-__all__ = ["Browsed", "Entry", "browse"]
+__all__ = ["UNREADABLE", "Browsed", "Entry", "browse"]
 
 _AT_A_TIME = 16  # a read elsewhere is all waiting
 
-# A folder that is no record, is of another layout, or is being deleted.
-_UNREADABLE = (
+UNREADABLE = (
     ValueError,
     KeyError,
     TypeError,
     AttributeError,
-    InputError,
     FileNotFoundError,
     IsADirectoryError,
     NotADirectoryError,
 )
+"""What is raised by a folder that is no record, is of another layout, or is being deleted."""
 
 T = TypeVar("T")
 
@@ -52,10 +52,25 @@ class Entry:
     records: Records
     evaluation_id: str
 
+    @property
+    def path(self) -> Path:
+        """Where it lies on this machine, or would."""
+        return self.records.folder / self.evaluation_id
+
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
         """What `manifest.json` holds, as this version writes it."""
-        return upgraded(json.loads(self._text("manifest.json") or "null"), self.records.folder / self.evaluation_id)
+        return upgraded(json.loads(self._manifest or "null"), self.path)
+
+    @property
+    def record(self) -> Record:
+        """The record without its lines."""
+        return Record(self.path, self.manifest, ())
+
+    @property
+    def name(self) -> str:
+        """What the evaluation is called."""
+        return str(self.manifest["name"])
 
     @property
     def date(self) -> str:
@@ -66,8 +81,8 @@ class Entry:
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """What the gates said; none where the config had none."""
-        text = self._text("gates.json")
-        return () if text is None else verdicts_in(text)
+        data = self.read("gates.json")
+        return () if data is None else verdicts_in(data.decode())
 
     def lines(self, measure: str) -> tuple[Estimate, ...]:
         """The lines of the summary by that measure.
@@ -75,24 +90,26 @@ class Entry:
         Raises:
             FileNotFoundError: the record has lost its summary.
         """
-        text = self._text("summary.csv")
-        if text is None:
+        data = self.read("summary.csv")
+        if data is None:
             raise FileNotFoundError(f"{self.evaluation_id}: has no summary.csv")
-        return lines_of(text, measure)
+        return lines_of(data.decode(), measure)
 
     @property
     def size(self) -> int:
-        """Bytes of its files, the manifest apart."""
-        return sum(int(file["size"]) for file in self.manifest["files"].values())
+        """Bytes of its files."""
+        return len(self._manifest or b"") + sum(int(file["size"]) for file in self.manifest["files"].values())
 
-    def _text(self, name: str) -> str | None:
-        """What a file of it holds: here, where the record is, or else elsewhere."""
-        folder = self.records.folder / self.evaluation_id
-        if (folder / "manifest.json").is_file():
-            file = folder / name
-            return file.read_text(encoding="utf-8") if file.is_file() else None
-        data = self.records.read(f"{self.evaluation_id}/{name}")
-        return None if data is None else data.decode()
+    def read(self, name: str) -> bytes | None:
+        """What a file of it holds: here, where the record is, or else elsewhere; None where it has none."""
+        if self.records.has_here(self.evaluation_id):
+            file = self.path / name
+            return file.read_bytes() if file.is_file() else None
+        return self.records.read(f"{self.evaluation_id}/{name}")
+
+    @cached_property
+    def _manifest(self) -> bytes | None:
+        return self.read("manifest.json")
 
 
 @dataclass(frozen=True)
@@ -124,7 +141,7 @@ def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Br
     def looked(evaluation_id: str) -> tuple[T, ...]:
         try:
             return (look(Entry(records, evaluation_id)),)
-        except _UNREADABLE:
+        except (*UNREADABLE, InputError):
             return ()
 
     ids = records.ids(name)

@@ -11,17 +11,17 @@ if the holder was killed between the record and its next word: the last of the i
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from pipeline.errors import InputError, LockedError
+from pipeline.record.night_files import Holder, Night, read_night
 from pipeline.record.store import Records
 
 __all__ = ["LEASE", "Claim", "claim_night"]
@@ -30,77 +30,7 @@ LEASE = timedelta(minutes=10)
 """How long a holder elsewhere may be silent before another takes the night over."""
 
 _RENEWALS = 5  # in the time of a lease: four may fail
-
-
-@dataclass(frozen=True)
-class _Holder:
-    """Who evaluates the night.
-
-    Attributes:
-        key: random; two machines may call themselves the same.
-        host: its machine.
-        pid: its process.
-        since: when it began, ISO 8601 in UTC.
-        renewed: when it was last heard of.
-    """
-
-    key: str
-    host: str
-    pid: int
-    since: str
-    renewed: str
-
-    def __post_init__(self) -> None:
-        """Times without an offset cannot be compared.
-
-        Raises:
-            ValueError: a time is none, or has no offset.
-        """
-        if not all(datetime.fromisoformat(time).tzinfo for time in (self.since, self.renewed)):
-            raise ValueError("a time has no offset")
-
-    @property
-    def expired(self) -> bool:
-        """Whether it was silent for longer than its lease."""
-        return datetime.now(UTC) - datetime.fromisoformat(self.renewed) > LEASE
-
-
-@dataclass(frozen=True)
-class _Night:
-    """What the file of a night holds.
-
-    Attributes:
-        holder: who evaluates it; None for nobody.
-        evaluations: the ids of its evaluations, the newest last; the newest may have come to nothing.
-    """
-
-    holder: _Holder | None
-    evaluations: tuple[str, ...] = ()
-
-    def written(self) -> bytes:
-        """As the file has it."""
-        return f"{json.dumps(asdict(self), indent=2)}\n".encode()
-
-
-def _read(records: Records, file: str) -> tuple[bytes, _Night] | None:
-    """What the file of a night holds, as it is and as it is meant; None where there is none.
-
-    Raises:
-        InputError: it is no such file.
-    """
-    data = records.read(file)
-    if data is None:
-        return None
-    try:
-        found = json.loads(data)
-        holder, evaluations = found["holder"], found["evaluations"]
-        if not isinstance(evaluations, list) or not all(isinstance(each, str) for each in evaluations):
-            raise ValueError("evaluations are no list of ids")
-        return data, _Night(None if holder is None else _Holder(**holder), tuple(evaluations))
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{records.place}: {file} is not what rankledger writes of a night ({error}); restore or delete it"
-        ) from None
+_SOMEBODY = "another process"
 
 
 @contextmanager
@@ -143,7 +73,7 @@ class Claim:
         away: why the place elsewhere could not be asked; empty where it was, and where there is none.
     """
 
-    def __init__(self, records: Records, file: str, night: _Night) -> None:
+    def __init__(self, records: Records, file: str, night: Night) -> None:
         """Know what the file holds; it was written by this process."""
         self.records = records
         self.away = ""
@@ -169,7 +99,7 @@ class Claim:
             _note(self.records, self._file, self._night)
         with _unless_away(self.records):  # whatever is written next holds the id, too
             if not self._put(lambda night: night):
-                taker = _who(_holder_of(self.records, self._file))
+                taker = _holder_of(self.records, self._file) or _SOMEBODY
                 raise LockedError(f"{self._file}: {taker} has taken the night over; wait until it is done")
 
     @contextmanager
@@ -191,12 +121,12 @@ class Claim:
             with suppress(OSError, InputError):  # the next one may reach it
                 self._put(_renewed)
 
-    def _put(self, change: Callable[[_Night], _Night]) -> bool:
+    def _put(self, change: Callable[[Night], Night]) -> bool:
         """Change what the file holds; gives whether it was ours still."""
         with self._turn:
             night = change(self._night)
             while not self.records.replace(self._file, night.written(), self._seen):
-                found = _read(self.records, self._file)
+                found = read_night(self.records, self._file)
                 if found is not None and found[0] == night.written():
                     break  # it arrived: its answer was lost, it was sent again, and stood in its own way
                 if found is None or not _same(found[1].holder, self._night.holder):
@@ -206,7 +136,7 @@ class Claim:
             return True
 
 
-def _renewed(night: _Night) -> _Night:
+def _renewed(night: Night) -> Night:
     """The night with its holder heard of now; given back, it stays so."""
     return replace(night, holder=night.holder and replace(night.holder, renewed=_now()))
 
@@ -225,10 +155,10 @@ def _claim_anywhere(records: Records, file: str, name: str, date: str) -> Claim:
 
 def _claim(records: Records, file: str, name: str, date: str) -> Claim:
     """The night, if it is nobody's: of a holder on this machine the lock has shown that it is gone."""
-    here = _read(Records(records.folder), file)
-    known = _Night(None) if here is None else here[1]
+    here = read_night(Records(records.folder), file)
+    known = Night(None) if here is None else here[1]
     now = _now()
-    night = replace(known, holder=_Holder(secrets.token_hex(8), socket.gethostname(), os.getpid(), now, now))
+    night = replace(known, holder=Holder(secrets.token_hex(8), socket.gethostname(), os.getpid(), now, now))
     if not records.create(file, night.written()):
         taken = _taken(records, file, night, known.holder)
         if taken is None:
@@ -238,7 +168,7 @@ def _claim(records: Records, file: str, name: str, date: str) -> Claim:
     return Claim(records, file, night)
 
 
-def _taken(records: Records, file: str, night: _Night, gone: _Holder | None) -> _Night | None:
+def _taken(records: Records, file: str, night: Night, gone: Holder | None) -> Night | None:
     """The night, taken from a holder that is gone, with all ids that are known of it; None where it is not ours.
 
     Args:
@@ -247,13 +177,13 @@ def _taken(records: Records, file: str, night: _Night, gone: _Holder | None) -> 
         night: its new holder, and the ids that this machine knows.
         gone: the last holder on this machine.
     """
-    found = _read(records, file)
+    found = read_night(records, file)
     if found is None:
         return None
     seen, before = found
     if seen == night.written():
         return night  # the answer was lost, as above
-    if records.remote is not None and before.holder is not None and not before.holder.expired:
+    if records.remote is not None and before.holder is not None and before.holder.silent <= LEASE:
         ours = before.holder.host == socket.gethostname() and _same(before.holder, gone)
         if not ours:  # machines that share a folder may have locks of their own: the host counts, too
             return None
@@ -263,16 +193,16 @@ def _taken(records: Records, file: str, night: _Night, gone: _Holder | None) -> 
     night = replace(night, evaluations=evaluations)
     if records.replace(file, night.written(), seen):
         return night
-    found = _read(records, file)
+    found = read_night(records, file)
     return night if found is not None and found[0] == night.written() else None
 
 
-def _same(one: _Holder | None, other: _Holder | None) -> bool:
+def _same(one: Holder | None, other: Holder | None) -> bool:
     """Whether two holders are one."""
     return one is not None and other is not None and one.key == other.key
 
 
-def _note(records: Records, file: str, night: _Night) -> None:
+def _note(records: Records, file: str, night: Night) -> None:
     """Have this machine know what it wrote elsewhere, for when that is away."""
     if records.remote is not None:
         Records(records.folder).write(file, night.written())
@@ -288,28 +218,18 @@ def _unless_away(records: Records) -> Iterator[None]:
             raise
 
 
-def _holder_of(records: Records, file: str) -> _Holder | None:
+def _holder_of(records: Records, file: str) -> Holder | None:
     """Who has the night, as far as it can be told; this machine's own copy is asked where the other place is away."""
     for place in (records, Records(records.folder)):
         with suppress(OSError, InputError):
-            found = _read(place, file)
+            found = read_night(place, file)
             if found is not None and found[1].holder is not None:
                 return found[1].holder
     return None
 
 
-def _locked(name: str, date: str, holder: _Holder | None) -> LockedError:
-    return LockedError(f"{name} of {date}: {_who(holder)} is at it; wait until it is done")
-
-
-def _who(holder: _Holder | None) -> str:
-    if holder is None:
-        return "another process"
-    return f"process {holder.pid} on {holder.host} (since {_hour(holder.since)}, heard of {_hour(holder.renewed)} UTC)"
-
-
-def _hour(time: str) -> str:
-    return f"{datetime.fromisoformat(time):%H:%M}"
+def _locked(name: str, date: str, holder: Holder | None) -> LockedError:
+    return LockedError(f"{name} of {date}: {holder or _SOMEBODY} is at it; wait until it is done")
 
 
 def _now() -> str:

@@ -7,13 +7,14 @@ record's own files, which never change.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, LockedError
 from pipeline.record.store import Records
 
-__all__ = ["Receipt", "read_receipt", "receipt_name", "write_receipt"]
+__all__ = ["Receipt", "one_at_a_time", "read_receipt", "receipt_name", "write_receipt"]
 
 
 @dataclass(frozen=True)
@@ -72,3 +73,33 @@ def write_receipt(records: Records, receipt: Receipt) -> None:
     """
     text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
     records.write(receipt_name(receipt.evaluation_id), f"{text}\n".encode())
+
+
+@contextmanager
+def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Iterator[None]:
+    """While this process alone of this machine delivers an evaluation; another that does is waited for.
+
+    The lock is a file of a temporary name, which is gone afterwards; one that a killed process left holds nobody up.
+
+    Args:
+        records: where its record is.
+        evaluation_id: the evaluation.
+        seconds: how long to wait.
+
+    Raises:
+        LockedError: the other takes longer.
+        OSError: the lock cannot be made.
+    """
+    from filelock import FileLock, Timeout
+
+    path = records.folder / f".{evaluation_id}.delivery.partial"
+    lock = FileLock(path, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(f"{evaluation_id}: another process has been delivering it for {seconds:g} s") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
+        lock.release()

@@ -17,17 +17,14 @@ import contextlib
 import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.record.browsing import UNREADABLE, Entry
 from pipeline.record.receipts import read_receipt, receipt_name
 from pipeline.record.remote import Remote
-from pipeline.record.schemas import upgraded
 from pipeline.record.store import Records, is_evaluation_id
-from pipeline.tables import Record
 
 __all__ = [
     "ACCEPTED",
@@ -35,7 +32,6 @@ __all__ = [
     "HELD_AGAINST",
     "NEWEST",
     "UNDELIVERED",
-    "Stored",
     "begun",
     "clear_leftovers",
     "reasons_to_stay",
@@ -49,30 +45,7 @@ UNDELIVERED = "not delivered yet"
 ELSEWHERE = "kept elsewhere; name the place with --records"
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A record that is kept somewhere, of which little was read.
-
-    Attributes:
-        record: the record without its lines; its path is where it lies on this machine, or would.
-        size: bytes of its files.
-    """
-
-    record: Record
-    size: int
-
-    @property
-    def evaluation_id(self) -> str:
-        """Its id."""
-        return self.record.path.name
-
-    @property
-    def name(self) -> str:
-        """What the evaluation is called."""
-        return str(self.record.manifest["name"])
-
-
-def stored_records(records: Records) -> Iterator[Stored]:
+def stored_records(records: Records) -> Iterator[Entry]:
     """Every record whose manifest can be read, the newest first.
 
     Raises:
@@ -80,15 +53,18 @@ def stored_records(records: Records) -> Iterator[Stored]:
         OSError: the place elsewhere cannot be reached.
     """
     for evaluation_id in records.ids():
-        path = records.folder / evaluation_id
-        data = _read(records, path, "manifest.json")
-        try:
-            manifest = upgraded(json.loads(data), path)
-            size = len(data) + sum(described["size"] for described in manifest["files"].values())
-            begun(evaluation_id), manifest["name"], manifest["repeats"], manifest["tracking"]["wanted"]
-        except (ValueError, KeyError, TypeError, AttributeError):
+        entry = Entry(records, evaluation_id)
+        try:  # whatever is asked of it below
+            (
+                begun(evaluation_id),
+                entry.name,
+                entry.size,
+                entry.manifest["repeats"],
+                entry.manifest["tracking"]["wanted"],
+            )
+        except UNREADABLE:
             continue
-        yield Stored(Record(path, manifest, ()), size)
+        yield entry
 
 
 def begun(evaluation_id: str) -> datetime:
@@ -97,7 +73,7 @@ def begun(evaluation_id: str) -> datetime:
 
 
 def reasons_to_stay(
-    stored: Iterable[Stored], records: Records, *, before: datetime, accepted: Collection[str]
+    stored: Iterable[Entry], records: Records, *, before: datetime, accepted: Collection[str]
 ) -> dict[str, str]:
     """Why records stay that began before a moment, by their ids; those that may go are left out.
 
@@ -120,13 +96,13 @@ def reasons_to_stay(
             reasons[found.evaluation_id] = ACCEPTED
         elif found.evaluation_id in newest:
             reasons[found.evaluation_id] = NEWEST
-        elif records.remote is None and found.record.manifest.get("records"):
+        elif records.remote is None and found.manifest.get("records"):
             reasons[found.evaluation_id] = ELSEWHERE
         elif _is_undelivered(found, records):
             reasons[found.evaluation_id] = UNDELIVERED
     going = {found.evaluation_id for found in old} - reasons.keys()
     staying = [found for found in all_ if found.evaluation_id not in going]
-    needed = {evaluation_id for found in staying for evaluation_id in _held_against(found, records)}
+    needed = {evaluation_id for found in staying for evaluation_id in _held_against(found)}
     return reasons | dict.fromkeys(sorted(going & needed), HELD_AGAINST)
 
 
@@ -162,38 +138,30 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
             remote.delete(receipt_name(evaluation_id))
 
 
-def _newest(stored: Iterable[Stored]) -> set[str]:
+def _newest(stored: Iterable[Entry]) -> set[str]:
     """The newest record of each evaluation; one that repeats another is no new one."""
     newest: dict[str, str] = {}
     for found in stored:
-        if not found.record.manifest["repeats"]:
+        if not found.manifest["repeats"]:
             newest.setdefault(found.name, found.evaluation_id)
     return set(newest.values())
 
 
-def _is_undelivered(found: Stored, records: Records) -> bool:
-    wanted = found.record.manifest["tracking"]["wanted"]
+def _is_undelivered(found: Entry, records: Records) -> bool:
+    wanted = found.manifest["tracking"]["wanted"]
     if wanted and read_receipt(records, found.evaluation_id) is None:
         return True
     return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/manifest.json")
 
 
-def _held_against(found: Stored, records: Records) -> Iterator[str]:
+def _held_against(found: Entry) -> Iterator[str]:
     """The ids of the records that its gates held models against."""
-    if "gates.json" not in found.record.manifest["files"]:
+    if "gates.json" not in found.manifest["files"]:
         return
     try:
-        gates: dict[str, Any] = json.loads(_read(records, found.record.path, "gates.json"))
+        gates: dict[str, Any] = json.loads(found.read("gates.json") or b"")
         held = [reference["record"] for models in gates["references"].values() for reference in models.values()]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        known = f"{found.record.path / 'gates.json'}: cannot be read ({error}), and says what stays"
+        known = f"{found.path / 'gates.json'}: cannot be read ({error}), and says what stays"
         raise InputError(f"{known}; restore it, or delete that record") from None
     yield from (evaluation_id for evaluation_id in held if evaluation_id is not None)
-
-
-def _read(records: Records, path: Path, name: str) -> bytes:
-    """A file of a record, which is the same wherever it lies; empty where there is none."""
-    try:
-        return (path / name).read_bytes()
-    except FileNotFoundError:
-        return records.read(f"{path.name}/{name}") or b""

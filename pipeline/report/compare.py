@@ -14,7 +14,7 @@ from rich.text import Text
 
 from pipeline.movement import ALL, MovedQuery, Movement, RankedDocument, SetFigure, Side, Split
 from pipeline.report.differences import differences, figure, models, signed
-from pipeline.report.sheets import Sheet, plain, visible
+from pipeline.report.sheets import Sheet, counted, plain, visible
 
 __all__ = ["as_data", "markdown", "tables"]
 
@@ -114,7 +114,9 @@ def _verdict(movement: Movement) -> str:
     worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
     sparse = sum(line.mark == "sparse" for line in lines)
     unsure = f"; {sparse} rest on too few queries to tell (sparse)" if sparse else ""
-    return f"of {_count(len(lines), 'difference')} {better} have the whole interval above 0 and {worse} below{unsure}"
+    return (
+        f"of {counted(len(lines), 'difference')} {better:,} have the whole interval above 0 and {worse:,} below{unsure}"
+    )
 
 
 def _sheets(movement: Movement) -> Iterator[Sheet]:
@@ -226,9 +228,5 @@ def _remarks(movement: Movement) -> Iterator[str]:
     for reason in dict.fromkeys(part.reason for split in movement.splits for part in split.parts if part.reason):
         yield f"parts that cannot be told apart: {reason}"
     if n_still := sum(map(_is_still, movement.splits)):
-        yield f"not moved in any part: {_count(n_still, 'figure')}"
+        yield f"not moved in any part: {counted(n_still, 'figure')}"
     yield from movement.remarks
-
-
-def _count(amount: int, thing: str) -> str:
-    return f"{amount} {thing}" if amount == 1 else f"{amount} {thing}s"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from metrics.conventions import PROFILES
 from pipeline.arithmetic import HEAD, Explanation, Line, Outcome, ProfileComparison
-from pipeline.report.sheets import Sheet, number, numbers, plain, visible
+from pipeline.report.sheets import Sheet, counted, number, numbers, plain, visible
 
 __all__ = ["arithmetic", "as_data", "markdown"]
 
@@ -203,7 +203,7 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
         yield "nothing was retrieved"
     yield from _left_out(explanation)
     if explanation.n_condensed:
-        taken = _count(explanation.n_condensed, "document")
+        taken = counted(explanation.n_condensed, "document")
         yield f"{taken} without judgment taken out of the ranking (unjudged_documents: condensed)"
     if any(line.ties for line in _shown(explanation)):
         if conventions.ties == "expected":
@@ -239,7 +239,7 @@ def _left_out(explanation: Explanation) -> Iterator[str]:
     """What the list has beside the documents shown."""
     hidden = [line for line in explanation.documents if not _is_shown(line, explanation.measure.k)]
     n_unjudged = explanation.n_retrieved - len(explanation.documents)
-    parts = [f"{_count(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
+    parts = [f"{counted(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
     if hidden:
         named = [f"{line.doc_id} (grade {line.grade:g}, rank {line.place})" for line in hidden[:_NAMED]]
         more = [f"{len(hidden) - _NAMED} more"] if len(hidden) > _NAMED else []
@@ -335,7 +335,3 @@ def _arranged(sheets: Sequence[Sheet], console: Console) -> list[Table]:
 
 def _items(lines: Iterator[str]) -> list[str]:
     return [f"- {plain(line)}" for line in lines]
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.report.sheets import counted
 from pipeline.reproduction import MovedFigure, Reproduction
 
 __all__ = ["as_data", "lines"]
@@ -72,8 +73,7 @@ def _figure(figure: MovedFigure) -> str:
 
 def _closing(found: Reproduction) -> Iterator[str]:
     if found.n_found:
-        files = "1 file" if found.n_found == 1 else f"{found.n_found:,} files"
-        yield f"{files} of the inputs moved, and were found"
+        yield f"{counted(found.n_found, 'file')} of the inputs moved, and were found"
     yield f"record: {found.record}"
 
 

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.report.sheets import visible
+from pipeline.report.sheets import counted, visible
 from pipeline.tables import Estimate, Evaluation, Quality, Validation
 
 __all__ = ["as_data", "closing", "leaderboard", "matrix", "note"]
@@ -45,7 +45,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
         console.print(_table(evaluation, dataset, board, shown))
         left = measures[len(shown) :]
         if left:
-            console.print(f"{_count(len(left), 'more measure')} in summary.csv: {', '.join(left)}")
+            console.print(f"{counted(len(left), 'more measure')} in summary.csv: {', '.join(left)}")
     for line in _remarks(evaluation):
         console.print(Text(visible(line)), soft_wrap=True)
     return text.getvalue()
@@ -63,7 +63,10 @@ def note(evaluation: Evaluation) -> str:
             "|---" * (len(measures) + 1) + "|",
         ]
         for model in _ranked(evaluation, board, measures[0]):
-            lines.append(f"| {_plain(model)} | {' | '.join(_cell(board[model][measure]) for measure in measures)} |")
+            cells = [
+                _cell(board[model][measure]).replace(", ", ",\u00a0") for measure in measures
+            ]  # breaks before it alone
+            lines.append(f"| {_plain(model)} | {' | '.join(cells)} |")
         lines.append("")
     return "\n".join([*lines, *(f"- {_plain(line)}" for line in _remarks(evaluation))]) + "\n"
 
@@ -71,9 +74,9 @@ def note(evaluation: Evaluation) -> str:
 def _verdict(evaluation: Evaluation) -> str:
     n_datasets = len({dataset for dataset, _ in evaluation.quality})
     n_models = len({model for _, model in evaluation.quality})
-    evaluated = f"{_count(n_models, 'model')} on {_count(n_datasets, 'dataset')}"
+    evaluated = f"{counted(n_models, 'model')} on {counted(n_datasets, 'dataset')}"
     if evaluation.failures:
-        n_failures = _count(len(evaluation.failures), "model output")
+        n_failures = counted(len(evaluation.failures), "model output")
         return f"**Incomplete:** {evaluated}; {n_failures} missing or refused."
     return f"**Complete:** {evaluated}."
 
@@ -99,7 +102,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 def matrix(validation: Validation, *, width: int) -> str:
     """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
     text = io.StringIO()
-    counts = (_count(len(validation.models), "model"), _count(len(validation.n_queries), "dataset"))
+    counts = (counted(len(validation.models), "model"), counted(len(validation.n_queries), "dataset"))
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
@@ -127,10 +130,6 @@ def closing(evaluation: Evaluation) -> str:
         opened = evaluation.store if server else f"mlflow ui --backend-store-uri {shlex.quote(evaluation.store)}"
         lines.insert(0, f"MLflow: {opened}")
     return "\n".join(["", *lines])
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _boards(evaluation: Evaluation) -> dict[str, Board]:
@@ -216,7 +215,7 @@ def _remarks(evaluation: Evaluation) -> Iterator[str]:
         yield from _unsure(dataset, board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
     if slices:
-        yield f"{_count(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
+        yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
     for failure in evaluation.failures:
         yield f"{failure.model} on {failure.dataset} was not evaluated: {failure.reason}"
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pipeline.credentials import without_credentials
-from pipeline.tracking.conflicts import settled
+from pipeline.tracking.conflicts import DELETED, SAME_ROW, OvertakenError, settled
 from pipeline.tracking.experiments import open_experiments
 from pipeline.tracking.logged_models import logged_model_id
 from pipeline.tracking.names import TrackingError
@@ -77,18 +77,14 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
         TrackingError: MLflow holds an experiment that was deleted.
         Exception: whatever MLflow raises; it then holds a part of the runs, or none.
     """
-    runs = [_public(run, uri) for run in runs]
+    public = [_public(run, uri) for run in runs]
     is_server = uri.startswith(SERVERS)
-    experiments = open_experiments(client, runs, None if is_server else artifacts)
-    sender = _Sender(client, experiments, n_threads=_THREADS if is_server else 1)
-    ids = sender.create(runs)
-    sender.fill(runs, ids)
-    sender.sweep(runs, ids)
-    return Delivered(
-        experiment_id=experiments[runs[-1].experiment],
-        run_id=ids[None],
-        runs={task: run_id for task, run_id in ids.items() if task is not None},
-    )
+
+    def attempt() -> Delivered:
+        experiments = open_experiments(client, public, None if is_server else artifacts)
+        return _Sender(client, experiments, n_threads=_THREADS if is_server else 1).send(public)
+
+    return settled(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
 
 
 class _Sender:
@@ -99,6 +95,17 @@ class _Sender:
         self._experiments = experiments
         self._n_threads = n_threads
         self._ended: set[str] = set()
+
+    def send(self, runs: Sequence[Run]) -> Delivered:
+        """Have each run once, whole and ended."""
+        ids = self.create(runs)
+        self.fill(runs, ids)
+        self.sweep(runs, ids)
+        return Delivered(
+            experiment_id=self._experiments[runs[-1].experiment],
+            run_id=ids[None],
+            runs={task: run_id for task, run_id in ids.items() if task is not None},
+        )
 
     def create(self, runs: Sequence[Run]) -> dict[Task, str]:
         """The id of every run; those that are not there are created.
@@ -123,7 +130,7 @@ class _Sender:
         def fill(run: Run) -> None:
             model_id, missing = models.get(run.logged_model, (None, {}))
             whole = replace(run, tags={**run.tags, **missing})
-            settled(lambda: self._fill(whole, ids[run.task], model_id))
+            settled(lambda: self._fill(whole, ids[run.task], model_id), SAME_ROW)
 
         self._each(fill, [run for run in waiting if run.task is not None])
         for run in waiting:
@@ -141,8 +148,13 @@ class _Sender:
         return found
 
     def sweep(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
-        """Mark the runs that came up meanwhile: a server may be late with a request that was given up."""
+        """Mark the runs that came up meanwhile: a server may be late with a request that was given up.
+
+        One of a lesser id is another delivery's, which takes ours for the ghost.
+        """
         for task, found in self._found(runs[-1].tags[_EVALUATION], "attributes.status = 'RUNNING'").items():
+            if any(str(run.info.run_id) < ids[task] for run in found):
+                raise OvertakenError(ids[task])
             self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:
@@ -164,8 +176,8 @@ class _Sender:
         return found
 
     def _one(self, found: Iterable[FoundRun]) -> str:
-        """Which of several runs of one dataset and model counts: one that has ended, else that of the least id."""
-        first, *others = sorted(found, key=lambda run: (not _has_ended(run), str(run.info.run_id)))
+        """Which of several runs of one dataset and model counts: that of the least id, whoever looks."""
+        first, *others = sorted(found, key=lambda run: str(run.info.run_id))
         run_id = str(first.info.run_id)
         self._mark(others, run_id)
         if _has_ended(first):

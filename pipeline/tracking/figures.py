@@ -209,15 +209,20 @@ def _finite(figure: float | None) -> TypeGuard[float]:
 
 
 def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
-    """The slice with the worst figure, of those that are not too small to tell; the first of equals."""
+    """The slice with the worst figure, of those that are not too small to tell; the first of equals.
+
+    None where each of them is better than all queries are: then what is worse is too small to tell.
+    """
     told = [
         line for line in lines if line.slice != "all" and line.mark != "sparse" and line.n_clusters >= _LEAST_CLUSTERS
     ]
     figures = [(line.estimate, line) for line in told if _finite(line.estimate)]
     if not figures or direction == "neither":
         return None
-    choose = min if direction == "higher" else max
-    return choose(figures, key=lambda found: found[0])[1]
+    sign = 1 if direction == "higher" else -1
+    figure, worst = min(figures, key=lambda found: sign * found[0])
+    whole = next((line.estimate for line in lines if line.slice == "all"), None)
+    return worst if whole is None or not sign * figure > sign * whole else None
 
 
 def _logged(parts: Sequence[_Part], tags: Mapping[str, str]) -> Logged:

@@ -56,6 +56,11 @@ class TrackingStore:
         """Where it is, without credentials."""
         return public_uri(self._uri)
 
+    @property
+    def timeout(self) -> float:
+        """Seconds that each thing that is asked may take."""
+        return self._timeout
+
     def __enter__(self) -> TrackingStore:
         """Start the process."""
         self._said = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")

@@ -112,7 +112,7 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
         return None
     before = record.manifest["datasets"][dataset.name]
     files = tonight.inputs.datasets[dataset.name].files
-    if (before.get("reading") or _reading_then(record, dataset.name, tonight)) != reading_of(dataset, files):
+    if (before.get("reading") or _reading_then(record, dataset.name)) != reading_of(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
         was = [file["sha256"] for file in before["inputs"] if file["role"] == role]
@@ -121,7 +121,7 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
     return None
 
 
-def _reading_then(record: Record, name: str, tonight: Tonight) -> str | None:
+def _reading_then(record: Record, name: str) -> str | None:
     """What decided the judgments of a dataset, of a record from before that was written down."""
     planned = open_record(record.path).planned
     then = next(found for found in planned.datasets if found.name == name)

@@ -25,7 +25,7 @@ from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.sources import Opened, open_source
-from pipeline.workflow.tracking import store_of
+from pipeline.workflow.tracking import told_store
 
 __all__ = ["evaluate", "evaluate_opened", "validate"]
 
@@ -99,7 +99,7 @@ def evaluate_opened(
     """
     config = opened.loaded.config
     wanted = config.tracking if tracking and config.tracking.enabled else None
-    with store_of(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
+    with told_store(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
         started = datetime.now(UTC)
         computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
         manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {

@@ -9,6 +9,7 @@ from typing import Any
 
 from metrics.measure import Measure
 from pipeline.config.planned import Plan, PlannedDataset
+from pipeline.config.references import MLFLOW
 from pipeline.errors import InputError
 from pipeline.inference.gates.evidence import Baseline
 from pipeline.record.acceptance import digest_of
@@ -17,10 +18,7 @@ from pipeline.tables import Scores
 from pipeline.verdicts import PlannedGate, Reference
 from pipeline.workflow.baselines import Recalled, Tonight, recall
 
-__all__ = ["MLFLOW", "Past", "look_back"]
-
-MLFLOW = "mlflow:"
-"""What a reference to a run of MLflow begins with."""
+__all__ = ["Past", "look_back"]
 
 
 @dataclass(frozen=True, eq=False)

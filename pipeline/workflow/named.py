@@ -1,16 +1,18 @@
-"""The record that a command names: by its path, its id, or a run of MLflow."""
+"""The record that a command names: by its path, its id, a run of MLflow, or a word."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+from pipeline.config.references import MLFLOW
 from pipeline.errors import InputError
 from pipeline.record import Records, read_record
+from pipeline.record.references import Resolved, Shelf
 from pipeline.tables import Record
-from pipeline.workflow.looking_back import MLFLOW
 from pipeline.workflow.tracking import fetch_record, tracking_without_config
 
-__all__ = ["named_path", "named_record"]
+__all__ = ["named_path", "named_record", "newest_record", "one_record", "record_at"]
 
 
 def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
@@ -43,8 +45,50 @@ def named_record(text: str, records: Records, runs_dir: Path, tracking_uri: str 
     Raises:
         InputError: it cannot be read, too.
     """
-    path = named_path(text, records, runs_dir, tracking_uri)
+    return record_at(named_path(text, records, runs_dir, tracking_uri))
+
+
+def record_at(path: Path) -> Record:
+    """The record in that folder.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     try:
         return read_record(path)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: cannot be read as a record ({error}); restore it or name another") from None
+
+
+def newest_record(name: str, records: Records) -> Record:
+    """The newest evaluation of that name.
+
+    Raises:
+        InputError: there is none.
+        OSError: the place of records cannot be reached.
+    """
+    newest = next(iter(Shelf(records, name)), None)
+    if newest is None:
+        raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+    return newest
+
+
+def one_record(reference: str, found: Iterable[Resolved]) -> Record:
+    """The one record that a reference means for all models; those that it means none for are left out.
+
+    Args:
+        reference: as it was written.
+        found: what it means for each model; one at least.
+
+    Raises:
+        InputError: it means none for any model, or another for each.
+    """
+    resolved = list(found)
+    models = {each.record.path: each.model for each in resolved if each.record is not None}
+    if len(models) > 1:
+        listed = ", ".join(f"{model!r} in {path.name}" for path, model in models.items())
+        raise InputError(f"{reference}: is of another record for each model ({listed}); add #model to name one")
+    record = next((each.record for each in resolved if each.record is not None), None)
+    if record is None:
+        raise InputError(f"{reference}: {resolved[0].reason}")
+    return record

@@ -31,7 +31,7 @@ from pipeline.workflow.evaluate import evaluate_opened
 from pipeline.workflow.reading import source_of
 from pipeline.workflow.showing import evaluation_of
 from pipeline.workflow.sources import Opened
-from pipeline.workflow.tracking import store_of
+from pipeline.workflow.tracking import told_store
 from pipeline.workflow.waiting import Clock, SystemClock, Wanted, wait_for
 
 __all__ = ["nightly"]
@@ -123,7 +123,7 @@ def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, 
     evaluation = replace(evaluation, store=None if receipt is None else page_of(receipt))
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest["tracking"]["wanted"] and receipt is None
-    with store_of(config if wanted else None, runs_dir) as store:
+    with told_store(config if wanted else None, runs_dir) as store:
         return deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
 
 

@@ -7,67 +7,29 @@ not reached is found again the next time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from pipeline.blocks import BlockStore
 from pipeline.config.sections import Tracking, load
 from pipeline.errors import InputError
+from pipeline.pruning import Going, Pruning
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of, read_accepted
+from pipeline.record.browsing import Entry
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name
-from pipeline.record.retention import Stored, begun, clear_leftovers, reasons_to_stay, stored_records
+from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from pipeline.tracking.names import TrackingError
-from pipeline.tracking.store import TrackingStore
 from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import open_existing_store
+from pipeline.workflow.tracking import Stores, open_existing_store
 
-__all__ = ["Going", "Pruning", "prune"]
+__all__ = ["prune"]
 
 _NO_CONFIG = "the config that says what is accepted is not here; name it with --config"
 _FIRST = datetime(1, 1, 1, tzinfo=UTC)
 _CUT_SHORT = timedelta(days=1)  # after which nobody is still at work on what is half written or half deleted
-
-
-@dataclass(frozen=True)
-class Going:
-    """A record that goes.
-
-    Attributes:
-        evaluation_id: its id.
-        size: bytes of its files.
-        run_ids: the runs of MLflow that go with it.
-    """
-
-    evaluation_id: str
-    size: int
-    run_ids: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Pruning:
-    """What goes, or went.
-
-    Attributes:
-        before: what is older than this.
-        done: whether it was deleted, or would be.
-        records: the records, the oldest first; of those deleted, the ones that were.
-        n_blocks: files of the block store.
-        n_block_bytes: their bytes.
-        stays: how many old records stay, by the reason.
-        failures: why records could not be deleted that should have been.
-    """
-
-    before: datetime
-    done: bool
-    records: tuple[Going, ...]
-    n_blocks: int
-    n_block_bytes: int
-    stays: Mapping[str, int]
-    failures: tuple[str, ...] = ()
 
 
 def prune(
@@ -105,7 +67,8 @@ def prune(
     going, stays = _sorted_out(kept, before, configs, tracking=tracking)
     failures: list[str] = []
     if delete:
-        with _Deleting(kept, Path(runs_dir), tracking_uri) as deleting:
+        with Stores(open_existing_store, Path(runs_dir)) as stores:
+            deleting = _Deleting(kept, stores, tracking_uri)
             going = [found for found in going if deleting.delete(found)]
         failures = deleting.failures
         clear_leftovers(kept, before=now - _CUT_SHORT)
@@ -134,7 +97,7 @@ def _sorted_out(
     return going, Counter(reasons.values())
 
 
-def _accepted(stored: Sequence[Stored], configs: Sequence[str | Path]) -> set[str]:
+def _accepted(stored: Sequence[Entry], configs: Sequence[str | Path]) -> set[str]:
     """The ids of all records that are accepted beside any config."""
     beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
     lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
@@ -147,21 +110,13 @@ def _runs_of(receipt: Receipt | None) -> tuple[str, ...]:
 
 
 class _Deleting:
-    """Deletes records with their runs; each tracking store is opened once, and given up once it cannot be reached."""
+    """Deletes records with their runs."""
 
-    def __init__(self, records: Records, runs_dir: Path, tracking_uri: str | None) -> None:
+    def __init__(self, records: Records, stores: Stores, tracking_uri: str | None) -> None:
         self.failures: list[str] = []
         self._records = records
-        self._runs_dir = runs_dir
+        self._stores = stores
         self._tracking_uri = tracking_uri
-        self._opened = ExitStack()
-        self._stores: dict[str | None, TrackingStore | str] = {}
-
-    def __enter__(self) -> _Deleting:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._opened.close()
 
     def delete(self, going: Going) -> bool:
         """Delete a record and its runs; whether it is gone. It stays where MLflow cannot be told."""
@@ -182,18 +137,8 @@ class _Deleting:
             InputError: there is no such store, or the environment does not say where it is.
             TrackingError: it cannot be reached, or refuses.
         """
-        tracking = self._tracking(going.evaluation_id)
-        if tracking.uri not in self._stores:
-            self._stores[tracking.uri] = self._opened.enter_context(open_existing_store(tracking, self._runs_dir))
-        store = self._stores[tracking.uri]
-        if isinstance(store, str):
-            raise TrackingError(store)
-        try:
+        with self._stores.at(self._tracking(going.evaluation_id)) as store:
             store.ask("delete_runs", run_ids=going.run_ids)
-        except TrackingError as error:
-            if error.unreachable:
-                self._stores[tracking.uri] = str(error)
-            raise
 
     def _tracking(self, evaluation_id: str) -> Tracking:
         """Where the runs of a record are: as its config says, or the command."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pipeline.config.references import parse_reference
+from pipeline.config.references import WORDS, parse_reference
 from pipeline.errors import InputError, likely
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Shelf, resolve
 from pipeline.tables import Evaluation, Failure, Quality, Record
 from pipeline.verdicts import Reference
-from pipeline.workflow.named import named_record
+from pipeline.workflow.named import named_record, newest_record, one_record
 
 __all__ = ["evaluation_of", "show"]
-
-_WORDS = ("latest", "accepted")
 
 
 def show(
@@ -42,7 +40,7 @@ def show(
     """
     kept = open_records(Path(runs_dir), records)
     parsed = parse_reference(reference, ())
-    if parsed.record in _WORDS:
+    if parsed.record in WORDS:
         return evaluation_of(_of_a_word(parsed, name, kept))
     record = named_record(str(parsed.record), kept, Path(runs_dir), tracking_uri)
     try:
@@ -81,16 +79,8 @@ def _of_a_word(reference: Reference, name: str | None, records: Records) -> Reco
     """The one record that `latest` or `accepted` means, for the model that is named or for all of the newest record."""
     if name is None:
         raise InputError(f"{reference.text}: is of an evaluation; add --name")
-    newest = next(iter(Shelf(records, name)), None)
-    if newest is None:
-        raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+    newest = newest_record(name, records)
     accepted = config_of(newest).parent / ACCEPTED
-    models = [reference.model] if reference.model else list(newest.manifest["models"])
-    found = [resolve(reference, Shelf(records, name), accepted, model=model) for model in models]
-    meant = {resolved.record.path: resolved.record for resolved in found if resolved.record is not None}
-    if not meant:
-        raise InputError(f"{reference.text}: {found[0].reason}")
-    if len(meant) > 1:
-        listed = ", ".join(f"{r.model!r} in {r.record.path.name}" for r in found if r.record is not None)
-        raise InputError(f"{reference.text}: is of another record for each model ({listed}); add #model to name one")
-    return next(iter(meant.values()))
+    models = [reference.model] if reference.model else newest.manifest["models"]
+    found = (resolve(reference, Shelf(records, name), accepted, model=model) for model in models)
+    return one_record(reference.text, found)

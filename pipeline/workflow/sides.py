@@ -6,20 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.config.references import parse_reference
+from pipeline.config.references import MLFLOW, WORDS, parse_reference
 from pipeline.errors import InputError
-from pipeline.record import Records, open_records, read_record
+from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Resolved, Shelf, created_at, resolve
 from pipeline.tables import Record
 from pipeline.verdicts import Reference
-from pipeline.workflow.looking_back import MLFLOW
+from pipeline.workflow.named import newest_record, one_record, record_at
 from pipeline.workflow.sources import Opened, open_record
 from pipeline.workflow.tracking import fetch_record, tracking_without_config
 
 __all__ = ["Sides", "open_sides"]
-
-_WORDS = ("latest", "accepted")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +70,7 @@ class _Finder:
         references = [parse_reference(text, ()) for text in (base, candidate)]
         paths = [self._path(reference) for reference in references]
         self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
-        named = [_read(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
+        named = [record_at(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
         self._known = named[0] if named else self._newest(name)
         self._name = name or self._known.manifest["name"]
 
@@ -97,7 +95,7 @@ class _Finder:
     def _path(self, reference: Reference) -> Path | None:
         """Where the record of an id or a path is; None for a word and for a run of MLflow."""
         record = str(reference.record)
-        if record in _WORDS or record.startswith(MLFLOW):
+        if record in WORDS or record.startswith(MLFLOW):
             return None
         path = self._records.find(record)
         if path is None:
@@ -122,24 +120,12 @@ class _Finder:
         """The newest evaluation of that name."""
         if name is None:
             raise InputError("latest and accepted are of an evaluation, and neither side names one; add --name")
-        newest = next(iter(Shelf(self._records, name)), None)
-        if newest is None:
-            raise InputError(
-                f"{self._records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir"
-            )
-        return newest
+        return newest_record(name, self._records)
 
     @property
     def _accepted(self) -> Path:
         """The file of what was accepted, beside the config of the record that is known."""
         return config_of(self._known).parent / ACCEPTED
-
-
-def _read(path: Path) -> Record:
-    try:
-        return read_record(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read as a record ({error}); restore it or name another") from None
 
 
 def _at(reference: Reference, path: Path | None) -> Reference:
@@ -153,11 +139,4 @@ def _models_of(found: Iterable[Resolved]) -> list[str]:
 
 def _opened(reference: str, found: Iterable[Resolved]) -> Opened:
     """The one record that all models were found in."""
-    resolved = list(found)
-    records = {found.record.path: found.model for found in resolved if found.record is not None}
-    if not records:
-        raise InputError(f"{reference}: {resolved[0].reason}")
-    if len(records) > 1:
-        listed = ", ".join(f"{model!r} in {path.name}" for path, model in records.items())
-        raise InputError(f"{reference}: is of another record for each model ({listed}); add #model to name one")
-    return open_record(next(iter(records)))
+    return open_record(one_record(reference, found).path)

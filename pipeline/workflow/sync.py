@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
 from pipeline.record import Records, open_records, read_record
-from pipeline.record.receipts import read_receipt, write_receipt
+from pipeline.record.receipts import read_receipt
 from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError
-from pipeline.tracking.store import TrackingStore
 from pipeline.workflow.delivering import track
 from pipeline.workflow.showing import evaluation_of
 from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import open_store
+from pipeline.workflow.tracking import Stores, open_store
 
 __all__ = ["Synced", "sync"]
 
@@ -53,8 +50,8 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
         OSError: it cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
-    with ExitStack() as stack:
-        courier = _Courier(kept, Path(runs_dir), stack, again=again)
+    with Stores(open_store, Path(runs_dir)) as stores:
+        courier = _Courier(kept, Path(runs_dir), stores, again=again)
         for evaluation_id in reversed(kept.ids()):
             found = courier.deliver(evaluation_id)
             if found != Synced(evaluation_id):
@@ -62,15 +59,13 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
 
 
 class _Courier:
-    """Delivers records; a store of MLflow is opened once, and left alone once it cannot be reached."""
+    """Delivers records, one by one."""
 
-    def __init__(self, records: Records, runs_dir: Path, stack: ExitStack, *, again: bool) -> None:
+    def __init__(self, records: Records, runs_dir: Path, stores: Stores, *, again: bool) -> None:
         self._records = records
         self._runs_dir = runs_dir
-        self._stack = stack
+        self._stores = stores
         self._again = again
-        self._stores: dict[str | None, TrackingStore] = {}
-        self._away: dict[str | None, str] = {}
 
     def deliver(self, evaluation_id: str) -> Synced:
         """Deliver one record, as far as it is not."""
@@ -106,18 +101,13 @@ class _Courier:
     def _track(self, record: Record, records: Records) -> str:
         """Have MLflow hold a record; gives the store."""
         tracking = open_record(record.path, tracking=True).loaded.config.tracking
-        if tracking.uri in self._away:
-            raise TrackingError(self._away[tracking.uri])
-        try:
-            receipt = track(record, evaluation_of(record), self._store(tracking), tracking.metric_name)
-        except TrackingError as error:
-            if error.unreachable:
-                self._away[tracking.uri] = str(error)
-            raise
-        write_receipt(records, receipt)
+        with self._stores.at(tracking) as store:
+            receipt = track(
+                record,
+                evaluation_of(record),
+                records=records,
+                store=store,
+                metric_name=tracking.metric_name,
+                again=self._again,
+            )
         return receipt.server
-
-    def _store(self, tracking: Tracking) -> TrackingStore:
-        if tracking.uri not in self._stores:
-            self._stores[tracking.uri] = self._stack.enter_context(open_store(tracking, self._runs_dir))
-        return self._stores[tracking.uri]

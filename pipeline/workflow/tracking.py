@@ -1,10 +1,10 @@
-"""Runs of MLflow to records, and the tracking store that a config means."""
+"""The tracking stores that configs mean, and the records that runs of MLflow are of."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from pipeline.config.sections import Tracking
@@ -13,7 +13,15 @@ from pipeline.record import Records
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.store import TrackingStore
 
-__all__ = ["existing_store", "fetch_record", "open_existing_store", "open_store", "tracking_without_config"]
+__all__ = [
+    "Stores",
+    "asked_store",
+    "fetch_record",
+    "open_existing_store",
+    "open_store",
+    "told_store",
+    "tracking_without_config",
+]
 
 _DATABASE = "sqlite:///"
 
@@ -28,13 +36,13 @@ def open_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
     return TrackingStore(_uri(tracking.uri, runs_dir), runs_dir / "mlflow-artifacts", timeout=tracking.timeout)
 
 
-def store_of(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
+def told_store(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
     """The same where MLflow is to be told; None where it is not."""
     return nullcontext() if tracking is None else open_store(tracking, runs_dir)
 
 
 @contextmanager
-def existing_store(tracking: Tracking, runs_dir: Path) -> Iterator[TrackingStore]:
+def asked_store(tracking: Tracking, runs_dir: Path) -> Iterator[TrackingStore]:
     """A tracking store that is open and is asked something, never told.
 
     Raises:
@@ -59,6 +67,45 @@ def open_existing_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
     return open_store(tracking, runs_dir)
 
 
+class Stores:
+    """The tracking stores of many records: each is opened once, and given up once it cannot be reached."""
+
+    def __init__(self, opener: Callable[[Tracking, Path], TrackingStore], runs_dir: Path) -> None:
+        """Know how a store is opened, and where the path of a local one starts."""
+        self._opener = opener
+        self._runs_dir = runs_dir
+        self._opened = ExitStack()
+        self._stores: dict[str | None, TrackingStore] = {}
+        self._away: dict[str | None, str] = {}
+
+    def __enter__(self) -> Stores:
+        """Nothing is opened yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self._opened.close()
+
+    @contextmanager
+    def at(self, tracking: Tracking) -> Iterator[TrackingStore]:
+        """The store of a config, for what the block has to do with it.
+
+        Raises:
+            InputError: the opener says that it is not there.
+            TrackingError: it could not be reached, now or before.
+        """
+        if tracking.uri in self._away:
+            raise TrackingError(self._away[tracking.uri])
+        if tracking.uri not in self._stores:
+            self._stores[tracking.uri] = self._opened.enter_context(self._opener(tracking, self._runs_dir))
+        try:
+            yield self._stores[tracking.uri]
+        except TrackingError as error:
+            if error.unreachable:
+                self._away[tracking.uri] = str(error)
+            raise
+
+
 def tracking_without_config(uri: str | None = None) -> Tracking:
     """Where a run is that is named beside no config: in that store, in that of MLFLOW_TRACKING_URI, or the default one.
 
@@ -80,7 +127,7 @@ def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Recor
     Raises:
         InputError: there is no such run, or MLflow cannot be reached.
     """
-    with existing_store(tracking, runs_dir) as store:
+    with asked_store(tracking, runs_dir) as store:
         found = store.ask("evaluation_of_run", run_id=run_id)
         evaluation_id = found["evaluation_id"]
         copy = runs_dir / "mlflow-records" / evaluation_id

@@ -17,7 +17,7 @@ from pipeline.record.store import is_evaluation_id
 from pipeline.tables import Record
 from pipeline.workflow.named import named_path
 from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import existing_store
+from pipeline.workflow.tracking import asked_store
 
 __all__ = ["Verification", "verify"]
 
@@ -114,7 +114,7 @@ def _logged(record: Record, runs_dir: Path, tracking_uri: str | None) -> dict[st
     if tracking_uri:
         tracking = tracking.model_copy(update={"uri": tracking_uri})
     evaluation_id, name = (record.manifest[key] for key in ("evaluation_id", "name"))
-    with existing_store(tracking, runs_dir) as store:
+    with asked_store(tracking, runs_dir) as store:
         found = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in found.items()}
 

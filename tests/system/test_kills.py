@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
+import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,12 +18,45 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
+import pipeline
+from pipeline.config.sections import Tracking
+from pipeline.tracking.delivery import Delivered, deliver
+from pipeline.tracking.runs import Run
+from pipeline.workflow.sync import sync
 from tests.generated import search_collection, write_config
 from tests.proxy import Fault, Proxy, proxy_to
 from tests.system.books import contents, runs_in, visible
 from tests.system.kills import Ended, Running, run, start
 
 Case = TypeVar("Case")
+
+
+class Warm:
+    """A tracking store that needs no process of its own: this one has MLflow loaded already."""
+
+    timeout = 60.0
+
+    def __init__(self, tracking: Tracking, runs_dir: Path) -> None:
+        from mlflow import MlflowClient
+
+        self.public_uri = str(tracking.uri)
+        self._client, self._files = MlflowClient(tracking_uri=self.public_uri), runs_dir
+
+    def __enter__(self) -> Warm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing ends."""
+
+    def deliver(self, runs: Sequence[Run]) -> Delivered:
+        return deliver(self._client, runs, uri=self.public_uri, artifacts=self._files)
+
+
+@pytest.fixture(autouse=True)
+def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
+    monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    monkeypatch.setattr("pipeline.workflow.sync.open_store", Warm)
 
 
 @dataclass(frozen=True)
@@ -34,7 +69,7 @@ class Scene:
         evaluate: the command line, to which the store and the runs folder are added.
         contents: the contents of its record.
         figures: metrics and params by run.
-        renames: how many times it renames a file.
+        renames: `source > target` of the files that it renames, in their order.
         calls: how many requests it makes of a server that knows its experiments.
         creation: the number of the first of them that creates a run.
         seconds: how long it takes.
@@ -45,7 +80,7 @@ class Scene:
     evaluate: tuple[str, ...]
     contents: list[bytes]
     figures: dict[str, Any]
-    renames: int
+    renames: tuple[str, ...]
     calls: int
     creation: int
     seconds: float
@@ -74,14 +109,23 @@ class Stage:
     def start(self, **options: Any) -> Running:
         return start(*self.command, cwd=self.scene.folder, **options)
 
-    def recover(self) -> None:
-        """Evaluate again, and `sync`; asserts that all is then as if nothing had happened."""
+    def recover(self, *, by_command: bool = False) -> None:
+        """Evaluate again, and `sync`; asserts that all is then as if nothing had happened.
+
+        Args:
+            by_command: whether each is a process of its own, which takes seconds; else this one does both.
+        """
         self.proxy.expect()
         visible(self.runs_dir)
-        again = run(*self.command, "--no-tracking", cwd=self.scene.folder)
-        assert again.code == 0, again.err
-        synced = run("sync", "--runs-dir", self.runs_dir, cwd=self.scene.folder)
-        assert synced.code == 0, synced.out + synced.err
+        if by_command:
+            again = run(*self.command, "--no-tracking", cwd=self.scene.folder)
+            assert again.code == 0, again.err
+            synced = run("sync", "--runs-dir", self.runs_dir, cwd=self.scene.folder)
+            assert synced.code == 0, synced.out + synced.err
+        else:
+            uri = f"tracking.uri={self.proxy.uri}"
+            pipeline.evaluate(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
+            assert [found.reason for found in sync(runs_dir=self.runs_dir) if found.reason] == []
 
         *disturbed, untracked = visible(self.runs_dir)
         assert len(disturbed) <= 1
@@ -104,7 +148,8 @@ def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
+def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    """What is disturbed; in the end no run that the server has is RUNNING, whatever came before."""
     folder = tmp_path_factory.mktemp("kills")
     web = search_collection(40, n_queries=15, models=["bm25"])
     config = write_config(folder / "configs", {"web": web}, {"search": ["ndcg@10", "ap"]}, name="killed")
@@ -123,35 +168,54 @@ def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Scene:
         assert found["web/bm25"][0]
         paths = [call.path for call in proxy.calls]
         creation = 1 + paths.index("/api/2.0/mlflow/runs/create")
-        return Scene(
-            folder, mlflow, command, contents(record), found, len(first.renames), len(paths), creation, seconds
-        )
+        assert len(second.renames) == len(first.renames)
+        renames = second.renames
+        yield Scene(folder, mlflow, command, contents(record), found, renames, len(paths), creation, seconds)
+    assert running(mlflow) == []
+
+
+def running(server: str) -> list[str]:
+    """The runs that a server believes to be under way, of any experiment."""
+    from mlflow import MlflowClient
+    from mlflow.entities import ViewType
+
+    client = MlflowClient(tracking_uri=server)
+    experiments = [found.experiment_id for found in client.search_experiments()]
+    found = client.search_runs(experiments, "attributes.status = 'RUNNING'", ViewType.ALL)
+    return [run.info.run_id for run in found]
 
 
 def test_killed_at_every_rename(scene):
     """SIGKILL right before and right after each: blocks, the record, the receipt."""
-    assert scene.renames >= 4
+    assert len(scene.renames) >= 4
+    assert any("/records/" in rename for rename in scene.renames[:-1])
+    assert scene.renames[-1].endswith(".receipt.json")
 
     def killed(case: tuple[int, str]) -> None:
         at, when = case
         with scene.stage(f"rename-{at}-{when}") as stage:
-            assert stage.start(kill_at=at, when=when).wait().code == -signal.SIGKILL
-            stage.recover()
+            ended = stage.start(kill_at=at, when=when).wait()
+            assert ended.code == -signal.SIGKILL
+            assert len(ended.renames) == at  # it was at this one
+            stage.recover(by_command=True)
 
-    each(killed, [(at, when) for at in range(1, scene.renames + 1) for when in ("before", "after")])
+    each(killed, [(at, when) for at in range(1, len(scene.renames) + 1) for when in ("before", "after")])
 
 
 def test_killed_at_every_request(scene):
     """SIGKILL when the server has just done what a request asked for, and before the next: each request in turn."""
     assert scene.calls >= 15
+    n_calls: list[int] = []
 
     def killed(at: int) -> None:
         with scene.stage(f"request-{at}") as stage:
             assert disturbed(stage, at, Running.kill)[1].code == -signal.SIGKILL
-            assert stage.proxy.spoiled
+            n_calls.append(len(stage.proxy.calls))
+            assert at <= n_calls[-1] < at + 4  # no more than were under way beside it
             stage.recover()
 
     each(killed, range(1, scene.calls + 1))
+    assert len(n_calls) == scene.calls
 
 
 def disturbed(stage: Stage, at: int, how: Callable[[Running], object]) -> tuple[Running, Ended]:
@@ -224,6 +288,38 @@ def test_out_of_room(scene, limit):
             (line,) = ended.err.splitlines()
             assert "File too large" in line
             assert not [*(stage.runs_dir / "records").glob(".*")]
+        stage.recover()
+
+
+@contextmanager
+def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
+    """A disk of so many KB at a folder; where none may be mounted, options of `start` that limit files to as many."""
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={n_kb}k", "tmpfs", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        limit = (n_kb * 1024, n_kb * 1024)
+        yield {"environment": {"KILLS": ""}, "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)}
+        return
+    try:
+        yield {}
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("n_kb", [4, 12, 20, 28, 36, 44, 52])
+def test_a_full_disk(scene, n_kb):
+    """Exit 74 and no record, or a whole one; its receipt may be missing, which is exit 5. With room all is well."""
+    with scene.stage(f"disk-{n_kb}") as stage:
+        with small_disk(stage.runs_dir, n_kb) as options:
+            ended = stage.start(**options).wait()
+            records = visible(stage.runs_dir)
+            kept = stage.scene.folder / f"kept-{n_kb}"
+            shutil.copytree(stage.runs_dir, kept)
+        assert ended.code in (0, 5, 74), ended.err
+        assert len(records) == (ended.code != 74)
+        if ended.code != 0:
+            assert "No space left" in ended.err or "File too large" in ended.err
+        shutil.copytree(kept, stage.runs_dir, dirs_exist_ok=True)  # to a disk with room
         stage.recover()
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from metrics.conventions import PROFILES
 from metrics.conventions import Conventions as Choices
 from pipeline.config.plan import plan
-from pipeline.config.sections import Config, ConfigFile, json_schema, load
+from pipeline.config.schema import json_schema
+from pipeline.config.sections import Config, ConfigFile, load
 from pipeline.errors import InputError
 
 QUICKSTART = """\

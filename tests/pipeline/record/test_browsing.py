@@ -75,7 +75,7 @@ def test_an_entry_says_what_the_record_holds(tmp_path):
 
     assert entry.manifest == read_record(record).manifest
     assert entry.verdicts == (VERDICT,)
-    assert entry.size == sum(file.stat().st_size for file in record.iterdir() if file.name != "manifest.json")
+    assert entry.size == sum(file.stat().st_size for file in record.iterdir())
     assert entry.date == "2026-11-20"
     assert Entry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).date == "2026-11-01"
 

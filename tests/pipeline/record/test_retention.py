@@ -45,7 +45,7 @@ def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
     (found,) = stored_records(records)
 
     assert (found.evaluation_id, found.name, found.size) == (OLD, "nightly", 1_000 + size)
-    assert found.record.path == tmp_path / "here" / OLD
+    assert found.path == tmp_path / "here" / OLD
     assert not (tmp_path / "here").exists()
 
 

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
-from pipeline.report.pruning import pruning
+from pipeline.pruning import Going, Pruning
+from pipeline.report.pruning import lines
 
 BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 
 
-def told(**parts: object) -> list[str]:
-    plain = {"done": False, "records": (), "n_blocks": 0, "n_block_bytes": 0, "stays": {}}
-    return pruning(BEFORE, **(plain | parts)).splitlines()
+def told(**parts: Any) -> list[str]:
+    plain = Pruning(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
+    return lines(replace(plain, **parts)).splitlines()
+
+
+def going(evaluation_id: str, size: int, n_runs: int) -> Going:
+    return Going(evaluation_id, size, ("run",) * n_runs)
 
 
 def test_each_record_has_a_line_and_all_have_a_sum():
     """1.2 MB and 300 kB are 1.5 MB."""
-    assert told(records=[("a", 1_200_000, 21), ("b", 300_000, 1)], n_blocks=1, n_block_bytes=999) == [
+    assert told(records=(going("a", 1_200_000, 21), going("b", 300_000, 1)), n_blocks=1, n_block_bytes=999) == [
         "a  1.2 MB, 21 runs",
         "b  300.0 kB, 1 run",
         "would delete 2 records from before 2026-08-23 12:00 UTC, 1.5 MB, 22 runs",
@@ -37,10 +44,10 @@ def test_what_stays_is_told_by_its_reason():
 
 def test_afterwards_it_says_that_it_did():
     """And does not ask for --yes."""
-    assert told(done=True, records=[("a", 1, 0)])[1] == (
+    assert told(done=True, records=(going("a", 1, 0),))[1] == (
         "deleted 1 record from before 2026-08-23 12:00 UTC, 1 B, 0 runs"
     )
-    assert "--yes" not in "".join(told(done=True, records=[("a", 1, 0)]))
+    assert "--yes" not in "".join(told(done=True, records=(going("a", 1, 0),)))
 
 
 @pytest.mark.parametrize(

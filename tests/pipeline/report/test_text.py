@@ -334,7 +334,7 @@ def test_the_note_has_the_first_measures_of_each_dataset():
     assert "### web" in lines
     assert "### news" in lines
     assert f"| model | {' | '.join(SEARCH[:5])} |" in lines
-    assert "| bm25 | 0.9000 [0.8000, 0.9500] |" in lines
+    assert "| bm25 | 0.9000 [0.8000,\u00a00.9500] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
     assert lines[0] == "**Complete:** 2 models on 2 datasets."
 

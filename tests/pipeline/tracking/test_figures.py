@@ -106,7 +106,8 @@ def test_nothing_but_finite_figures_is_ever_logged(figures, worst, n_undefined):
         assert all(math.isfinite(value) for value in said.values())
         assert [value for name, value in said.items() if name.endswith("n_undefined")] == [n_undefined]
     finite = [figure for figure in [*figures, worst] if figure is not None and math.isfinite(figure)]
-    assert len(metrics(found)) == len(finite) + 1
+    is_better = None not in (worst, figures[0]) and math.isfinite(worst) and worst > figures[0]
+    assert len(metrics(found)) == len(finite) + 1 - is_better
 
 
 @pytest.mark.parametrize(("baseline", "section"), [("a/b c?", "vs_a_b c_"), ("dense.v2", "vs_dense.v2")])
@@ -190,6 +191,13 @@ def test_the_worst_slice_is_that_of_the_first_measure_with_the_least_figure():
         "search.worst_slice/ndcg_at_10": 0.3
     }
     assert found.tags == {"rankledger.worst_slice.search/ndcg_at_10": "market=fr"}
+
+
+def test_a_slice_that_is_better_than_all_queries_is_not_the_worst():
+    """0.6 of the only slice that can be told, where all queries come to 0.5: the worse ones are too small."""
+    found = logged(record(summary=[estimate(estimate=0.5), estimate(slice="market=de", estimate=0.6)]))
+
+    assert not [name for name in (*found.metrics, *found.tags) if "worst" in name]
 
 
 def test_where_lower_is_better_the_worst_slice_has_the_greatest_figure():

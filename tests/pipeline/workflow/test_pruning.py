@@ -15,11 +15,12 @@ import pytest
 import pipeline
 from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
+from pipeline.pruning import Pruning
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, write_accepted
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
 from pipeline.verdicts import Acceptance
-from pipeline.workflow.pruning import Pruning, prune
+from pipeline.workflow.pruning import prune
 from pipeline.workflow.tracking import open_store
 from tests.generated import search_collection, write_config
 

@@ -1,0 +1,105 @@
+"""One record delivered by several processes at the same moment: of one machine, and of machines that know no other."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pipeline.record import Records
+from pipeline.record.receipts import read_receipt
+from pipeline.tracking.runs import Run
+from tests.deliveries import Ledger, ledger
+from tests.generated import search_collection, write_config
+from tests.proxy import Fault
+from tests.system.books import runs_in, visible
+from tests.system.kills import run, start
+
+DELIVERING = """
+import base64, pickle, sys
+from pathlib import Path
+from mlflow import MlflowClient
+from pipeline.tracking.delivery import deliver
+uri, record = sys.argv[1:]
+client = MlflowClient(tracking_uri=uri)
+print("ready", flush=True)
+for line in sys.stdin:
+    delivered = deliver(client, pickle.loads(base64.b64decode(line)), uri=uri, artifacts=Path(record))
+    print(delivered.run_id, flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
+    with ledger(tmp_path_factory.mktemp("races")) as server:
+        yield server
+
+
+@contextmanager
+def couriers(held: Ledger, number: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that deliver what they are told, and have loaded MLflow."""
+    command = [sys.executable, "-c", DELIVERING, held.proxy.uri, str(held.record)]
+    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    started = [subprocess.Popen(command, **pipes) for _ in range(number)]
+    try:
+        assert [answer(process) for process in started] == ["ready"] * number
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+def tell(process: subprocess.Popen[str], runs: Sequence[Run]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(base64.b64encode(pickle.dumps([*runs])).decode() + "\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize(("number", "rounds"), [(2, 10), (4, 4)])
+def test_machines_that_know_nothing_of_each_other(held, monkeypatch, number, rounds):
+    """No lock holds them up: each ends well, and there is one run of each, with its figures once, and ghosts."""
+    monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
+    with couriers(held, number) as started:
+        for _ in range(rounds):
+            runs = held.evaluation()
+            for process in started:
+                tell(process, runs)
+            told = [answer(process) for process in started]
+
+            delivered = held.deliver(runs)  # which finds everything done
+            held.check(runs, delivered)
+            assert all(told)
+            assert delivered.run_id in told
+
+
+def test_processes_of_one_machine(folder, mlflow, proxy):
+    """Four `sync` at once: one tells MLflow, and the others find its receipt; nothing is created twice."""
+    web = search_collection(40, n_queries=15, models=["bm25", "dense"])
+    config = write_config(folder / "configs", {"web": web}, {"search": ["ap"]}, tracking={"uri": proxy.uri})
+    proxy.expect(Fault.LOST_REQUEST, 1)
+    told = run("evaluate", config, cwd=folder, environment={"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
+    assert told.err.startswith("not in MLflow: ")
+    (record,) = visible(folder / "runs")
+    proxy.expect()
+
+    syncing = [start("sync", cwd=folder) for _ in range(4)]
+    ended = [process.wait() for process in syncing]
+
+    assert [(told.code, told.err) for told in ended] == [(0, "")] * 4
+    assert [call.path for call in proxy.calls].count("/api/2.0/mlflow/runs/create") == 3
+    receipt = read_receipt(Records(folder / "runs/records"), record.name)
+    assert receipt is not None
+    assert runs_in(mlflow, record.name)[""].info.run_id == receipt.run_id
+    assert [*(folder / "runs/records").glob(".*")] == []  # no lock is left
