@@ -41,8 +41,13 @@ def width() -> int:
 
 @contextmanager
 def unread_is_fine(stream: TextIO) -> Iterator[None]:
-    """A reader that has gone, as in `rankledger … 2>&1 | head`, is no error and changes no exit code."""
+    """A reader that has gone, as in `rankledger … 2>&1 | head`, is no error; no error of a stream is met twice.
+
+    What could not be written would be tried again when the process ends, and change its exit code.
+    """
     try:
         yield
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise

@@ -89,6 +89,7 @@ def config(tmp_path: Path) -> Path:
 def started(*arguments: str, cwd: Path, code: str = RUN, **options: Any) -> subprocess.CompletedProcess[str]:
     """The command as a process of its own."""
     environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"} | options.pop("env", {})
+    environment.pop("PYTHONUNBUFFERED", None)  # which hides what is written twice
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
     return subprocess.run(
         [sys.executable, "-c", code, *arguments], cwd=cwd, text=True, check=False, env=environment, **options
