@@ -20,6 +20,7 @@ import pytest
 
 import pipeline
 from pipeline.config.sections import Tracking
+from pipeline.record import read_record
 from pipeline.tracking.delivery import Delivered, deliver
 from pipeline.tracking.runs import Run
 from pipeline.workflow.sync import sync
@@ -127,12 +128,18 @@ class Stage:
             pipeline.evaluate(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
             assert [found.reason for found in sync(runs_dir=self.runs_dir) if found.reason] == []
 
-        *disturbed, untracked = visible(self.runs_dir)
-        assert len(disturbed) <= 1
+        recorded = {wanted_in(record): record for record in visible(self.runs_dir)}
+        assert len(recorded) == len(visible(self.runs_dir))
+        untracked, disturbed = recorded.pop(False), [*recorded.values()]
         assert [contents(record) for record in (*disturbed, untracked)] == [self.scene.contents] * (len(disturbed) + 1)
         assert runs_in(self.scene.server, untracked.name) == {}
         for record in disturbed:
             assert figures(self.scene.server, record.name) == self.scene.figures
+
+
+def wanted_in(record: Path) -> bool:
+    """Whether MLflow was to be told of a record; ids do not tell which of two came first within a second."""
+    return bool(read_record(record).manifest["tracking"]["wanted"])
 
 
 def figures(server: str, evaluation_id: str) -> dict[str, Any]:
