@@ -22,7 +22,7 @@ from pipeline.credentials import without_credentials
 from pipeline.tracking.conflicts import DELETED, SAME_ROW, OvertakenError, settled
 from pipeline.tracking.experiments import open_experiments
 from pipeline.tracking.logged_models import logged_model_id
-from pipeline.tracking.names import TrackingError
+from pipeline.tracking.names import EVALUATION, TrackingError
 from pipeline.tracking.runs import Run, RunInput
 
 if TYPE_CHECKING:
@@ -34,10 +34,9 @@ __all__ = ["Delivered", "deliver"]
 
 SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time
 
-_EVALUATION = "rankledger.evaluation"
 _GHOST = "rankledger.ghost"
 _UNLINKED = "rankledger.unlinked"
-_IDENTITY = (_EVALUATION, "rankledger.dataset", "rankledger.model", "mlflow.user")  # a run has these from its beginning
+_IDENTITY = (EVALUATION, "rankledger.dataset", "rankledger.model", "mlflow.user")  # a run has these from its beginning
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _THREADS = 4
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
@@ -113,7 +112,7 @@ class _Sender:
         Another delivery of the evaluation may create them at the same time. So they are looked for again afterwards,
         while they are still empty: of two deliveries one at least sees the runs of both.
         """
-        evaluation_id = runs[-1].tags[_EVALUATION]
+        evaluation_id = runs[-1].tags[EVALUATION]
         found = self._found(evaluation_id)
         missing = [run for run in runs if run.task not in found]
         if missing:
@@ -152,7 +151,7 @@ class _Sender:
 
         One of a lesser id is another delivery's, which takes ours for the ghost.
         """
-        for task, found in self._found(runs[-1].tags[_EVALUATION], "attributes.status = 'RUNNING'").items():
+        for task, found in self._found(runs[-1].tags[EVALUATION], "attributes.status = 'RUNNING'").items():
             if any(str(run.info.run_id) < ids[task] for run in found):
                 raise OvertakenError(ids[task])
             self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
@@ -161,7 +160,7 @@ class _Sender:
         """The runs of the evaluation that are there, by dataset and model; deleted ones, too, but no marked ghosts."""
         from mlflow.entities import ViewType
 
-        wanted = f"tags.`{_EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
+        wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'" + (f" AND {further}" if further else "")
         found: dict[Task, list[FoundRun]] = {}
         token: str | None = None
         while token != "":

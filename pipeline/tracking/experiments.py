@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.tracking.conflicts import settled
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.runs import Run
 
@@ -45,7 +43,7 @@ def _opened(client: MlflowClient, name: str, primary: tuple[str, bool] | None, a
         )
     for key, value in _tags(primary).items():
         if found.tags.get(key) != value:
-            settled(partial(client.set_experiment_tag, found.experiment_id, key, value))
+            client.set_experiment_tag(found.experiment_id, key, value)
     return str(found.experiment_id)
 
 

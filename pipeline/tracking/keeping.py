@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from pipeline.tracking.names import EVALUATION, MANIFEST
+
 if TYPE_CHECKING:
     from mlflow import MlflowClient
 
 __all__ = ["delete_runs", "logged_digests"]
 
-_EVALUATION = "rankledger.evaluation"
-_MANIFEST = "rankledger.manifest_sha256"
 _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "INVALID_STATE")  # how stores refuse to delete twice
 
 
@@ -26,8 +26,8 @@ def logged_digests(client: MlflowClient, evaluation_id: str, name: str) -> dict[
     experiment = client.get_experiment_by_name(name)
     if experiment is None:
         return {}
-    found = client.search_runs([experiment.experiment_id], f"tags.`{_EVALUATION}` = '{evaluation_id}'")
-    return {run.info.run_id: run.data.tags[_MANIFEST] for run in found if _MANIFEST in run.data.tags}
+    found = client.search_runs([experiment.experiment_id], f"tags.`{EVALUATION}` = '{evaluation_id}'")
+    return {run.info.run_id: run.data.tags[MANIFEST] for run in found if MANIFEST in run.data.tags}
 
 
 def delete_runs(client: MlflowClient, run_ids: Iterable[str]) -> None:

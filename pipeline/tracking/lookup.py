@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.credentials import public_uri
-from pipeline.tracking.names import TrackingError
+from pipeline.tracking.names import EVALUATION, MANIFEST, TrackingError
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 __all__ = ["copy_record", "evaluation_of_run"]
-
-_EVALUATION = "rankledger.evaluation"
-_MANIFEST = "rankledger.manifest_sha256"
 
 
 def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, str | None]:
@@ -36,14 +33,14 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
         TrackingError: the run is none of an evaluation.
     """
     run = client.get_run(run_id)
-    evaluation_id = run.data.tags.get(_EVALUATION)
+    evaluation_id = run.data.tags.get(EVALUATION)
     if evaluation_id is None or Path(evaluation_id).name != evaluation_id:
         raise TrackingError(f"the run {run_id} at {public_uri(uri)} is none of an evaluation; name another")
     own = _own_run(client, run, evaluation_id)
     return {
         "evaluation_id": evaluation_id,
         "run_id": None if own is None else own.info.run_id,
-        "manifest_sha256": None if own is None else own.data.tags[_MANIFEST],
+        "manifest_sha256": None if own is None else own.data.tags[MANIFEST],
     }
 
 
@@ -65,7 +62,7 @@ def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
         client.download_artifacts(run_id, "", str(partial))
         manifest = partial / "manifest.json"
         sha256 = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
-        if sha256 != run.data.tags[_MANIFEST]:
+        if sha256 != run.data.tags[MANIFEST]:
             raise TrackingError(f"the files of the run {run_id} are not the record that was logged")
         return partial.rename(folder)
     finally:
@@ -74,10 +71,10 @@ def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
 
 def _own_run(client: MlflowClient, run: Run, evaluation_id: str) -> Run | None:
     """The evaluation's own run, which alone has the record: in the experiment before the slash."""
-    if _MANIFEST in run.data.tags:
+    if MANIFEST in run.data.tags:
         return run
     name = client.get_experiment(run.info.experiment_id).name
     experiment = client.get_experiment_by_name(name.partition("/")[0])
-    wanted = f"tags.`{_EVALUATION}` = '{evaluation_id}'"
+    wanted = f"tags.`{EVALUATION}` = '{evaluation_id}'"
     found = client.search_runs([experiment.experiment_id], wanted) if experiment else []
-    return next((run for run in found if _MANIFEST in run.data.tags), None)
+    return next((run for run in found if MANIFEST in run.data.tags), None)

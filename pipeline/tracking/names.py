@@ -7,7 +7,13 @@ from typing import TypeVar
 
 from pipeline.mlflow_names import allowed, clashes
 
-__all__ = ["TrackingError", "by_name", "storable"]
+__all__ = ["EVALUATION", "MANIFEST", "TrackingError", "by_name", "storable"]
+
+EVALUATION = "rankledger.evaluation"
+"""The tag by which every run of an evaluation is found again."""
+
+MANIFEST = "rankledger.manifest_sha256"
+"""The tag that the evaluation's own run alone has: the hash of its record's manifest."""
 
 Value = TypeVar("Value")
 

@@ -26,7 +26,7 @@ from pipeline.mlflow_names import (
 )
 from pipeline.tables import Record
 from pipeline.tracking.figures import Figures, measures_of
-from pipeline.tracking.names import TrackingError, by_name, storable
+from pipeline.tracking.names import EVALUATION, MANIFEST, TrackingError, by_name, storable
 from pipeline.verdicts import Verdict, failed
 
 __all__ = ["Run", "RunInput", "runs_of"]
@@ -132,7 +132,7 @@ def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> 
     settings = {"seed": manifest["seed"]}
     settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
     settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
-    tags = {"rankledger.manifest_sha256": hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
+    tags = {MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
     tags |= {**logged.tags, **_gates(record.verdicts)}
     if note:
         tags["mlflow.note.content"] = _shortened(note)
@@ -212,7 +212,7 @@ def _tags(
     """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
     git = manifest["environment"]["git"] or {}
     fixed = {
-        "rankledger.evaluation": manifest["evaluation_id"],
+        EVALUATION: manifest["evaluation_id"],
         "rankledger.command": manifest["command"],
         "rankledger.host": manifest.get("host"),
         "mlflow.user": manifest.get("user"),
