@@ -2,9 +2,8 @@
 
 However often this is done, and wherever it was broken off, what is there is found by the tag of the evaluation's id and
 taken up where it stopped. A run that has ended is whole, for that is its last step. Creating a run is the one step that
-must not be repeated: a request whose answer was lost may have made one. If there are several of a run all the same, one
-that has ended is it, else that of the least id; the others, ghosts, are marked, ended and deleted. A run that somebody
-deleted stays so.
+must not be repeated: a request whose answer was lost may have made one. If there are several of a run all the same, the
+one of the least id is it; the others, ghosts, are marked, ended and deleted. A run that somebody deleted stays so.
 """
 
 from __future__ import annotations
