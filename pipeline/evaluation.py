@@ -55,7 +55,7 @@ def score(
         for (dataset, _), task in joined.items()
         for block, asked in _blocks(dataset, task, joined, per_query[dataset])
     ]
-    values = iter(workers.run("Scoring", _score_block, calls))
+    values = iter(workers.run("Scoring", _score_block, calls, unit="blocks"))
     of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
     errors = _figure_errors(joined, of_set, clusters, workers)
     return tuple(
@@ -170,4 +170,5 @@ def _figure_errors(
         for (dataset, model), task in joined.items()
         for measure in measures[dataset]
     }
-    return dict(zip(calls, workers.run("Leaving out", delete_a_group_error, [*calls.values()]), strict=True))
+    errors = workers.run("Leaving queries out", delete_a_group_error, [*calls.values()], unit="figures")
+    return dict(zip(calls, errors, strict=True))

@@ -1,14 +1,15 @@
-"""What runs side by side: an evaluation's calls by joblib, with a progress bar, and a file's chunks in threads."""
+"""What runs side by side: an evaluation's calls by joblib, as a stage of the work, and a file's chunks in threads."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import joblib
+
+from pipeline.progress import each
 
 __all__ = ["Workers", "map_threads"]
 
@@ -27,18 +28,21 @@ class Workers:
     jobs: int = -1
     backend: Literal["threads", "processes"] = "threads"
 
-    def run(self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+    def run(
+        self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
+    ) -> list[T]:
         """The results of `function(*call)` for each call, in the order of the calls.
 
         Args:
-            title: what the progress bar says is being done.
+            title: what is being done, as the progress says.
             function: a function of a module, so that processes can import it.
             calls: the arguments of each call.
+            unit: what the progress calls them.
         """
         backend = "loky" if self.backend == "processes" else "threading"
         parallel = joblib.Parallel(n_jobs=self.jobs, backend=backend, return_as="generator")
         results = parallel(joblib.delayed(function)(*call) for call in calls)
-        return list(_with_progress(results, title, len(calls)))
+        return list(each(title, results, len(calls), unit))
 
 
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
@@ -48,15 +52,3 @@ def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T
     """
     with ThreadPoolExecutor(joblib.cpu_count()) as pool:
         return list(pool.map(function, *arguments))
-
-
-def _with_progress(results: Iterable[T], title: str, total: int) -> Iterator[T]:
-    if not sys.stderr.isatty():
-        yield from results
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield from progress.track(results, total=total, description=title)

@@ -40,7 +40,7 @@ def bound_ties(
         for result in results
         for span, block, max_grade, stream in _blocks(result, joined[result.dataset, result.model])
     ]
-    found = iter(workers.run("Reordering ties", _bound_block, calls))
+    found = iter(workers.run("Reordering ties", _bound_block, calls, unit="blocks"))
     return tuple(_with_bounds(result, joined[result.dataset, result.model], found) for result in results)
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text, width
+from pipeline.cli.printing import colour, print_text, width
 
 __all__ = ["compare"]
 
@@ -25,6 +24,7 @@ __all__ = ["compare"]
 @options.runs_dir
 @options.records
 @options.jobs
+@options.quiet
 def compare(base: str, candidate: str, form: str | None, **options: Any) -> None:
     """Show what moved from BASE to CANDIDATE: figures, queries and slices.
 
@@ -43,4 +43,4 @@ def compare(base: str, candidate: str, form: str | None, **options: Any) -> None
     elif form == "markdown":
         print_text(markdown(movement))
     else:
-        print_text(tables(movement, width=width(), colour=sys.stdout.isatty()))
+        print_text(tables(movement, width=width(), colour=colour()))

@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import traceback
+from typing import TextIO
 
 import click
 
@@ -15,6 +16,7 @@ from pipeline.cli.exits import BUG, DISK, INTERRUPTED
 from pipeline.cli.group import cli
 from pipeline.cli.printing import print_remark, unread_is_fine
 from pipeline.errors import InputError, LockedError
+from pipeline.progress import work
 
 __all__ = ["main"]
 
@@ -27,7 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit by the rule: 0, 1, 2, 3, 4, 5, 70, 74, 75 or 130."""
     _prepare()
     try:
-        cli.main(arguments, prog_name="rankledger", standalone_mode=False)
+        with work():
+            cli.main(arguments, prog_name="rankledger", standalone_mode=False)
     except click.ClickException as error:
         with unread_is_fine(sys.stderr):
             error.show()
@@ -51,11 +54,18 @@ def _prepare() -> None:
     """Set what holds for the whole process."""
     for name, value in _ALLOCATION.items():
         os.environ.setdefault(name, value)
+    sys.stdout = sys.stdout or _nowhere()  # None where it was closed, as by `>&-`
+    sys.stderr = sys.stderr or _nowhere()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without box drawing gets question marks, not a crash
     if threading.current_thread() is threading.main_thread():  # no other may say what signals do
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # who ends a job means what Ctrl-C means
+
+
+def _nowhere() -> TextIO:
+    """A stream that takes everything; it has the lowest number that is free, so that no file gets that of a stream."""
+    return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
 
 
 def _remains(error: BaseException) -> str:

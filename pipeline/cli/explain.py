@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text, width
+from pipeline.cli.printing import colour, print_text, width
 
 __all__ = ["explain"]
 
@@ -25,6 +24,7 @@ __all__ = ["explain"]
 @options.runs_dir
 @options.records
 @options.overrides
+@options.quiet
 @options.date
 def explain(source: str, form: str | None, **options: Any) -> None:
     """Show how a query gets its score: what each document adds, the ideal list, and the last division.
@@ -44,4 +44,4 @@ def explain(source: str, form: str | None, **options: Any) -> None:
     elif form == "markdown":
         print_text(markdown(explanation))
     else:
-        print_text(arithmetic(explanation, width=width(), colour=sys.stdout.isatty()))
+        print_text(arithmetic(explanation, width=width(), colour=colour()))

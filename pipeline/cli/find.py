@@ -23,6 +23,7 @@ __all__ = ["find"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.runs_dir
 @options.records
+@options.quiet
 def find(as_json: bool, **options: Any) -> None:
     """Find the records with a figure that rounds to FIGURE, such as 0.4312 or 43.12%, to as many digits as it has.
 

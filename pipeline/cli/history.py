@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text, width
+from pipeline.cli.printing import colour, print_text, width
 
 __all__ = ["history"]
 
@@ -23,6 +22,7 @@ __all__ = ["history"]
 @options.json_or_markdown
 @options.runs_dir
 @options.records
+@options.quiet
 def history(form: str | None, last: int, **options: Any) -> None:
     """Show a figure of the evaluations called NAME night by night, with its intervals.
 
@@ -42,4 +42,4 @@ def history(form: str | None, last: int, **options: Any) -> None:
     elif form == "markdown":
         print_text(markdown(found, last=last))
     else:
-        print_text(tables(found, last=last, width=width(), colour=sys.stdout.isatty()))
+        print_text(tables(found, last=last, width=width(), colour=colour()))

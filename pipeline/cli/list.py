@@ -18,6 +18,7 @@ __all__ = ["list_"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @options.runs_dir
 @options.records
+@options.quiet
 def list_(as_json: bool, **options: Any) -> None:
     """List the evaluations that were recorded, those called NAME or all, the newest first.
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import click
 
-__all__ = ["date", "evaluating", "jobs", "json_or_markdown", "overrides", "records", "runs_dir", "tracking_uri"]
+from pipeline.progress import quiet as showing_nothing
+
+__all__ = [
+    "date",
+    "evaluating",
+    "jobs",
+    "json_or_markdown",
+    "overrides",
+    "quiet",
+    "records",
+    "runs_dir",
+    "tracking_uri",
+]
 
 overrides = click.option(
     "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value; may be repeated."
@@ -26,6 +38,15 @@ tracking_uri = click.option(
     metavar="URI",
     help="The MLflow store. Unless given, that of a record's config; of mlflow:RUN_ID, that of MLFLOW_TRACKING_URI.",
 )
+
+
+def _be_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> bool:
+    if wanted:
+        context.with_resource(showing_nothing())
+    return wanted
+
+
+quiet = click.option(*("-q", "--quiet"), is_flag=True, callback=_be_quiet, expose_value=False, help="Show no progress.")
 
 
 def json_or_markdown(command: click.decorators.FC) -> click.decorators.FC:
@@ -52,4 +73,10 @@ _EVALUATING = (
     click.option("--junit", "junit_file", metavar="FILE", help="Write what the gates say as JUnit's XML."),
     click.option("--markdown", "markdown_file", metavar="FILE", help="Write what the gates say as Markdown."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."),
+    click.option(
+        *("-q", "--quiet"),
+        is_flag=True,
+        callback=_be_quiet,
+        help="Show no progress, and print the record's path alone.",
+    ),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pipeline.cli.exits import exit_code_of, leave
-from pipeline.cli.printing import print_remark, print_text, width
+from pipeline.cli.printing import colour, print_remark, print_text, width
 from pipeline.tables import Evaluation
 
 __all__ = ["evaluate_and_leave", "print_evaluation"]
@@ -29,7 +29,7 @@ def evaluate_and_leave(
         require_tracking: whether it must be told.
         further: the others of `options.evaluating`, and those of the command.
     """
-    telling = {name: further.pop(name) for name in ("junit_file", "markdown_file", "as_json")}
+    telling = {name: further.pop(name) for name in ("junit_file", "markdown_file", "as_json", "quiet")}
     evaluation = evaluate(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **further)
     _tell(evaluation, require_tracking=require_tracking, **telling)
     leave(exit_code_of(evaluation, require_tracking=require_tracking))
@@ -42,6 +42,7 @@ def _tell(
     junit_file: str | None,
     markdown_file: str | None,
     as_json: bool,
+    quiet: bool,
 ) -> None:
     """Write what the gates say where it was asked for, and into GitHub's summary of the job; and print everything."""
     from pipeline.report.files import write_reports
@@ -54,7 +55,7 @@ def _tell(
             markdown_file=markdown_file,
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
-        print_evaluation(evaluation, as_json=as_json)
+        print_evaluation(evaluation, as_json=as_json, quiet=quiet)
         if require_tracking and not (evaluation.store or evaluation.untracked or evaluation.unsaved):
             print_remark("not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone")
     except OSError as error:
@@ -62,20 +63,22 @@ def _tell(
         raise
 
 
-def print_evaluation(evaluation: Evaluation, *, as_json: bool) -> None:
-    """Print an evaluation on stdout, and what is worth knowing beside it on stderr."""
+def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
+    """Print an evaluation on stdout, of which `quiet` leaves the record's path; what is worth knowing on stderr."""
     from pipeline.report.differences import leading
     from pipeline.report.text import as_data, closing, leaderboard
     from pipeline.report.verdicts import table
 
     if as_json:
         print_text(json.dumps(as_data(evaluation), ensure_ascii=False))
+    elif quiet:
+        print_text(str(evaluation.record))
     else:
-        print_text(leaderboard(evaluation, width=width(), colour=sys.stdout.isatty()))
+        print_text(leaderboard(evaluation, width=width(), colour=colour()))
         if evaluation.comparison_lines:
-            print_text("\n" + leading(evaluation.comparison_lines, width=width(), colour=sys.stdout.isatty()))
+            print_text("\n" + leading(evaluation.comparison_lines, width=width(), colour=colour()))
         if evaluation.verdicts:
-            print_text("\n" + table(evaluation.verdicts, width=width(), colour=sys.stdout.isatty()))
+            print_text("\n" + table(evaluation.verdicts, width=width(), colour=colour()))
         print_text(closing(evaluation))
     for warning in evaluation.warnings:
         print_remark(warning)

@@ -1,4 +1,4 @@
-"""Printing results on stdout, and remarks on stderr."""
+"""Printing results on stdout, and remarks on stderr; and what the terminal is like."""
 
 from __future__ import annotations
 
@@ -11,26 +11,28 @@ from typing import TextIO
 
 import click
 
-__all__ = ["print_bytes", "print_remark", "print_text", "unread_is_fine", "width"]
+from pipeline.progress import aside
+
+__all__ = ["colour", "print_bytes", "print_remark", "print_text", "unread_is_fine", "width"]
 
 
 def print_text(text: str) -> None:
     """Print on stdout."""
-    with unread_is_fine(sys.stdout):
-        click.echo(text.rstrip("\n"))
+    with aside(), unread_is_fine(sys.stdout):
+        click.echo(text.rstrip("\n"), color=True)  # whether there is colour was decided when the text was made
         sys.stdout.flush()
 
 
 def print_bytes(texts: Iterable[str]) -> None:
     """Write texts on stdout as they are, in UTF-8 wherever it goes: other programs compare the bytes."""
-    with unread_is_fine(sys.stdout):
+    with aside(), unread_is_fine(sys.stdout):
         sys.stdout.buffer.writelines(text.encode(errors="surrogateescape") for text in texts)
         sys.stdout.flush()
 
 
 def print_remark(remark: object) -> None:
     """Print what is worth knowing on stderr."""
-    with unread_is_fine(sys.stderr):
+    with aside(), unread_is_fine(sys.stderr):
         click.echo(remark, err=True)
 
 
@@ -39,15 +41,29 @@ def width() -> int:
     return shutil.get_terminal_size(fallback=(120, 24)).columns
 
 
+def colour() -> bool:
+    """Whether stdout takes colours and bold: a terminal does, unless the user says otherwise.
+
+    NO_COLOR forbids them (https://no-color.org), else FORCE_COLOR asks for them, each if it is not empty; a terminal
+    that says it is dumb has none. As in Python's own output, in this order.
+    """
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
 @contextmanager
 def unread_is_fine(stream: TextIO) -> Iterator[None]:
     """A reader that has gone, as in `rankledger … 2>&1 | head`, is no error; no error of a stream is met twice.
 
-    What could not be written would be tried again when the process ends, and change its exit code.
+    What could not be written would be tried again when the process ends, and change its exit code. That says what
+    happened where stderr takes nothing, as on a full disk: to fail for want of a place to say so would hide it.
     """
     try:
         yield
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(error, BrokenPipeError):
+        if stream is not sys.stderr and not isinstance(error, BrokenPipeError):
             raise

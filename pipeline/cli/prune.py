@@ -28,6 +28,7 @@ __all__ = ["prune"]
 @options.runs_dir
 @options.records
 @options.tracking_uri
+@options.quiet
 def prune(no_tracking: bool, **options: Any) -> None:
     """Delete records older than --keep-days, their runs in MLflow, and what the block store has not been asked for.
 

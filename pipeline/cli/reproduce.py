@@ -23,6 +23,7 @@ __all__ = ["reproduce"]
 @options.runs_dir
 @options.records
 @options.tracking_uri
+@options.quiet
 def reproduce(record: str, as_json: bool, **options: Any) -> None:
     """Evaluate RECORD again from its inputs, and say whether it is identical, equal to 1e-12, or different and why.
 

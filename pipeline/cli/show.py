@@ -18,6 +18,7 @@ __all__ = ["show"]
 @options.runs_dir
 @options.records
 @options.tracking_uri
+@options.quiet
 def show(as_json: bool, **options: Any) -> None:
     """Print what evaluate printed of REFERENCE, which is (ID|PATH|latest|accepted|mlflow:RUN_ID)[#model].
 

@@ -17,6 +17,7 @@ __all__ = ["sync"]
 @options.runs_dir
 @options.records
 @click.option("--again", is_flag=True, help="Tell MLflow again what it was told before, as after `mlflow gc`.")
+@options.quiet
 def sync(**options: Any) -> None:
     """Deliver every record that is not yet where records are kept or not in MLflow, the oldest first.
 

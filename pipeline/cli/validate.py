@@ -18,6 +18,7 @@ __all__ = ["validate"]
 @options.overrides
 @options.date
 @options.jobs
+@options.quiet
 def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: int | None) -> None:
     """Read everything that CONFIG names, compute nothing, and print what would be evaluated.
 

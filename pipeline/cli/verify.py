@@ -18,6 +18,7 @@ __all__ = ["verify"]
 @options.runs_dir
 @options.records
 @options.tracking_uri
+@options.quiet
 def verify(record: str, no_tracking: bool, **options: Any) -> None:
     """Check that RECORD is what was written: its files by the manifest, the manifest by its receipt and by MLflow.
 

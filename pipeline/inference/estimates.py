@@ -13,6 +13,7 @@ from metrics.measure import Measure
 from pipeline.inference.intervals import Method, Resampled, interval
 from pipeline.inference.ratios import contributions_of
 from pipeline.inference.samples import ALL, Sample, pool
+from pipeline.progress import each
 from pipeline.tables import Estimate, Scores
 
 __all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled"]
@@ -52,7 +53,8 @@ def estimate(
         conventions: say what an undefined query counts as, and one without output.
         rule: how an interval is read off.
     """
-    return tuple(line for scores in results for line in _lines(sample, scores, conventions, rule))
+    models = each("Reading off intervals", results, len(results), "models")
+    return tuple(line for scores in models for line in _lines(sample, scores, conventions, rule))
 
 
 def _lines(sample: Sample, scores: Scores, conventions: Conventions, rule: IntervalRule) -> Iterator[Estimate]:

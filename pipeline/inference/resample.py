@@ -65,7 +65,7 @@ def resampled_sums(
         for chunk, begin in enumerate(begins)
     ]
     with threadpool_limits(limits=1, user_api="blas"):  # the workers share the cores already
-        chunks = workers.run("Resampling", _sum_chunk, calls)
+        chunks = workers.run("Drawing resamples", _sum_chunk, calls)
     sample = np.concatenate([part.rounded.sum(axis=0) for part in parts])
     return np.concatenate([sample[:, np.newaxis], *chunks], axis=1)
 

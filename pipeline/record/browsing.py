@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pipeline.errors import InputError, likely
+from pipeline.progress import each
 from pipeline.record.gates import verdicts_in
 from pipeline.record.lines import lines_of
 from pipeline.record.schemas import upgraded
@@ -146,10 +147,10 @@ def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Br
 
     ids = records.ids(name)
     if records.remote is None:
-        found = list(map(looked, ids))
+        found = list(each("Reading records", map(looked, ids), len(ids), "records"))
     else:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
-            found = list(pool.map(looked, ids))
+            found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
     unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
     if name is not None and len(unreadable) == len(ids):
         raise InputError(_nothing(records, name, ids))

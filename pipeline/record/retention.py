@@ -21,6 +21,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.progress import each
 from pipeline.record.browsing import UNREADABLE, Entry
 from pipeline.record.receipts import read_receipt, receipt_name
 from pipeline.record.remote import Remote
@@ -52,7 +53,8 @@ def stored_records(records: Records) -> Iterator[Entry]:
         InputError: a later version wrote one: what it was held against is not known.
         OSError: the place elsewhere cannot be reached.
     """
-    for evaluation_id in records.ids():
+    ids = records.ids()
+    for evaluation_id in each("Reading records", ids, len(ids), "records"):
         entry = Entry(records, evaluation_id)
         try:  # whatever is asked of it below
             (

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pipeline.progress import each
 from pipeline.record.remote import Remote
 
 __all__ = ["Records", "is_evaluation_id", "open_records"]
@@ -129,7 +130,8 @@ class Records:
         """
         if self.remote is None or self.remote.has(f"{path.name}/{_MANIFEST}"):
             return False
-        for file in sorted(path.iterdir(), key=lambda file: (file.name == _MANIFEST, file.name)):
+        files = sorted(path.iterdir(), key=lambda file: (file.name == _MANIFEST, file.name))
+        for file in each("Copying the record", files, len(files), "files"):
             self.remote.write(f"{path.name}/{file.name}", file.read_bytes())
         return True
 
@@ -224,7 +226,7 @@ class Records:
         hashes = _hashes_in(manifest)
         if hashes is None:
             raise _damaged(f"{evaluation_id}/{_MANIFEST}", remote)
-        for name, sha256 in hashes.items():
+        for name, sha256 in each("Fetching a record", hashes.items(), len(hashes), "files"):
             data = remote.read(f"{evaluation_id}/{name}")
             if data is None or hashlib.sha256(data).hexdigest() != sha256:
                 raise _damaged(f"{evaluation_id}/{name}", remote)

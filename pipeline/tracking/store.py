@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from pipeline.credentials import public_uri, without_credentials
+from pipeline.progress import stage
 from pipeline.tracking.delivery import Delivered
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.runs import Run
@@ -112,7 +113,8 @@ class TrackingStore:
         deadline = time.monotonic() + self._timeout
         self._write({"call": call, "arguments": arguments})
         try:
-            line = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
+            with stage("Waiting for MLflow"):
+                line = self._answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
             self._process.kill()
             late = f"no answer within {self._timeout:g} s (tracking.timeout)"

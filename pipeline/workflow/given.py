@@ -51,7 +51,7 @@ def read_given(
         InputError: the queries table is missing or wrong, or of other queries than those recorded.
     """
     calls = [(dataset.name, model, source, dataset.measures) for model, source in outputs.items()]
-    found = dict(zip(outputs, workers.run("Reading", _read, calls), strict=True))
+    found = dict(zip(outputs, workers.run("Reading", _read, calls, unit="outputs"), strict=True))
     read = [output for output in found.values() if isinstance(output, GivenOutput)]
     given = given_dataset(read, queries, cluster=dataset.cluster, slices=dataset.slices, recorded=recorded)
     return given, {

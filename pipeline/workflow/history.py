@@ -11,6 +11,7 @@ from pathlib import Path
 from pipeline.errors import InputError, likely
 from pipeline.inference.steps import Step, find_steps
 from pipeline.ledger import Break, History, LevelChange, Night, Series
+from pipeline.progress import each, work
 from pipeline.record import open_records
 from pipeline.record.browsing import Entry, browse
 from pipeline.tables import Estimate
@@ -57,6 +58,7 @@ class Evaluated:
     commit: str | None
 
 
+@work()
 def history(
     name: str,
     *,
@@ -118,7 +120,7 @@ def history_of(
     if not chosen:
         raise InputError(_nothing(measure, tasks, dataset, model))
     direction = next(evaluated.direction for evaluated in reversed(nights) if evaluated.direction)
-    series = tuple(_series(task, nights) for task in chosen)
+    series = tuple(_series(task, nights) for task in each("Looking for steps", chosen, len(chosen), "series"))
     return History(name, measure, direction, series, remarks)
 
 

@@ -16,6 +16,7 @@ from pipeline.inference.gates.judge import judge
 from pipeline.inference.paired.comparisons import TestRule, compare, most_tests, refuse_too_few
 from pipeline.inference.samples import Sample
 from pipeline.parallel import Workers
+from pipeline.progress import each, stage
 from pipeline.tables import Failure, Scores
 from pipeline.verdicts import Comparison, Verdict
 from pipeline.workflow.looking_back import Past
@@ -53,7 +54,7 @@ def compare_models(
     test = _test_of(config, wanted, workers)
     there = {(result.dataset, result.model) for result in results}
     lines: list[Comparison] = []
-    for sample in samples:
+    for sample in each("Comparing", samples, len(samples), "datasets"):
         pairs = _pairs(wanted, sample.dataset, there)
         if pairs:
             rule = IntervalRule(config.bootstrap.method, config.bootstrap.confidence)
@@ -82,6 +83,7 @@ def described(extras: Mapping[str, Extra | str]) -> dict[str, Any]:
     }
 
 
+@stage("Judging")
 def judge_models(
     config: Config,
     planned: Plan,

@@ -12,6 +12,7 @@ from pipeline.config.planned import Plan, PlannedDataset
 from pipeline.config.references import MLFLOW
 from pipeline.errors import InputError
 from pipeline.inference.gates.evidence import Baseline
+from pipeline.progress import stage
 from pipeline.record.acceptance import digest_of
 from pipeline.record.references import Resolved, Shelf, resolve
 from pipeline.tables import Scores
@@ -37,6 +38,7 @@ class Past:
     references: Mapping[str, Mapping[str, Any]]
 
 
+@stage("Looking back")
 def look_back(planned: Plan, shelf: Shelf, accepted: Path, tonight: Tonight, fetch: Callable[[str], Path]) -> Past:
     """The baselines of all gates.
 

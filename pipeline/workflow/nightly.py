@@ -21,6 +21,7 @@ from pipeline.config.planning import Planning
 from pipeline.config.sections import Loaded, load
 from pipeline.credentials import without_credentials
 from pipeline.errors import InputError
+from pipeline.progress import aside, say
 from pipeline.record import Records, new_evaluation_id, open_records, read_record
 from pipeline.record.nights import Claim, claim_night
 from pipeline.record.receipts import read_receipt
@@ -79,7 +80,7 @@ def nightly(
     kept = open_records(Path(runs_dir), records or Planning(loaded, night).records())
     with claim_night(kept, loaded.config.name, night) as claim:
         if claim.away:
-            _say(f"{claim.away}; the night is evaluated all the same, for this machine alone")
+            _remark(f"{claim.away}; the night is evaluated all the same, for this machine alone")
         evaluated = None if again else _evaluated(claim)
         if evaluated is not None:
             return _delivered(evaluated, loaded, kept, Path(runs_dir), tracking=tracking)
@@ -135,7 +136,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     """
     rule = loaded.config.nightly
     waits = rule.wait or rule.ready != EXISTS
-    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=_say) if waits else ()
+    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say) if waits else ()
     planned = plan(loaded, night)
     needed = _files(planned)
     if lacking := [each.reason for each in late if each.wanted.path in needed]:
@@ -170,5 +171,7 @@ def _path(file: File) -> str:
     return source_of(file).path
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+def _remark(line: str) -> None:
+    """Tell what is to be known even where it is to be quiet."""
+    with aside():
+        print(line, file=sys.stderr, flush=True)

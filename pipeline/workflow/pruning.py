@@ -15,6 +15,7 @@ from pathlib import Path
 from pipeline.blocks import BlockStore
 from pipeline.config.sections import Tracking, load
 from pipeline.errors import InputError
+from pipeline.progress import each
 from pipeline.pruning import Going, Pruning
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of, read_accepted
@@ -69,7 +70,7 @@ def prune(
     if delete:
         with Stores(open_existing_store, Path(runs_dir)) as stores:
             deleting = _Deleting(kept, stores, tracking_uri)
-            going = [found for found in going if deleting.delete(found)]
+            going = [found for found in each("Deleting", going, len(going), "records") if deleting.delete(found)]
         failures = deleting.failures
         clear_leftovers(kept, before=now - _CUT_SHORT)
     blocks = [*_sizes(store, before)]

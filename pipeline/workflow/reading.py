@@ -19,6 +19,7 @@ from pipeline.data.given_scores import GivenInput
 from pipeline.data.inputs import DatasetInput, Source, read_dataset
 from pipeline.errors import InputError
 from pipeline.parallel import Workers
+from pipeline.progress import each
 from pipeline.record import read_query_ids, refuse_changed
 from pipeline.tables import Failure, InputFile, Joined, Quality, Record, Scores
 from pipeline.workflow.given import Given, read_given
@@ -67,8 +68,10 @@ def read_inputs(
     Raises:
         InputError: a dataset's own files are missing, wrong, or others than those of the record.
     """
+    judged = [dataset for dataset in planned.datasets if _is_judged(dataset)]
     readers = {
-        dataset.name: _reader(dataset, conventions, store) for dataset in planned.datasets if _is_judged(dataset)
+        dataset.name: _reader(dataset, conventions, store)
+        for dataset in each("Reading judgments", judged, len(judged), "datasets")
     }
     if record is not None:
         for name, reader in readers.items():
@@ -166,7 +169,7 @@ def _read_judged(
     """The outputs on the datasets that have readers, by (dataset, model)."""
     tasks = [task for task in planned.tasks if task.dataset in readers]
     calls = [(task, readers[task.dataset], () if record is None else recorded_output(record, task)) for task in tasks]
-    found = workers.run("Reading", _read_task, calls)
+    found = workers.run("Reading", _read_task, calls, unit="outputs")
     return {(task.dataset, task.model): output for task, output in zip(tasks, found, strict=True)}
 
 

@@ -13,6 +13,7 @@ from pipeline.config.plan import Plan, PlannedDataset, Task
 from pipeline.data.contents import describe
 from pipeline.data.moved import MovedFiles, link_files, most_alike
 from pipeline.errors import InputError
+from pipeline.progress import each
 from pipeline.reproduction import ChangedInput
 from pipeline.tables import InputFile, Record
 from pipeline.workflow.reading import source_of
@@ -55,7 +56,7 @@ def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path)
     """
     locator = _Locator(record, None if folder is None else MovedFiles(folder), scratch)
     datasets = tuple(locator.dataset(dataset) for dataset in planned.datasets)
-    tasks = tuple(locator.task(task) for task in planned.tasks)
+    tasks = tuple(map(locator.task, each("Finding inputs", planned.tasks, len(planned.tasks), "outputs")))
     for model, file in planned.extras.items():
         locator.extra(model, file)
     if locator.missing:

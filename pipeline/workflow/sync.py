@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.progress import each
 from pipeline.record import Records, open_records, read_record
 from pipeline.record.receipts import read_receipt
 from pipeline.tables import Record
@@ -52,7 +53,8 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
     kept = open_records(Path(runs_dir), records)
     with Stores(open_store, Path(runs_dir)) as stores:
         courier = _Courier(kept, Path(runs_dir), stores, again=again)
-        for evaluation_id in reversed(kept.ids()):
+        ids = kept.ids()
+        for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
             found = courier.deliver(evaluation_id)
             if found != Synced(evaluation_id):
                 yield found

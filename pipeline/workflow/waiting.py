@@ -14,6 +14,7 @@ from typing import Protocol
 from pipeline.config.fields import spell_duration
 from pipeline.config.nightly import STABLE, Nightly
 from pipeline.data.readiness import Sight, look, marker_beside
+from pipeline.progress import stage
 
 __all__ = ["Clock", "Late", "SystemClock", "Wanted", "wait_for"]
 
@@ -82,17 +83,19 @@ def wait_for(
     deadline = clock.now() + rule.wait
     until = f"{deadline:%H:%M} UTC"
     said: dict[str, str] = {}
-    while True:
-        inputs = wanted()
-        missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
-        left = (deadline - clock.now()).total_seconds()
-        if not missing or left <= 0:
-            return tuple(Late(each, _reason(each, lack, until, rule)) for each, lack in missing.items())
-        lacks = {each.path: lack for each, lack in missing.items()}
-        if lacks != said:
-            say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {_named(lacks)}")
-            said = lacks
-        clock.sleep(min(rule.every.total_seconds(), left))
+    with stage("Waiting", unit="inputs", until=until) as waiting:
+        while True:
+            inputs = wanted()
+            missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
+            left = (deadline - clock.now()).total_seconds()
+            if not missing or left <= 0:
+                return tuple(Late(each, _reason(each, lack, until, rule)) for each, lack in missing.items())
+            waiting.total, waiting.done = len(inputs), len(inputs) - len(missing)
+            lacks = {each.path: lack for each, lack in missing.items()}
+            if lacks != said:
+                say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {_named(lacks)}")
+                said = lacks
+            clock.sleep(min(rule.every.total_seconds(), left))
 
 
 class _Watch:

@@ -1,8 +1,7 @@
-"""Workers: calls side by side, their results in order, and a progress bar that only a terminal sees."""
+"""Workers: calls side by side, their results in order, and progress that only a terminal sees."""
 
 from __future__ import annotations
 
-import io
 import os
 import threading
 
@@ -10,6 +9,7 @@ import pytest
 
 from pipeline.errors import InputError
 from pipeline.parallel import Workers
+from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
 
 BOTH = [Workers(1), Workers(2), Workers(-1), Workers(-100), Workers(2, "processes")]
 
@@ -28,11 +28,23 @@ def fail_at_three(number: int) -> int:
     return number
 
 
-class Terminal(io.StringIO):
-    """A stderr that says it is a terminal."""
+WAITING = """
+import sys
+from pathlib import Path
+from pipeline.parallel import Workers
+from pipeline.progress import stages
 
-    def isatty(self) -> bool:
-        return True
+stages.PATIENCE = 0
+
+def wait(number):
+    while number == 2 and not Path("go").exists():
+        pass
+    if number == 2 and Path("go").read_text():
+        raise ValueError("found nothing")
+    return number
+
+print(Workers(int(sys.argv[1])).run("Waiting", wait, [(0,), (1,), (2,)], unit="numbers"))
+"""
 
 
 @pytest.mark.parametrize("workers", BOTH, ids=str)
@@ -81,34 +93,30 @@ def test_threads_share_a_process_and_processes_do_not():
 
 
 def test_nothing_is_printed_where_nobody_looks(capfd):
-    """With stderr in a file or a pipe there is no progress bar."""
+    """With stderr in a file or a pipe there is no progress."""
     Workers(2).run("Squaring", power, [(number, 2) for number in range(20)])
 
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_terminal_sees_progress_on_stderr_alone(capfd, monkeypatch):
-    """A terminal is shown the title and how many calls are done; stdout stays for results."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_terminal_sees_what_is_done_and_how_much(tmp_path, jobs):
+    """While the last of 3 calls runs, stderr says that 2 are done; stdout has the results alone."""
+    terminal = Terminal(WAITING, [jobs], folder=tmp_path, stdout=tmp_path / "out")
+    terminal.wait_for("Waiting", "2 of 3 numbers")
+    (tmp_path / "go").touch()
 
-    assert Workers(2).run("Squaring", power, [(number, 2) for number in range(20)]) == [n * n for n in range(20)]
-
-    assert "Squaring" in terminal.getvalue()
-    assert "20/20" in terminal.getvalue()
-    assert capfd.readouterr().out == ""
+    assert terminal.end() == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "[0, 1, 2]\n"
 
 
-def test_an_exception_leaves_the_terminal_tidy(monkeypatch):
-    """A failing call ends the progress bar, shows the cursor again and comes out as it is."""
-    terminal = Terminal()
-    monkeypatch.setattr("sys.stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
+def test_an_exception_leaves_the_terminal_tidy(tmp_path):
+    """A call that fails ends the progress, shows the cursor again and comes out as it is."""
+    terminal = Terminal(WAITING, ["1"], folder=tmp_path)
+    terminal.wait_for("2 of 3 numbers")
+    (tmp_path / "go").write_text("fail", encoding="utf-8")
 
-    with pytest.raises(InputError, match="found nothing"):
-        Workers(1).run("Failing", fail_at_three, [(number,) for number in range(8)])
-
-    hidden, shown = "\x1b[?25l", "\x1b[?25h"
-    assert terminal.getvalue().count(hidden) == terminal.getvalue().count(shown) == 1
-    assert terminal.getvalue().rindex(shown) > terminal.getvalue().rindex(hidden)
+    assert terminal.end() == 1
+    assert "ValueError: found nothing" in terminal.written
+    assert terminal.written.count(HIDE_CURSOR) == terminal.written.count(SHOW_CURSOR) == 1
+    assert terminal.written.rindex(SHOW_CURSOR) < terminal.written.index("Traceback")

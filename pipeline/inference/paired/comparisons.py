@@ -20,6 +20,7 @@ from pipeline.inference.paired.randomization import Permutations, randomization
 from pipeline.inference.paired.student import detectable, effect_size, t_test
 from pipeline.inference.samples import ALL, Pair, Sample
 from pipeline.parallel import Workers
+from pipeline.progress import each
 from pipeline.tables import Groups
 from pipeline.verdicts import Comparison
 
@@ -81,7 +82,9 @@ def compare(
     ]
     lines = [
         _line(sample, pair, difference, rule, test.alpha)
-        for pair, difference in zip(asked, sample.each_difference(asked), strict=True)
+        for pair, difference in zip(
+            each("Taking differences", asked, len(asked), "pairs"), sample.each_difference(asked), strict=True
+        )
     ]
     chosen = [i for i, pair in enumerate(asked) if _is_tested(pair, lines[i])]
     if chosen:

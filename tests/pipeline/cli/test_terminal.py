@@ -1,0 +1,180 @@
+"""The command line on a real terminal: progress, colours, widths, and what `--quiet` leaves of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pipeline.cli import cli, printing
+from tests.generated import search_collection, write_config
+from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
+
+ROOT = Path(__file__).parents[3]
+RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from pipeline.cli import main; main()"
+SLOW = f"""
+import sys, time
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from pipeline import cli, evaluation
+from pipeline.progress import stages
+
+stages.PATIENCE = 0
+score_block, called = evaluation._score_block, []
+
+def slow(*arguments):
+    called.append(arguments)
+    while len(called) == 2 and not Path("go").exists():
+        time.sleep(0.01)
+    return score_block(*arguments)
+
+evaluation._score_block = slow
+cli.main()
+"""
+EVALUATE = ["evaluate", "configs/config.yaml", "--no-tracking", "--jobs", "1"]
+SILENT = {"accept", "measures", "schema", "trec_eval"}  # commands that show nothing that --quiet could spare
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a config of two models, each of which is scored in one block."""
+    web = search_collection(40, n_queries=15)
+    write_config(tmp_path / "configs", {"web": web}, {"search": ["ndcg@10", "ap"]}, report=False)
+    return tmp_path
+
+
+def piped(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command with pipes for stdout and stderr."""
+    asked = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
+    command = [sys.executable, "-c", RUN, *arguments]
+    return subprocess.run(
+        command, cwd=folder, env=asked | environment, capture_output=True, text=True, check=False, encoding="utf-8"
+    )
+
+
+def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(folder):
+    """While the second block is scored the terminal says so; at the end the leaderboard stands there alone."""
+    terminal = Terminal(SLOW, EVALUATE, folder=folder)
+    terminal.wait_for("Scoring", "1 of 2 blocks", " left")
+    (folder / "go").touch()
+
+    assert terminal.end() == 0
+    shown = terminal.written[terminal.written.rindex(SHOW_CURSOR) :]
+    assert plain(shown).lstrip("\r").startswith("web (13 queries)")
+    assert re.search(r"\r\nrecord: runs/records/\S+\r\n$", plain(shown))
+    assert "Scoring" not in shown
+
+
+def test_progress_stays_out_of_a_pipe_that_takes_the_results(folder):
+    """With stdout in a file the terminal sees the progress, and the file the results to the byte as in a pipe."""
+    terminal = Terminal(SLOW, [*EVALUATE, "--json"], folder=folder, stdout=folder / "out")
+    terminal.wait_for("1 of 2 blocks")
+    (folder / "go").touch()
+
+    assert terminal.end() == 0
+    assert json.loads((folder / "out").read_text(encoding="utf-8"))["failures"] == []
+    assert plain(terminal.written).rpartition("\r")[2] == ""
+
+
+def test_ctrl_c_clears_the_progress_away(folder):
+    """The exit code is 130, the cursor is there, and the line that says what remains stands alone."""
+    terminal = Terminal(SLOW, EVALUATE, folder=folder)
+    terminal.wait_for("1 of 2 blocks")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+    assert plain(terminal.written).endswith("\rinterrupted; nothing was recorded\r\n")
+
+
+def test_quiet_is_the_path_of_the_record_alone(folder):
+    """On a terminal nothing is drawn and no table printed: what is left is what a script goes on with."""
+    (folder / "go").touch()
+    terminal = Terminal(SLOW, [*EVALUATE, "--quiet"], folder=folder)
+
+    assert terminal.end() == 0
+    (record,) = (folder / "runs/records").iterdir()
+    assert terminal.written == f"runs/records/{record.name}\r\n"
+
+
+def test_quiet_leaves_json_and_errors(folder):
+    """What is asked for is printed, and what is wrong."""
+    done = piped(folder, *EVALUATE, "--quiet", "--json")
+    assert done.stdout.count("\n") == 1
+    assert json.loads(done.stdout)["failures"] == []
+
+    failed = piped(folder, *EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
+    assert failed.returncode == 4
+    assert re.fullmatch(r"runs/records/\S+\n", failed.stdout)
+    validated = piped(folder, "validate", "none.yaml", "-q")
+    assert (validated.returncode, validated.stdout, validated.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_night_that_waits_says_for_what_and_until_when(folder):
+    """The line that logs have too names the input and what it lacks; below it stands how many there are."""
+    (folder / "configs/web/dense.txt").unlink()
+    code = RUN.replace("main()", "from pipeline.progress import stages; stages.PATIENCE = 0; main()")
+    arguments = ["nightly", EVALUATE[1], "--no-tracking", "--set", "nightly={wait: 2h, every: 1s}"]
+    terminal = Terminal(code, arguments, folder=folder)
+    terminal.wait_for("for 1 of 3: ", "dense.txt (not there)\r\n", "2 of 3 inputs, until ")
+    terminal.interrupt()
+
+    assert terminal.end() == 130
+    assert re.search(r"Waiting.* until \d\d:\d\d UTC", plain(terminal.written))
+
+
+@pytest.mark.parametrize("name", sorted(set(cli.commands) - SILENT))
+def test_every_command_that_may_take_long_can_be_quiet(name):
+    """`-q` and `--quiet` are options of all that read records, outputs or MLflow."""
+    assert {"-q", "--quiet"} <= {text for parameter in cli.commands[name].params for text in parameter.opts}
+
+
+@pytest.mark.parametrize(
+    ("environment", "terminal", "coloured"),
+    [
+        ({"TERM": "xterm"}, True, True),
+        ({"TERM": "xterm"}, False, False),
+        ({"TERM": "dumb"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, True, False),
+        ({"TERM": "xterm", "NO_COLOR": ""}, True, True),
+        ({"FORCE_COLOR": "1"}, False, True),
+        ({"FORCE_COLOR": ""}, False, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+    ],
+    ids=str,
+)
+def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal, coloured):
+    """A terminal has colour unless it is dumb; NO_COLOR forbids it, FORCE_COLOR asks for it; empty ones say nothing."""
+    for name in ("TERM", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal, raising=False)
+
+    assert printing.colour() is coloured
+
+
+def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(folder):
+    """No escape sequence among the results on the one, the best figures in bold in the other."""
+    terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, environment={"NO_COLOR": "1"})
+    assert terminal.end() == 0
+    assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
+
+    assert "\x1b[1m" in piped(folder, *EVALUATE, FORCE_COLOR="1", TERM="xterm").stdout
+    assert "\x1b" not in piped(folder, *EVALUATE, TERM="xterm").stdout
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_tables_are_as_wide_as_the_terminal_allows(folder, columns):
+    """The width is the terminal's own."""
+    terminal = Terminal(RUN, EVALUATE, folder=folder, columns=columns)
+
+    assert terminal.end() == 0
+    tables = [line for line in plain(terminal.written).splitlines() if line[:1] in "┏┃┡│└"]
+    assert tables
+    assert max(map(len, tables)) <= columns

@@ -1,0 +1,101 @@
+"""A terminal that a program is run on: what it has written so far, and the keys that are pressed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+__all__ = ["HIDE_CURSOR", "SHOW_CURSOR", "Terminal", "plain"]
+
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+
+_PATIENCE = 60  # seconds after which what was waited for does not come any more
+_SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def plain(text: str) -> str:
+    """The letters of what was written, without what steers the terminal."""
+    return _SEQUENCE.sub("", text)
+
+
+class Terminal:
+    """A program with a terminal for stdin and stderr, and for stdout unless that is a file."""
+
+    def __init__(
+        self,
+        code: str,
+        arguments: Sequence[str] = (),
+        *,
+        folder: Path,
+        columns: int = 120,
+        environment: Mapping[str, str] | None = None,
+        stdout: Path | None = None,
+    ) -> None:
+        """Run Python code on a terminal of so many columns."""
+        self._screen, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+        kept = {name: value for name, value in os.environ.items() if name not in _ASKED}
+        with (stdout or Path(os.devnull)).open("wb") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", code, *arguments],
+                stdin=terminal,
+                stdout=file if stdout else terminal,
+                stderr=terminal,
+                cwd=folder,
+                env={**kept, "TERM": "xterm-256color", **(environment or {})},
+                start_new_session=True,
+            )
+        os.close(terminal)
+        weakref.finalize(self, self._process.kill)  # what a test that failed was waiting for
+        self._open = True
+        self.written = ""
+
+    def wait_for(self, *texts: str) -> None:
+        """Read until all of them were written, in any order."""
+        end = time.monotonic() + _PATIENCE
+        while not all(text in plain(self.written) for text in texts):
+            assert self._open, f"it ended without {texts}: {self.written!r}"
+            assert time.monotonic() < end, f"{texts} do not come: {self.written!r}"
+            self._read()
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self._process.send_signal(signal.SIGINT)
+
+    def hang_up(self) -> None:
+        """Go away, as a window does that is closed."""
+        self._open = False
+        os.close(self._screen)
+
+    def end(self) -> int:
+        """Read to the end; gives the exit code."""
+        while self._open:
+            self._read()
+            if not self._open:
+                os.close(self._screen)
+        return self._process.wait(_PATIENCE)
+
+    def _read(self) -> None:
+        if not select.select([self._screen], [], [], 0.1)[0]:
+            return
+        try:
+            data = os.read(self._screen, 1 << 16)
+        except OSError:  # the other end was closed
+            data = b""
+        self._open = bool(data)
+        self.written += data.decode("utf-8", "replace")
+
+
+_ASKED = ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE")  # what a user may have said of colours and widths
