@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from metrics.block import Floats
-from pipeline.movement import RankedDocument
+from pipeline.movement import MovedQuery, RankedDocument
+from pipeline.pages import PairedScores
 from pipeline.tables import Hits, Rows
 
-__all__ = ["Retrieved", "most_moved", "relevant_documents"]
+__all__ = ["Retrieved", "most_moved", "moved_queries", "oriented", "relevant_documents"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,18 +33,61 @@ class Retrieved:
 
     def ranks(self, query_id: str) -> dict[str, int]:
         """The rank of each judged document that the query retrieved."""
-        place = sorted(self.judgments.query_ids).index(query_id)  # in the order of a join's queries
-        own = np.flatnonzero(self.hits.queries == place)
+        place = self._places[query_id]
+        own = slice(*np.searchsorted(self.hits.queries, (place, place + 1)))
         documents = self.judgments.take_doc_ids(self.hits.judgment_rows[own]).to_pylist()
         return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
 
     def relevant(self, query_id: str) -> dict[str, float]:
         """The grade of each document of the query that is graded above 0."""
-        code = self.judgments.query_ids.index(query_id)
+        code = self._codes[query_id]
         rows = self.kept[self.judgments.query_codes[self.kept] == code]
         rows = rows[self.judgments.values[rows] > 0]
         return dict(
             zip(self.judgments.take_doc_ids(rows).to_pylist(), self.judgments.values[rows].tolist(), strict=True)
+        )
+
+    @cached_property
+    def _codes(self) -> Mapping[str, int]:
+        """Each query's code among the rows."""
+        return {query_id: code for code, query_id in enumerate(self.judgments.query_ids)}
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """Each query's place among those of a join, which are in the order of their ids."""
+        return {query_id: place for place, query_id in enumerate(sorted(self.judgments.query_ids))}
+
+
+def oriented(before: Floats, after: Floats, direction: str) -> Floats:
+    """(Q,): how much better each query is, for a measure of which `lower` may be better."""
+    change: Floats = before - after if direction == "lower" else after - before
+    return change
+
+
+def moved_queries(
+    pair: PairedScores, top: int, ranked: tuple[Retrieved, Retrieved] | None, n_documents: int | None = None
+) -> Iterator[MovedQuery]:
+    """The queries of a pair that moved most.
+
+    Args:
+        pair: the scores of both.
+        top: how many queries at most.
+        ranked: what the baseline and the model retrieved; None where that is not known.
+        n_documents: how many relevant documents of each at most, the best ranked; all unless given.
+    """
+    for place in most_moved(pair.change, top):
+        query_id = str(pair.query_ids[place])
+        documents = None if ranked is None else relevant_documents(*ranked, query_id)[:n_documents]
+        yield MovedQuery(
+            pair.dataset,
+            pair.model,
+            pair.baseline,
+            query_id,
+            pair.measure,
+            before=float(pair.before[place]),
+            after=float(pair.after[place]),
+            change=float(pair.change[place]),
+            documents=documents,
         )
 
 

@@ -11,7 +11,7 @@ from pipeline.config.planned import PlannedDataset, kind_of
 from pipeline.config.planning import EVERYTHING, Planning
 from pipeline.config.source import KeyPath
 
-__all__ = ["choose_measures", "choose_names"]
+__all__ = ["choose_line", "choose_measures", "choose_names"]
 
 _Item = TypeVar("_Item")
 
@@ -42,17 +42,22 @@ def choose_measures(
     What is in no suite of theirs is found, and what has one figure per dataset and none per query.
     """
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    found = [choose_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
+    return tuple(dict.fromkeys(measure for measures in found for measure in measures))
+
+
+def choose_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
+    """The measures among these that one line writes; as `choose_measures`."""
     chosen: list[Measure] = []
-    for position, line in enumerate(lines):
-        measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
-        for measure in measures or _written(planning, (*path, position), line, there):
-            if measure not in there:
-                planning.find((*path, position), f"{measure} is in no suite of the datasets; add it to one of theirs")
-            elif measure.metric.per == "dataset":
-                planning.find((*path, position), f"{measure} has no scores of queries, as is needed here; leave it out")
-            else:
-                chosen.append(measure)
-    return tuple(dict.fromkeys(chosen))
+    measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
+    for measure in measures or _written(planning, path, line, there):
+        if measure not in there:
+            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
+        elif measure.metric.per == "dataset":
+            planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
+        else:
+            chosen.append(measure)
+    return chosen
 
 
 def _written(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> Sequence[Measure]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import combinations
 
-from pipeline.config.chosen import choose_measures
+from pipeline.config.chosen import choose_line, choose_measures
 from pipeline.config.entries import Model
 from pipeline.config.mistakes import suggestion
 from pipeline.config.planned import PlannedComparison, PlannedDataset, Task
 from pipeline.config.planning import Planning
 
-__all__ = ["plan_comparison"]
+__all__ = ["plan_comparison", "plan_matters"]
 
 _ALL_PAIRS = "all_pairs"
 _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
@@ -43,6 +43,16 @@ def plan_comparison(
         permutations=section.permutations,
         correction=section.chosen_correction,
     )
+
+
+def plan_matters(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
+    """By measure, the least difference that matters."""
+    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    return {
+        str(measure): least
+        for line, least in planning.config.matters.items()
+        for measure in choose_line(planning, ("matters", line), line, there)
+    }
 
 
 def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...]:

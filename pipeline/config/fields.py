@@ -28,6 +28,7 @@ __all__ = [
     "Interval",
     "Jobs",
     "Keys",
+    "Least",
     "MetricName",
     "Name",
     "Number",
@@ -209,6 +210,7 @@ ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_sch
 Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
 Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]
 Finite: TypeAlias = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Least: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
 Amount: TypeAlias = Annotated[
     float | str, BeforeValidator(_amount), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
 ]

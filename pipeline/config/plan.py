@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.config.comparison_plan import plan_comparison
+from pipeline.config.comparison_plan import plan_comparison, plan_matters
 from pipeline.config.dataset_plan import plan_datasets
 from pipeline.config.gate_plan import plan_gates
 from pipeline.config.model_plan import plan_extras, plan_models
@@ -33,7 +33,19 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
     models, tasks = plan_models(planning, datasets)
     extras = plan_extras(planning, models)
     comparison = plan_comparison(planning, datasets, models, tasks)
+    matters = plan_matters(planning, datasets)
     gates = plan_gates(planning, datasets, models, tasks, extras)
     plan_tracking(planning, datasets, models, comparison)
     planning.refuse()
-    return Plan(date, datasets, models, tasks, extras, comparison, gates, planning.records(), tuple(planning.warnings))
+    return Plan(
+        date,
+        datasets,
+        models,
+        tasks,
+        extras,
+        comparison,
+        matters,
+        gates,
+        records=planning.records(),
+        warnings=tuple(planning.warnings),
+    )

@@ -104,6 +104,9 @@ class Plan:
     """The file of a model's numbers from outside, by model, of those that have one; paths as in `Task`."""
 
     comparison: PlannedComparison | None = None
+    matters: Mapping[str, float] = field(default_factory=dict)
+    """By measure, the least difference that matters."""
+
     gates: tuple[PlannedGate, ...] = ()
     records: str | None = None
     """Where records are kept: a folder or the URL of one; None for the runs folder."""

@@ -25,6 +25,7 @@ from pipeline.config.fields import (
     Duration,
     EvaluationName,
     Jobs,
+    Least,
     MetricName,
     Name,
     Number,
@@ -170,6 +171,9 @@ class Config(Section):
     comparison: Comparison | None = None
     """Which models are compared query by query; none unless given."""
 
+    matters: dict[str, Least] = Field(default_factory=dict)
+    """By measure, the least difference that matters, such as `ndcg@10: 0.005`: reports hold intervals against it."""
+
     gates: tuple[Gate, ...] = ()
     """What the models must hold to be released."""
 
@@ -194,6 +198,9 @@ class Config(Section):
 
     tracking: Tracking = Field(default_factory=Tracking)
     """How evaluations are logged to MLflow."""
+
+    report: bool = True
+    """Whether the record has a page, `report.html`; `rankledger report` makes one at any time."""
 
     records: str | None = None
     """Where records are kept: a folder, or the URL of one such as `s3://eval/records`; the runs folder unless given."""

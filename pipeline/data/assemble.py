@@ -18,10 +18,11 @@ from pipeline.data.subtopics import Subtopics
 from pipeline.errors import InputError
 from pipeline.tables import Hits, Joined
 
-__all__ = ["assemble", "judged_share", "pad", "spans"]
+__all__ = ["assemble", "judged_by_rank", "judged_share", "pad", "spans"]
 
 Ints = npt.NDArray[np.int64]
 
+_RANKS = (*range(1, 11), 15, 20, 30, 50, 100, 200, 500, 1000)  # at which the share of judged documents is looked at
 _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set stays in the cache
 
 
@@ -72,6 +73,24 @@ def judged_share(k: int, ranks: Ints, grades: Floats, n_retrieved: Ints) -> floa
     retrieved = np.minimum(n_retrieved, k).sum()
     judged = grades[ranks <= k] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
+
+
+def judged_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iterator[tuple[int, float, int]]:
+    """At each of the ranks that are looked at, the share of the documents there that are judged.
+
+    Args:
+        ranks: (H,) those of the judged documents that were retrieved.
+        grades: (H,) their grades, negative ones being no judgment.
+        n_retrieved: (Q,) documents retrieved.
+
+    Yields:
+        The rank, the share, and how many queries retrieve a document there: at least one.
+    """
+    judged = ranks[grades >= 0]
+    for rank in _RANKS:
+        n_queries = int((n_retrieved >= rank).sum())
+        if n_queries:
+            yield rank, int((judged == rank).sum()) / n_queries, n_queries
 
 
 def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float) -> Iterator[JudgedBlock]:

@@ -49,7 +49,7 @@ class Ratio:
         """The figure over all clusters."""
         return float(self.figure(self.numerators.sum(axis=1), self.denominators.sum()))
 
-    @cached_property
+    @property
     def influence(self) -> Floats:
         """(C,): how much each cluster moves the figure, by its infinitesimal jackknife; the sum is 0.
 

@@ -7,7 +7,7 @@ so every difference is paired.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -91,7 +91,15 @@ class Sample:
         contributions: what each query adds to the sums, by model and measure.
     """
 
-    def __init__(self, results: Sequence[Scores], conventions: Conventions, groups: Groups, settings: Settings) -> None:
+    def __init__(
+        self,
+        results: Sequence[Scores],
+        conventions: Conventions,
+        groups: Groups,
+        settings: Settings,
+        *,
+        whole: Sequence[Scores] = (),
+    ) -> None:
         """Draw the resamples of one dataset.
 
         Args:
@@ -100,6 +108,7 @@ class Sample:
             conventions: say what an undefined query counts as, and one without output.
             groups: the clusters, which are drawn as one, and the slices.
             settings: how the queries are resampled.
+            whole: further scores, whose figures are asked over all queries and in no slice.
         """
         self.dataset = results[0].dataset
         self.groups = groups
@@ -108,11 +117,13 @@ class Sample:
         self.slices: Mapping[str, Bools | None] = {ALL: None, **groups.slices}
         self.contributions = {
             (scores.model, measure): contributions_of(scores, row, scores.values[row], conventions)
-            for scores in results
+            for scores in (*results, *whole)
             for row, measure in enumerate(scores.measures)
         }
         self._settings = settings
-        asked = [(*key, name) for key in self.contributions for name in self.slices]
+        self._denominators: dict[bytes, Floats] = {}
+        sliced = {(scores.model, measure) for scores in results for measure in scores.measures}
+        asked = [(*key, name) for key in self.contributions for name in (self.slices if key in sliced else (ALL,))]
         ratios = [self._ratio(self.contributions[model, measure], name) for model, measure, name in asked]
         self._drawn = dict(zip(asked, self._draw(ratios), strict=True))
 
@@ -196,8 +207,11 @@ class Sample:
         return int((counted if mask is None else counted & mask).sum())
 
     def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
+        """The figure over the queries of a slice, and among these; ratios share denominators that are the same."""
         masks = [mask for mask in (self.slices[slice], queries) if mask is not None]
-        return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
+        ratio = contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
+        own = ratio.denominators
+        return replace(ratio, denominators=self._denominators.setdefault(own.tobytes(), own))
 
     def _draw(self, ratios: Sequence[Ratio]) -> list[_Drawn]:
         """The ratios with their sums, those over the same clusters together.

@@ -1,20 +1,21 @@
 """The record of an evaluation, the source of truth: a folder, written whole under a temporary name and then renamed.
 
-It holds `config.yaml`, `manifest.json`, `scores.parquet` and `summary.csv`; and, where the config asks for them,
-`comparisons.csv` and `gates.json`. The same inputs, config and seed give the same bytes in the scores, the summary and
-the comparisons. What differs each time, the id, the times, the machine, is in the manifest alone; what depends on
-earlier evaluations, in the gates.
+It holds `config.yaml`, `manifest.json`, `scores.parquet`, `summary.csv` and `report.html`; and, where there are any,
+`comparisons.csv`, `gates.json`, `curves.csv` and `movers.csv`. The same inputs, config and seed give the same bytes in
+all but the manifest. What differs each time, the id, the times, the machine, is in the manifest alone; what depends on
+earlier evaluations, in the gates, the movers and the page.
 
-`writing` and `reading` know the folder, `lines` the tables of text, `scores` the table of scores, `gates` the verdicts;
-`definitions` says what a measure means, `references` finds the record that is meant, and `acceptance` keeps the list of
-those that were accepted.
+`writing` and `reading` know the folder, `lines` the tables of text, `movers` the queries that moved, `scores` the table
+of scores, `gates` the verdicts; `definitions` says what a measure means, `references` finds the record that is meant,
+and `acceptance` keeps the list of those that were accepted.
 """
 
 from pipeline.record.definitions import definitions
 from pipeline.record.gates import read_verdicts
-from pipeline.record.reading import read_comparisons, read_record, read_scores, refuse_changed
+from pipeline.record.movers import read_movers
+from pipeline.record.reading import read_comparisons, read_curves, read_record, read_scores, refuse_changed
 from pipeline.record.schemas import SCHEMA_VERSION
-from pipeline.record.scores import read_query_ids, read_score
+from pipeline.record.scores import read_column, read_query_ids, read_score
 from pipeline.record.store import Records, open_records
 from pipeline.record.writing import Judged, new_evaluation_id, write_record
 
@@ -25,7 +26,10 @@ __all__ = [
     "definitions",
     "new_evaluation_id",
     "open_records",
+    "read_column",
     "read_comparisons",
+    "read_curves",
+    "read_movers",
     "read_query_ids",
     "read_record",
     "read_score",

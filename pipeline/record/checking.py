@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 
+from pipeline.progress import each
 from pipeline.tables import Record
 
 __all__ = ["damages", "strays"]
@@ -12,9 +13,15 @@ __all__ = ["damages", "strays"]
 _MANIFEST = "manifest.json"
 
 
-def damages(record: Record) -> Iterator[str]:
-    """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed."""
-    for name, described in record.manifest["files"].items():
+def damages(record: Record, *, but: str = "") -> Iterator[str]:
+    """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed.
+
+    Args:
+        record: the record.
+        but: the name of a file of which nothing is asked.
+    """
+    files = {name: described for name, described in record.manifest["files"].items() if name != but}
+    for name, described in each("Checking", files.items(), len(files), "files"):
         path = record.path / name
         try:
             data = path.read_bytes()

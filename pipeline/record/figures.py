@@ -11,17 +11,27 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from pipeline.arrow import numpy_of
+from pipeline.pages import CurvePoint
 from pipeline.reproduction import Figures
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
 
 __all__ = ["FIGURES", "read_figures"]
 
-FIGURES = ("summary.csv", "comparisons.csv", "scores.parquet")
+FIGURES = ("summary.csv", "comparisons.csv", "curves.csv", "scores.parquet")
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
 
-_LINES = {"summary.csv": Estimate, "comparisons.csv": Comparison}
-_KEYS = ("dataset", "model", "baseline", "slice", "measure", "query_id")  # what a row is called by, where it has them
+_LINES = {"summary.csv": Estimate, "comparisons.csv": Comparison, "curves.csv": CurvePoint}
+_KEYS = (
+    "dataset",
+    "model",
+    "baseline",
+    "slice",
+    "measure",
+    "query_id",
+    "curve",
+    "at",
+)  # what a row is called by, where it has them
 
 
 def read_figures(path: Path) -> Figures:
@@ -35,8 +45,9 @@ def _of_lines(path: Path) -> Figures:
         reader = csv.DictReader(file)
         lines = list(reader)
     columns = {name: [line[name] for line in lines] for name in reader.fieldnames or ()}
-    numbers = {name: cells for name, cells in columns.items() if types.get(name) not in (str, None)}
-    words = {name: cells for name, cells in columns.items() if types.get(name) is str and name not in _KEYS}
+    figures = {name: cells for name, cells in columns.items() if name in types and name not in _KEYS}
+    numbers = {name: cells for name, cells in figures.items() if types[name] is not str}
+    words = {name: cells for name, cells in figures.items() if types[name] is str}
     return Figures(
         file=path.name,
         rows=list(zip(*(columns[name] for name in _KEYS if name in columns), strict=True)),

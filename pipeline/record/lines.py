@@ -1,4 +1,4 @@
-"""Tables of text, `summary.csv` and `comparisons.csv`: a line per row, a column per field."""
+"""Tables of text, `summary.csv`, `comparisons.csv` and `curves.csv`: a line per row, a column per field."""
 
 from __future__ import annotations
 
@@ -6,20 +6,38 @@ import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, Literal, TextIO, TypeVar, get_origin, get_type_hints
 
+from pipeline.pages import CurvePoint
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
 
-__all__ = ["lines_of", "read_lines", "write_lines"]
+__all__ = ["Rows", "lines_of", "read_lines", "write_lines"]
 
-Line = TypeVar("Line", Estimate, Comparison)
+Line = TypeVar("Line", Estimate, Comparison, CurvePoint)
+
+
+class Rows:
+    """A file to which a CSV writer writes: rows end with a line feed, and a cell with any other line break is quoted.
+
+    A writer quotes what its own `lineterminator` holds, so that is both, and the file gets one.
+    """
+
+    END = "\r\n"
+
+    def __init__(self, file: TextIO) -> None:
+        """Rows go to this file."""
+        self._file = file
+
+    def write(self, row: str) -> int:
+        """Write a row, which a writer gives whole."""
+        return self._file.write(row.removesuffix(self.END) + "\n")
 
 
 def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
     """Write a header and the lines; shortest digits that give the same double again."""
     with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(kind)], lineterminator="\n")
+        writer = csv.DictWriter(Rows(file), [field.name for field in fields(kind)], lineterminator=Rows.END)
         writer.writeheader()
         writer.writerows({key: "" if v is None else v for key, v in asdict(line).items()} for line in lines)
 
@@ -54,7 +72,7 @@ def _values(row: Mapping[str, str], types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _value(text: str, type_: Any) -> str | int | float | None:
-    if type_ is str:
+    if type_ is str or get_origin(type_) is Literal:
         return text
     if type_ is int:
         return int(text)

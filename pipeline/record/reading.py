@@ -8,6 +8,7 @@ from pathlib import Path
 
 from metrics.measure import Measure
 from pipeline.errors import InputError
+from pipeline.pages import CurvePoint
 from pipeline.record.gates import read_verdicts
 from pipeline.record.lines import read_lines
 from pipeline.record.schemas import upgraded
@@ -15,7 +16,7 @@ from pipeline.record.scores import read_table
 from pipeline.tables import Estimate, InputFile, Record, Scores
 from pipeline.verdicts import Comparison
 
-__all__ = ["read_comparisons", "read_record", "read_scores", "refuse_changed"]
+__all__ = ["read_comparisons", "read_curves", "read_record", "read_scores", "refuse_changed"]
 
 _INSTEAD = "name the config instead of the record"
 
@@ -53,6 +54,12 @@ def read_comparisons(path: Path) -> tuple[Comparison, ...]:
     """The paired comparisons in the record of that folder; none where its config asked for none."""
     file = path / "comparisons.csv"
     return read_lines(file, Comparison) if file.is_file() else ()
+
+
+def read_curves(path: Path) -> tuple[CurvePoint, ...]:
+    """The points of the models' curves in the record of that folder; none where it has none."""
+    file = path / "curves.csv"
+    return read_lines(file, CurvePoint) if file.is_file() else ()
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:

@@ -41,10 +41,14 @@ def upgraded(manifest: dict[str, Any], path: Path) -> dict[str, Any]:
 
 
 def _from_1(manifest: dict[str, Any]) -> dict[str, Any]:
-    """0.1.0: one profile by its name, no comparisons, gates and baselines; every output was parsed."""
+    """0.1.0: one profile by its name, no comparisons, gates and baselines; every output was parsed.
+
+    Where its config was is not known but from the command: it has no path.
+    """
     profile = manifest["conventions"]
     filled: dict[str, Any] = {
         "date": None,
+        "config": "",
         "comparison": None,
         "sensitivity": [],
         "extras": {},

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
@@ -16,7 +17,7 @@ from metrics.moments import MOMENTS
 from pipeline.arrow import bools, floats, numpy_of, strings
 from pipeline.tables import Scores
 
-__all__ = ["read_query_ids", "read_score", "read_table", "write_scores"]
+__all__ = ["read_column", "read_query_ids", "read_score", "read_table", "write_scores"]
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 
@@ -38,6 +39,22 @@ def read_score(path: Path, dataset: str, model: str, query_id: str, measure: str
     row = (pc.field("dataset") == dataset) & (pc.field("model") == model) & (pc.field("query_id") == query_id)
     found: list[float | None] = parquet.read_table(scores, columns=[measure], filters=row)[measure].to_pylist()
     return found[0] if found else None
+
+
+def read_column(path: Path, dataset: str, model: str, measure: str) -> tuple[npt.NDArray[np.object_], Floats] | None:
+    """The queries of a dataset in the record of that folder, and what a model scored on each by one measure.
+
+    Returns:
+        (Q,) ids, and (Q,) scores, NaN where undefined; None where it was not measured query by query.
+    """
+    scores = path / "scores.parquet"
+    if measure not in parquet.read_schema(scores).names:
+        return None
+    rows = (pc.field("dataset") == dataset) & (pc.field("model") == model)
+    table = parquet.read_table(scores, columns=["query_id", measure], filters=rows)
+    if not table.num_rows or table[measure].null_count:
+        return None
+    return np.array(table["query_id"].to_pylist(), dtype=object), _numbers(table, measure)
 
 
 def read_query_ids(path: Path, dataset: str) -> tuple[str, ...]:

@@ -14,8 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline.movement import MovedQuery
+from pipeline.pages import CurvePoint
 from pipeline.record.gates import write_gates
 from pipeline.record.lines import write_lines
+from pipeline.record.movers import write_movers
 from pipeline.record.schemas import SCHEMA_VERSION
 from pipeline.record.scores import write_scores
 from pipeline.tables import Estimate, Record, Scores
@@ -52,6 +55,9 @@ def write_record(
     manifest: Mapping[str, Any],
     comparisons: Sequence[Comparison] | None = None,
     judged: Judged | None = None,
+    curves: Sequence[CurvePoint] = (),
+    movers: Sequence[MovedQuery] = (),
+    page: str | None = None,
 ) -> Record:
     """Write a record whole, or nothing.
 
@@ -64,6 +70,9 @@ def write_record(
         manifest: what `manifest.json` holds beside the schema version, the id and the hashes of the record's files.
         comparisons: the paired comparisons; None where none were asked for.
         judged: what the gates came to; None where there are none.
+        curves: the points of the models' curves.
+        movers: the queries that moved most.
+        page: the text of `report.html`; None where there is to be none.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -79,6 +88,12 @@ def write_record(
             write_lines(partial / "comparisons.csv", Comparison, comparisons)
         if judged is not None:
             write_gates(partial / "gates.json", judged.verdicts, judged.references)
+        if curves:
+            write_lines(partial / "curves.csv", CurvePoint, curves)
+        if movers:
+            write_movers(partial / "movers.csv", movers)
+        if page is not None:
+            (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         written = _finish(partial, {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation_id} | dict(manifest))
         partial.rename(path)
     except BaseException:

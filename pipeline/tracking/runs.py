@@ -216,7 +216,7 @@ def _tags(
         "rankledger.command": manifest["command"],
         "rankledger.host": manifest.get("host"),
         "mlflow.user": manifest.get("user"),
-        "mlflow.source.name": manifest.get("config"),
+        "mlflow.source.name": manifest.get("config") or None,
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": git.get("commit"),
         "mlflow.source.git.branch": git.get("branch"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from metrics.measure import Measure
-from pipeline.comparison.moved import Retrieved, most_moved, relevant_documents
+from pipeline.comparison.moved import Retrieved, moved_queries, oriented
 from pipeline.config.comparison import Comparison as Test
 from pipeline.errors import InputError, likely
 from pipeline.inference.estimates import IntervalRule
@@ -17,7 +17,9 @@ from pipeline.inference.paired.comparisons import TestRule
 from pipeline.inference.paired.comparisons import compare as compare_pairs
 from pipeline.inference.samples import Sample, Settings
 from pipeline.movement import ALL, MovedQuery, Movement, SetFigure, Side
+from pipeline.pages import PairedScores
 from pipeline.parallel import Workers
+from pipeline.progress import each, work
 from pipeline.tables import Groups, Record, Scores
 from pipeline.verdicts import Comparison
 from pipeline.workflow.matching import Match, Pair, match_datasets
@@ -28,6 +30,7 @@ from pipeline.workflow.splitting import split_changes
 __all__ = ["compare"]
 
 
+@work()
 def compare(
     base: str | Path,
     candidate: str | Path,
@@ -70,7 +73,10 @@ def _movement(
     references: tuple[str, str], sides: Sides, matches: Sequence[Match], unlike: tuple[str, ...], comparer: _Comparer
 ) -> Movement:
     figures = tuple(_set_figures(sides))
-    splits = tuple(found for match in matches if [*match.unlike()] for found in split_changes(match))
+    other = [match for match in matches if [*match.unlike()]]
+    splits = tuple(
+        found for match in each("Splitting changes", other, len(other), "datasets") for found in split_changes(match)
+    )
     lines = tuple(line for match in matches for line in comparer.lines(match))
     movers = tuple(query for match in matches for query in comparer.movers(match))
     return Movement(
@@ -130,27 +136,16 @@ class _Comparer:
     def movers(self, match: Match) -> Iterator[MovedQuery]:
         """The queries that moved most, with the ranks of their relevant documents where these are known."""
         if match.name in self.leading:
-            for pair in match.scores:
+            for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
                 yield from self._moved(match, pair, self.leading[match.name])
 
     def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[MovedQuery]:
         row = match.measures.index(measure)
-        query_ids = match.query_ids.tolist()
         before, after = (scores.values[row] for scores in match.shared(pair))
-        change = (after - before) * (-1.0 if measure.metric.direction == "lower" else 1.0)
-        places = most_moved(change, self._top)
-        ranked = self._ranked(match, pair) if places else None
-        for place in places:
-            yield MovedQuery(
-                match.name,
-                *pair,
-                query_ids[place],
-                str(measure),
-                before=float(before[place]),
-                after=float(after[place]),
-                change=float(change[place]),
-                documents=None if ranked is None else relevant_documents(*ranked, query_ids[place]),
-            )
+        change = oriented(before, after, measure.metric.direction)
+        scores = PairedScores(match.name, *pair, str(measure), match.query_ids, before, after, change)
+        ranked = self._ranked(match, pair) if self._top and np.nan_to_num(change).any() else None
+        yield from moved_queries(scores, self._top, ranked)
 
     def _ranked(self, match: Match, pair: Pair) -> tuple[Retrieved, Retrieved] | None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,12 +19,13 @@ from pipeline.parallel import Workers
 from pipeline.record import Records
 from pipeline.sensitivity import bound_ties
 from pipeline.tables import Scores
+from pipeline.workflow.curves import score_recall
 from pipeline.workflow.inferring import Inferred, infer
 from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.reading import Inputs, read_inputs
 from pipeline.workflow.sources import Opened
 
-__all__ = ["Backend", "Computed", "compute", "workers_of"]
+__all__ = ["Backend", "Clock", "Computed", "compute", "workers_of"]
 
 Backend = Literal["threads", "processes"]
 
@@ -37,13 +38,13 @@ class Computed:
         inputs: what was read.
         results: the scores, in the order of the plan's tasks.
         inferred: what is said of them.
-        seconds: by stage.
+        clock: the seconds by stage.
     """
 
     inputs: Inputs
     results: tuple[Scores, ...]
     inferred: Inferred
-    seconds: Mapping[str, float]
+    clock: Clock
 
 
 def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Records, started: datetime) -> Computed:
@@ -59,7 +60,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
     Raises:
         InputError: judgments, queries or documents are wrong.
     """
-    config, planned, clock = opened.loaded.config, opened.planned, _Clock()
+    config, planned, clock = opened.loaded.config, opened.planned, Clock()
     with clock.stage("read"):
         inputs = read_inputs(
             planned,
@@ -71,9 +72,12 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
     check_comparison(config, planned, inputs, workers)
     with clock.stage("score"):
         results = _score(config, planned, inputs, workers)
+        recall = score_recall(config, planned, inputs, workers)
     with clock.stage("resample"):
-        inferred = infer(opened, inputs, results, workers=workers, runs_dir=runs_dir, records=records, started=started)
-    return Computed(inputs, results, inferred, clock.seconds)
+        inferred = infer(
+            opened, inputs, results, recall, workers=workers, runs_dir=runs_dir, records=records, started=started
+        )
+    return Computed(inputs, results, inferred, clock)
 
 
 def workers_of(config: Config, jobs: int | None = None, backend: Backend | None = None) -> Workers:
@@ -87,14 +91,16 @@ def workers_of(config: Config, jobs: int | None = None, backend: Backend | None 
     return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
 
 
-class _Clock:
+class Clock:
     """Seconds by stage."""
 
     def __init__(self) -> None:
+        """Begin without a stage."""
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
+        """The time that passes within is the stage's."""
         begin = time.perf_counter()
         yield
         self.seconds[name] = round(time.perf_counter() - begin, 3)

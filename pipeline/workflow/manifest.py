@@ -8,11 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from pipeline.config.plan import Plan, PlannedDataset
 from pipeline.config.sections import Loaded
 from pipeline.data.contents import content_of
+from pipeline.data.given_scores import GivenInput
+from pipeline.data.inputs import DatasetInput
 from pipeline.record import definitions
-from pipeline.tables import InputFile
+from pipeline.tables import InputFile, Joined
 from pipeline.workflow.reading import Inputs, source_of
 
 __all__ = ["manifest_of", "reading_of"]
@@ -29,7 +33,10 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
         "seed": config.seed,
         "conventions": {"profile": config.conventions.profile, **asdict(profile.conventions)},
         "bootstrap": config.bootstrap.model_dump(),
-        "comparison": None if config.comparison is None else config.comparison.model_dump(),
+        "comparison": None
+        if config.comparison is None
+        else config.comparison.model_dump() | {"correction": config.comparison.chosen_correction},
+        "matters": dict(planned.matters),
         "sensitivity": list(config.sensitivity),
         "expansions": dict(loaded.document.expansions),
         "definitions": definitions(measures, profile),
@@ -37,6 +44,8 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
             dataset.name: {
                 "kind": dataset.kind,
                 "reading": reading_of(dataset, inputs.datasets[dataset.name].files),
+                "n_queries": len(inputs.datasets[dataset.name].query_ids),
+                "n_without_relevant": _n_without_relevant(inputs.datasets[dataset.name]),
                 "suites": {suite: [str(measure) for measure in found] for suite, found in dataset.suites.items()},
                 "inputs": [
                     {"role": role, **asdict(file)}
@@ -64,6 +73,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
                 "files": [asdict(file) for file in inputs.files[task.dataset, task.model]],
                 "parsed": inputs.parsed[task.dataset, task.model],
                 "quality": asdict(inputs.quality[task.dataset, task.model]),
+                "depth": _depth(inputs.joined.get((task.dataset, task.model))),
             }
             for task in planned.tasks
             if (task.dataset, task.model) in inputs.files
@@ -84,3 +94,20 @@ def reading_of(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]
         return None
     found = [asdict(content_of(source_of(dataset.judged), judged)), dataset.subtopics, dataset.duplicates]
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+
+
+def _n_without_relevant(dataset: DatasetInput | GivenInput) -> int | None:
+    """The queries of which no document is graded above 0; None where none is graded."""
+    if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
+        return None
+    judgments = dataset.judgments
+    relevant = judgments.kept[judgments.rows.values[judgments.kept] > 0]
+    return len(judgments.query_ids) - len(np.unique(judgments.queries[relevant]))
+
+
+def _depth(joined: Joined | None) -> list[float] | None:
+    """The least, the median and the greatest number of documents retrieved by a query with output; None for none."""
+    if joined is None or joined.hits is None:
+        return None
+    depths = joined.hits.n_retrieved[joined.hits.n_retrieved > 0]
+    return [float(depths.min()), float(np.median(depths)), float(depths.max())] if depths.size else None

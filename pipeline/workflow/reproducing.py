@@ -116,6 +116,7 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
         estimates=computed.inferred.estimates,
         manifest=manifest_of(opened.loaded, located.planned, computed.inputs),
         comparisons=computed.inferred.comparisons,
+        curves=computed.inferred.curves,
     )
     reasons = tuple(f"{failure.model} on {failure.dataset}: {failure.reason}" for failure in failed)
     return _Again(written.path, written.manifest, reasons)

@@ -128,3 +128,38 @@ def test_many_pairs_are_warned_of(n_models, n_warnings):
         "baseline instead"
     ][:n_warnings]
     assert planned("{baseline: m0}", config).warnings == ()
+
+
+def matters(section: str) -> dict[str, float]:
+    Path("a.yaml").write_text(f"{CONFIG}matters: {section}\n", encoding="utf-8")
+    return dict(plan(load("a.yaml", (), {})).matters)
+
+
+def test_what_matters_is_said_by_measure():
+    """Lines are spelled out as those of a suite are, and scores that were made elsewhere go by their names."""
+    assert matters('{"ndcg@5,10": 0.005, faithfulness: 0.1}') == {
+        "ndcg@5": 0.005,
+        "ndcg@10": 0.005,
+        "faithfulness": 0.1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("section", "finding"),
+    [
+        (
+            "{ndcg@20: 0.1}",
+            "a.yaml:5: matters.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of theirs",
+        ),
+        ("{entropy@5: 0.1}", "matters.entropy@5: entropy@5 has no scores of queries, as is needed here; leave it out"),
+        ("{ap: 0}", "a.yaml:5: matters.ap: found 0; write a number above 0"),
+        ("{ap: yes}", "a.yaml:5: matters.ap: found true; write a number"),
+        ("{ap: .inf}", "a.yaml:5: matters.ap"),
+    ],
+)
+def test_what_cannot_matter_is_refused(section, finding):
+    """A measure that nobody measures, one without scores of queries, and no difference at all."""
+    with pytest.raises(InputError) as error:
+        matters(section)
+
+    assert finding in str(error.value)

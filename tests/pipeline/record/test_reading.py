@@ -17,7 +17,8 @@ from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from pipeline.inference.ratios import contributions_of
 from pipeline.record import Judged, read_comparisons, read_record, read_scores, read_verdicts, write_record
-from pipeline.tables import Evaluation, Scores
+from pipeline.record.lines import read_lines, write_lines
+from pipeline.tables import Estimate, Evaluation, Scores
 from pipeline.verdicts import Comparison, Verdict
 from tests.generated import rating_collection, search_collection, write_config
 
@@ -25,6 +26,7 @@ SUITES = {
     "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
     "stars": ["rmse", "mae", "r2", "explained_variance", "rmse(average=query)"],
 }
+ESTIMATE = Estimate("web", "bm25", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 COMPARISON = Comparison(
     *("web", "market=de, at", "ndcg@10", "dense", 'b"m25', 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
     *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse"),
@@ -150,6 +152,14 @@ def test_an_older_summary_has_fewer_columns(evaluation, tmp_path):
     (line,) = read_record(tmp_path).summary
     assert (line.estimate, line.ci_low, line.n_queries, line.n_undefined) == (0.25, None, 7, 2)
     assert (line.n_clusters, line.mark, line.ties_least) == (0, "", None)
+
+
+def test_a_slice_may_hold_any_line_break(tmp_path):
+    """Its text comes from a queries table: rows end where they ended when they were written."""
+    lines = [replace(ESTIMATE, slice=f"market={text}") for text in ("a\rb", "a\nb", "a\r\nb", "\u2028")]
+    write_lines(tmp_path / "summary.csv", Estimate, lines)
+
+    assert read_lines(tmp_path / "summary.csv", Estimate) == tuple(lines)
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pipeline.record import SCHEMA_VERSION, read_record, read_scores
 from pipeline.record.checking import damages, strays
 from pipeline.report.text import leaderboard
 from pipeline.workflow.compare import compare
+from pipeline.workflow.reporting import report
 from pipeline.workflow.reproducing import reproduce
 from pipeline.workflow.showing import evaluation_of
 
@@ -67,6 +69,12 @@ def test_it_is_shown(path):
 
     for word in ("bm25", "dense", "knn", "0.5813", "0.5401"):
         assert word in text
+
+
+@pytest.mark.parametrize("form", ["html", "markdown", "latex", "csv"])
+def test_it_is_reported(path, form):
+    """In every form, with the mean reciprocal rank of bm25."""
+    assert re.search(r"\b0\.58125?\b|\b0\.5813\b", report(str(path), form=form))
 
 
 def test_it_is_reproduced(path):

@@ -359,7 +359,9 @@ def test_the_manifest_tells_the_files_of_the_record(evaluation):
     """Whoever gets a record can see whether it is whole."""
     manifest = read_record(evaluation.record).manifest
 
-    assert manifest["files"] == {name: described(evaluation.record / name) for name in FILES if name != "manifest.json"}
+    names = {path.name for path in evaluation.record.iterdir()}
+    assert names == {*FILES, "curves.csv", "report.html"}
+    assert manifest["files"] == {name: described(evaluation.record / name) for name in names - {"manifest.json"}}
 
 
 def test_the_manifest_defines_every_measure(evaluation):
@@ -399,7 +401,7 @@ def test_the_manifest_tells_when_and_where(evaluation):
     assert created.utcoffset() == finished.utcoffset() == timedelta(0)
     assert created <= finished
     assert f"{created:%Y%m%dT%H%M%SZ}" == evaluation.evaluation_id.partition("-")[0]
-    assert list(manifest["timings"]) == ["read", "score", "resample"]
+    assert list(manifest["timings"]) == ["read", "score", "resample", "report"]
     assert all(seconds >= 0 for seconds in manifest["timings"].values())
     assert manifest["environment"]["packages"]["numpy"] == np.__version__
 

@@ -84,7 +84,7 @@ def test_a_record_is_identical_where_nothing_changed(folder):
     found = check(evaluation)
 
     assert (found.verdict, found.n_moved, found.n_found, found.inputs, found.failures) == ("identical", 0, 0, (), ())
-    assert found.files == ("summary.csv", "comparisons.csv", "scores.parquet")
+    assert found.files == ("summary.csv", "comparisons.csv", "curves.csv", "scores.parquet")
     assert sorted(folder.rglob("*")) == before
 
 

@@ -1,0 +1,66 @@
+"""Precision by recall: that the points are the estimates of interpolated precision, and cost no other figure a bit."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pipeline
+from metrics.conventions import PROFILES
+from pipeline.inference.curves import recall_levels
+from pipeline.record import read_curves
+from tests.generated import search_collection, write_config
+
+WEB = search_collection(50, n_queries=40)
+LEVELS = [f"iprec(recall={level})" for level in (0, *(f"0.{tenth}" for tenth in range(1, 10)), 1)]
+
+
+def evaluated(folder: Path, suite: list[str], **sections: object) -> Path:
+    config = write_config(folder, {"web": WEB}, {"search": suite}, **sections)
+    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+
+
+def summary(record: Path) -> list[dict[str, str]]:
+    with (record / "summary.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_eleven_levels():
+    """Recall 0, 0.1 … 1, as people write the measures."""
+    assert [str(measure) for measure in recall_levels(PROFILES["trec_eval"])] == LEVELS
+
+
+def test_a_mean_over_the_orders_of_ties_has_no_curve():
+    """Interpolated precision has none that is exact."""
+    assert recall_levels(PROFILES["trec_eval"].with_conventions(ties="expected")) == ()
+
+
+def test_a_point_is_the_estimate_of_its_measure(tmp_path):
+    """Figure and interval are those of a suite that asks for interpolated precision, to the last bit."""
+    asked = {
+        (line["model"], line["measure"]): tuple(line[name] for name in ("estimate", "ci_low", "ci_high", "n_queries"))
+        for line in summary(evaluated(tmp_path / "asked", LEVELS))
+    }
+    found = {
+        (point.model, f"iprec(recall={point.at:g})"): tuple(
+            map(str, (point.estimate, point.ci_low, point.ci_high, asked[point.model, LEVELS[0]][3]))
+        )
+        for point in read_curves(evaluated(tmp_path / "drawn", ["ap"]))
+        if point.curve == "precision"
+    }
+
+    assert len(found) == 22
+    assert found == asked
+
+
+def test_curves_move_no_figure(tmp_path):
+    """With a page and without, and where a suite asks for points of the curve too, figures have the same bytes."""
+    suite = ["ap", "iprec(recall=0.5)"]
+    drawn, bare = (evaluated(tmp_path / name, suite, report=name == "drawn") for name in ("drawn", "bare"))
+
+    assert (drawn / "summary.csv").read_bytes() == (bare / "summary.csv").read_bytes()
+    assert (drawn / "scores.parquet").read_bytes() == (bare / "scores.parquet").read_bytes()
+    assert {path.name for path in drawn.iterdir()} - {path.name for path in bare.iterdir()} == {
+        "curves.csv",
+        "report.html",
+    }

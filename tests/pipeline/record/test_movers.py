@@ -1,0 +1,59 @@
+"""The queries that moved most, written and read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.movement import MovedQuery, RankedDocument
+from pipeline.record import read_movers
+from pipeline.record.movers import write_movers
+
+TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
+RANKS = st.none() | st.integers(1, 10**6)
+GRADES = st.floats(min_value=0, exclude_min=True, allow_infinity=False)  # those of relevant documents
+DOCUMENTS = st.builds(RankedDocument, TEXTS, GRADES, RANKS, RANKS)
+QUERIES = st.builds(
+    MovedQuery,
+    *[TEXTS] * 5,
+    before=NUMBERS,
+    after=NUMBERS,
+    change=NUMBERS,
+    documents=st.none() | st.lists(DOCUMENTS, max_size=4).map(tuple),
+)
+
+
+@given(
+    st.lists(QUERIES, max_size=5, unique_by=lambda query: (query.dataset, query.model, query.baseline, query.query_id))
+)
+def test_what_is_written_is_read_again(queries):
+    """Any ids, commas, quotes and line breaks among them, and every double to the last bit."""
+    with TemporaryDirectory() as folder:
+        write_movers(Path(folder) / "movers.csv", queries)
+
+        assert read_movers(Path(folder)) == tuple(queries)
+
+
+def test_a_row_per_document(tmp_path):
+    """People read it: a document that was not retrieved has no rank; a query without any has a row, known or not."""
+    moved = MovedQuery("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
+    unknown = MovedQuery("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
+    empty = MovedQuery("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
+    write_movers(tmp_path / "movers.csv", [moved, unknown, empty])
+
+    assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n") == [
+        "dataset,model,baseline,query_id,measure,before,after,change,doc_id,grade,rank_before,rank_after",
+        "web,dense,bm25,q1,ap,0.5,1.0,0.5,d1,2.0,,1",
+        "web,dense,bm25,q2,ap,0.5,0.25,-0.25,,,,",
+        "web,dense,bm25,q3,judged@5,0.5,0.25,-0.25,,0.0,,",
+        "",
+    ]
+
+
+def test_a_record_without_them_has_none(tmp_path):
+    """Older records, and evaluations that compare nothing."""
+    assert read_movers(tmp_path) == ()
