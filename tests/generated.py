@@ -20,7 +20,17 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-__all__ = ["Collection", "Table", "rating_collection", "rows", "search_collection", "write_config", "write_table"]
+__all__ = [
+    "MANY_MEASURES",
+    "Collection",
+    "Table",
+    "rating_collection",
+    "rows",
+    "search_collection",
+    "write_config",
+    "write_large",
+    "write_table",
+]
 
 Table = Mapping[str, Mapping[str, float]]  # query, document, value
 Row = tuple[str, str, float]
@@ -29,6 +39,11 @@ PREFIXES = ("d", "D", "é", "文", "𝄞", "d-", '"', "e\u0301", "#")
 QUERIES = ("q{}", "Q{}", "ü{}", "{}", "0{}", "查询{}", "𝄞{}")
 LEVELS = ([-2, -1, 0, 0, 1, 2, 3, 4], [0, 0, 1], [-1, 0])
 COLUMNS = {"judgments": ("relevance", "score"), "ratings": ("rating", "prediction")}
+MANY_MEASURES = (
+    *("ndcg@1,3,5,10", "ndcg(gain=exponential)@5,10", "p@1,3,5,10", "r@1,3,5,10", "ap", "ap@3,5,10", "rr@10"),
+    *("success@3,5,10", "judged@10", "rbp(p=0.8)", "err@10"),
+)
+"""25 measures, some of them at several cutoffs."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +153,70 @@ def write_config(
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
+
+
+def write_large(
+    folder: Path, *, n_models: int, n_datasets: int, n_queries: int, n_slices: int = 12, **sections: Any
+) -> Path:
+    """Write a large evaluation in Parquet, and its config; gives the config's path.
+
+    Of the 20 documents of a query half are judged, with grades 0 to 3; every model retrieves ten, in an order that is
+    better the earlier the model stands. The queries are in two columns of slices.
+
+    Args:
+        folder: where everything is written.
+        n_models: models, the first of which is the baseline.
+        n_datasets: datasets.
+        n_queries: queries of each.
+        n_slices: slices of each, an even number.
+        sections: further sections of the config; they win.
+    """
+    rng = np.random.default_rng([n_models, n_datasets, n_queries])
+    models = [f"model-{number:02d}" for number in range(n_models)]
+    datasets = [f"market-{number}" for number in range(n_datasets)]
+    for dataset in datasets:
+        grades = rng.integers(0, 4, (n_queries, 10))
+        _write_queries(folder / dataset, n_queries, n_slices // 2, rng)
+        _write_pairs(folder / dataset / "judged.parquet", np.tile(np.arange(10), (n_queries, 1)), "relevance", grades)
+        for place, model in enumerate(models):
+            known = np.pad(grades, ((0, 0), (0, 10)))
+            guessed = known + rng.normal(scale=1 + place / 20, size=known.shape)
+            retrieved = np.argsort(-guessed, axis=1)[:, :10]
+            scores = np.take_along_axis(guessed, retrieved, axis=1).round(1)  # a few are equal
+            _write_pairs(folder / dataset / f"{model}.parquet", retrieved, "score", scores)
+    config = {
+        "name": "large",
+        "defaults": {
+            "dataset": {"judgments": "{dataset}/judged.parquet", "queries": "{dataset}/queries.parquet"},
+            "model": {"outputs": "{dataset}/{model}.parquet"},
+        },
+        "datasets": dict.fromkeys(datasets),
+        "models": dict.fromkeys(models),
+        "suites": {"search": list(MANY_MEASURES)},
+        "slices": ["market", "device"],
+        "comparison": {"baseline": models[0]},
+    } | sections
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def _write_queries(folder: Path, n_queries: int, n_values: int, rng: np.random.Generator) -> None:
+    folder.mkdir(parents=True)
+    columns = {name: rng.integers(0, n_values, n_queries).astype(str) for name in ("market", "device")}
+    parquet.write_table(pa.table({"query_id": _query_ids(n_queries), **columns}), folder / "queries.parquet")
+
+
+def _write_pairs(path: Path, documents: np.ndarray, value: str, values: np.ndarray) -> None:
+    """Write (Q, depth) documents of Q queries, by their numbers, and what is said of them."""
+    queries = np.repeat(_query_ids(len(documents)), documents.shape[1])
+    ids = np.array([f"d{number:02d}" for number in range(20)])[documents.ravel()]
+    columns = {"query_id": pa.array(queries), "doc_id": pa.array(ids), value: values.ravel().astype(float)}
+    parquet.write_table(pa.table(columns), path)
+
+
+def _query_ids(n_queries: int) -> np.ndarray:
+    return np.array([f"q{number:05d}" for number in range(n_queries)])
 
 
 def _documents(rng: np.random.Generator, n_documents: int) -> list[str]:

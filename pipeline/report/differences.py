@@ -10,13 +10,14 @@ from dataclasses import replace
 from rich.console import Console
 from rich.text import Text
 
+from pipeline.report.readings import FEW
 from pipeline.report.sheets import Sheet, number, visible
 from pipeline.verdicts import Comparison
 
-__all__ = ["differences", "figure", "leading", "models", "signed"]
+__all__ = ["differences", "figure", "leading", "models", "of_one_measure", "p_value", "signed"]
 
 _ALL = "all"
-_FEW = 30  # clusters under which a slice is shown and not judged
+_ROWS = 45  # of a table at the end of an evaluation: all pairs of ten models
 
 
 def leading(lines: Sequence[Comparison], *, width: int, colour: bool) -> str:
@@ -32,16 +33,18 @@ def leading(lines: Sequence[Comparison], *, width: int, colour: bool) -> str:
     for dataset in dict.fromkeys(line.dataset for line in lines):
         own = [line for line in lines if line.dataset == dataset]
         shown = [line for line in own if line.slice == _ALL and line.measure == own[0].measure]
-        console.print(_of_one_measure(dataset, shown).for_terminal(width), crop=False)
+        console.print(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width), crop=False)
         families = dict.fromkeys(line.family for line in own if line.family)
         said = [f"corrected p: among {family}" for family in families]
+        if len(shown) > _ROWS:
+            said.append(f"{len(shown) - _ROWS:,} more by {own[0].measure} in comparisons.csv")
         if len(own) > len(shown):
             said.append(f"{len(own) - len(shown):,} more in comparisons.csv, by other measures and slices")
         console.print(Text(visible("; ".join(said))), soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
 
 
-def _of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:
+def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:
     """The table by one measure, which its title names; and the baseline too, where all have the same."""
     baselines = {line.baseline for line in lines}
     against = f" against {lines[0].baseline}" if len(baselines) == 1 else ""
@@ -69,15 +72,18 @@ def differences(
             figure(line.estimate),
             signed(line.difference),
             "" if line.ci_low is None else f"[{signed(line.ci_low)}, {signed(line.ci_high)}]",
-            _p(line.p_value),
-            _p(line.p_corrected),
+            p_value(line.p_value),
+            p_value(line.p_corrected),
             f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
             _mark(line),
         )
         for line in lines
     ]
     headers = ("model", by, *sides, "difference", "interval", "p", "corrected", "+ / = / −", "mark")
-    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows))
+    corrected = any(line.p_corrected is not None for line in lines)
+    unmarked = () if any(map(_mark, lines)) else ("mark",)
+    spare = ("+ / = / −", "p" if corrected else "corrected", sides[0], *unmarked)
+    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows), spare=spare)
 
 
 def models(model: str, baseline: str) -> str:
@@ -97,12 +103,13 @@ def signed(value: float | None) -> str:
     return number(value, whole=False) if value <= 0 else f"+{number(value, whole=False)}"
 
 
-def _p(value: float | None) -> str:
+def p_value(value: float | None) -> str:
+    """A p-value with four decimals, or an exponent; empty where there is none."""
     if value is None:
         return ""
     return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
 
 
 def _mark(line: Comparison) -> str:
-    few = "" if line.slice == _ALL or line.n_clusters >= _FEW else f"under {_FEW}, not judged"
+    few = "" if line.slice == _ALL or line.n_clusters >= FEW else f"under {FEW}, not judged"
     return ", ".join(filter(None, (line.mark, few)))

@@ -13,10 +13,10 @@ from rich.text import Text
 from pipeline.ledger import Break, History, LevelChange, Night, Series
 from pipeline.report.differences import figure, signed
 from pipeline.report.sheets import Sheet, counted, plain, visible
+from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 
-__all__ = ["as_data", "markdown", "tables"]
+__all__ = ["as_data", "markdown", "said_below", "tables", "written"]
 
-_BARS = (13, 24)  # cells that an interval is drawn in: the fewest, the most
 _BESIDE = 67  # columns of the other cells and the frame, where ids and marks are short
 _COMMIT = 8  # digits of a commit
 
@@ -33,9 +33,9 @@ def tables(history: History, *, last: int | None, width: int, colour: bool) -> s
     text = io.StringIO()
     console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
     for series in history.series:
-        sheet = _drawn(history, series, last, n_cells=min(max(width - _BESIDE, _BARS[0]), _BARS[1]))
+        sheet = _drawn(history, series, last, n_cells=min(max(width - _BESIDE, FEWEST_CELLS), MOST_CELLS))
         console.print(sheet.for_terminal(width), crop=False)
-        for line in _below(history, series):
+        for line in said_below(history, series):
             console.print(Text(visible(line)), soft_wrap=True)
         console.print()
     for line in history.remarks:
@@ -47,9 +47,9 @@ def markdown(history: History, *, last: int | None) -> str:
     """The same in GitHub's Markdown, with intervals in figures."""
     lines: list[str] = []
     for series in history.series:
-        sheet = _written(history, series, last)
+        sheet = written(history, series, last)
         lines += [f"### {plain(sheet.title)}", "", *sheet.in_markdown(), ""]
-        lines += [*(f"- {plain(line)}" for line in _below(history, series)), ""]
+        lines += [*(f"- {plain(line)}" for line in said_below(history, series)), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in history.remarks)]).rstrip("\n") + "\n"
 
 
@@ -71,23 +71,18 @@ def _said_of_break(change: Break) -> str:
 
 def _drawn(history: History, series: Series, last: int | None, n_cells: int) -> Sheet:
     """For a terminal: intervals as bars, all of one scale, which the header tells."""
-    sheet = _written(history, series, last)
+    sheet = written(history, series, last)
     shown = series.nights[_first(len(series.nights), last) :]
-    ends = [end for night in shown for end in (night.ci_low, night.estimate, night.ci_high) if end is not None]
-    low, high = (min(ends), max(ends)) if ends else (0.0, 0.0)
-    scale = f"{figure(low)} {figure(high):>{n_cells - 1 - len(figure(low))}}"
+    scale = scale_of(shown, n_cells)
     place = sheet.headers.index("interval")
-    rows = [
-        (*row[:place], _bar(night, low, high, n_cells), *row[place + 1 :])
-        for row, night in zip(sheet.rows, shown, strict=True)
-    ]
-    headers = (*sheet.headers[:place], scale, *sheet.headers[place + 1 :])
+    rows = [(*row[:place], scale.draw(night), *row[place + 1 :]) for row, night in zip(sheet.rows, shown, strict=True)]
+    headers = (*sheet.headers[:place], scale.header, *sheet.headers[place + 1 :])
     numeric = (*sheet.numeric[:place], False, *sheet.numeric[place + 1 :])
-    return Sheet(sheet.title, headers, numeric, tuple(rows), drawn=(scale,))
+    return Sheet(sheet.title, headers, numeric, tuple(rows), drawn=(scale.header,))
 
 
-def _written(history: History, series: Series, last: int | None) -> Sheet:
-    """A row per night."""
+def written(history: History, series: Series, last: int | None) -> Sheet:
+    """A row per night with its figures, for the last nights, or all of them where that is None."""
     first = _first(len(series.nights), last)
     steps = {step.date: step for step in series.steps}
     commits = [None, *(night.commit for night in series.nights)]
@@ -124,7 +119,7 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
         yield f"commit {night.commit[:_COMMIT]}"
 
 
-def _below(history: History, series: Series) -> Iterator[str]:
+def said_below(history: History, series: Series) -> Iterator[str]:
     """The steps, whatever nights are shown; what they rest on; and why outputs were not evaluated."""
     for step in series.steps:
         change = signed(step.after - step.before)
@@ -160,22 +155,6 @@ def _sense(history: History, step: LevelChange) -> str:
     if history.direction == "neither":
         return ""
     return ", better" if (step.after > step.before) == (history.direction == "higher") else ", worse"
-
-
-def _bar(night: Night, low: float, high: float, n_cells: int) -> str:
-    """The interval and the figure on a line from `low` to `high`."""
-    cells = [" "] * n_cells
-
-    def place(value: float) -> int:
-        return round((value - low) / (high - low) * (n_cells - 1)) if high > low else n_cells // 2
-
-    if night.ci_low is not None and night.ci_high is not None:
-        left, right = place(night.ci_low), place(night.ci_high)
-        cells[left : right + 1] = ["─"] * (right + 1 - left)
-        cells[left], cells[right] = "├", "┤"
-    if night.estimate is not None:
-        cells[place(night.estimate)] = "●"
-    return "".join(cells)
 
 
 def _first(n_nights: int, last: int | None) -> int:

@@ -11,18 +11,21 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Sheet", "counted", "number", "numbers", "plain", "size", "visible"]
+__all__ = ["Sheet", "clipped", "counted", "number", "numbers", "plain", "printable", "size", "visible"]
 
 _NARROWEST = 12  # what is left of a column of text on a narrow terminal
 _FRAME = 3  # a line and a blank on either side
+_CELL = 2_000  # letters of a cell that a terminal shows
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+_UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # of XML's characters, those of one line
 
 
 @dataclass(frozen=True)
 class Sheet:
     """A table as text: its title, and for each column the header, whether it holds numbers, and the cells.
 
-    The columns of the headers that are `drawn` hold pictures of one width, which stand as they are.
+    The columns of the headers that are `drawn` hold pictures of one width, which stand as they are. A narrow terminal
+    does without those that are `spare`, the empty ones first and then in their order, and says so.
     """
 
     title: str
@@ -30,6 +33,7 @@ class Sheet:
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
     drawn: Collection[str] = ()
+    spare: tuple[str, ...] = ()
 
     def only(self, headers: Collection[str]) -> Sheet:
         """The table of these columns alone."""
@@ -40,22 +44,56 @@ class Sheet:
             numeric=tuple(self.numeric[column] for column in kept),
             rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
             drawn=self.drawn,
+            spare=self.spare,
         )
 
     def for_terminal(self, width: int) -> Table:
         """The table with its frame: as wide as `width` allows, and wider rather than with numbers broken."""
-        rows = [[visible(cell) for cell in row] for row in self.rows]
-        widest = [max(map(cell_len, column)) for column in zip(self.headers, *rows, strict=True)]
-        whole = [numeric or header in self.drawn for header, numeric in zip(self.headers, self.numeric, strict=True)]
-        least = [found if kept else min(found, _NARROWEST) for found, kept in zip(widest, whole, strict=True)]
-        framed = sum(least) + _FRAME * len(least) + 1
-        table = Table(title=Text(self.title), title_justify="left", width=framed if framed > width else None)
-        for header, numeric, kept, found in zip(self.headers, self.numeric, whole, least, strict=True):
+        sheet, left = self._within(width)
+        return sheet._framed_for(width, f"a wider terminal shows {', '.join(left)} too" if left else None)
+
+    def _within(self, width: int) -> tuple[Sheet, list[str]]:
+        """The table without spare columns until it fits or none is left, and those of them that hold something."""
+        filled = {h for column, h in enumerate(self.headers) if any(row[column] for row in self.rows)}
+        sheet, left = self, []
+        for header in sorted(self.spare, key=lambda header: header in filled):
+            if header in self.headers and sheet._least_width > width:
+                sheet = sheet.only([kept for kept in sheet.headers if kept != header])
+                left += [header] if header in filled else []
+        return sheet, left
+
+    def _framed_for(self, width: int, caption: str | None) -> Table:
+        rows = [[clipped(visible(cell), _CELL) for cell in row] for row in self.rows]
+        framed = self._least_width if self._least_width > width else None
+        table = Table(
+            title=Text(clipped(visible(self.title), _CELL)),
+            title_justify="left",
+            caption=caption,
+            caption_justify="left",
+            width=framed,
+        )
+        for header, numeric, kept, least in zip(self.headers, self.numeric, self._whole, self._least(), strict=True):
             justify: Literal["right", "left"] = "right" if numeric else "left"
-            table.add_column(Text(header), justify=justify, no_wrap=kept, overflow="fold", min_width=found)
+            table.add_column(Text(header), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
         for row in rows:
             table.add_row(*map(Text, row))
         return table
+
+    @property
+    def _whole(self) -> list[bool]:
+        """Whether each column's cells stand whole."""
+        return [numeric or header in self.drawn for header, numeric in zip(self.headers, self.numeric, strict=True)]
+
+    def _least(self) -> list[int]:
+        """The columns of the terminal that each column needs."""
+        rows = [[clipped(visible(cell), _CELL) for cell in row] for row in self.rows]
+        widest = [max(map(cell_len, column)) for column in zip(self.headers, *rows, strict=True)]
+        return [found if kept else min(found, _NARROWEST) for found, kept in zip(widest, self._whole, strict=True)]
+
+    @property
+    def _least_width(self) -> int:
+        """The columns of the terminal that the table needs with its frame."""
+        return sum(self._least()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:
         """Its lines in GitHub's form, without the title."""
@@ -87,6 +125,16 @@ def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str
 def visible(text: str) -> str:
     """Text on one line and in its own order: what would steer a terminal or turn the writing round is spelt out."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def printable(text: str) -> str:
+    """Text on one line that UTF-8 and XML can hold: what they cannot, such as half a surrogate pair, is spelt out."""
+    return _UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], visible(text))
+
+
+def clipped(text: str, letters: int = 80) -> str:
+    """Text cut to so many letters, the last of which then is an ellipsis."""
+    return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def plain(text: str) -> str:

@@ -13,16 +13,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.report.sheets import plain, visible
+from pipeline.report.room import COMMENT, Room
+from pipeline.report.sheets import clipped, plain, printable
 from pipeline.verdicts import Verdict, failed
 
-__all__ = ["headline", "junit", "markdown", "table"]
+__all__ = ["headline", "junit", "markdown", "put_verdicts", "table"]
 
 _COLOURS = {"fail": "red", "warn": "yellow", "pass": "green"}
 _ORDER: tuple[Literal["fail", "warn", "pass"], ...] = ("fail", "warn", "pass")
-_MARKDOWN_BYTES = 60_000  # GitHub cuts a comment at 65,536 letters
 _REASON = 600  # letters of a reason that Markdown shows
-_UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # of XML's characters, those of one line
+_FOLDED = 500  # bytes that are kept for the head of what is folded away
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
@@ -52,7 +52,7 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         shown.add_column("reason", overflow="fold", ratio=1)
         for verdict in raised:
             effect = Text(_effect(verdict), style=_COLOURS[verdict.effect])
-            shown.add_row(effect, *(Text(_printable(cell)) for cell in (verdict.gate, verdict.dataset, _told(verdict))))
+            shown.add_row(effect, *(Text(printable(cell)) for cell in (verdict.gate, verdict.dataset, _told(verdict))))
         console.print(shown)
     passed = Counter(_passed_by(verdict) for verdict in verdicts if verdict.effect == "pass")
     if passed:
@@ -68,18 +68,26 @@ def markdown(verdicts: Sequence[Verdict], *, name: str) -> str:
         verdicts: in the order of the gates.
         name: what was evaluated.
     """
+    room = Room(COMMENT)
+    room.put(f"### {plain(printable(name))}", "")
+    put_verdicts(room, verdicts)
+    return "\n".join(room.lines)
+
+
+def put_verdicts(room: Room, verdicts: Sequence[Verdict]) -> None:
+    """Put the headline in, a table of what fails or warns, and what passes folded away.
+
+    Args:
+        room: for Markdown.
+        verdicts: in the order of the gates.
+    """
     raised, passed = _raised(verdicts), [verdict for verdict in verdicts if verdict.effect == "pass"]
-    lines = [f"### {plain(_printable(name))}", "", f"**{plain(headline(verdicts))}**", ""]
-    room = _MARKDOWN_BYTES - _size(lines) - 1_000  # for the heads of both tables and what is said of cut ones
+    room.put(f"**{plain(headline(verdicts))}**", "")
     if raised:
-        rows = _rows(raised, room)
-        room -= _size(rows)
-        lines += [*_head("effect"), *rows, "", *_cut(len(raised) - len(rows))]
-    if passed:
-        rows = _rows(passed, room)
-        lines += [f"<details><summary>{len(passed)} pass</summary>", "", *_head("effect"), *rows, ""]
-        lines += [*_cut(len(passed) - len(rows)), "</details>", ""]
-    return "\n".join(lines)
+        room.put_rows(_head("effect"), map(_row, raised), where="gates.json", spare=_FOLDED)
+    if passed and room.put(f"<details><summary>{len(passed)} pass</summary>", ""):
+        room.put_rows(_head("effect"), map(_row, passed), where="gates.json")
+        room.put("</details>", "", spare=0)
 
 
 def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
@@ -89,13 +97,13 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
         verdicts: in the order of the gates.
         name: of all suites together.
     """
-    root = ElementTree.Element("testsuites", {"name": _printable(name), **_counts(verdicts)})
+    root = ElementTree.Element("testsuites", {"name": printable(name), **_counts(verdicts)})
     for gate in dict.fromkeys(verdict.gate for verdict in verdicts):
         own = [verdict for verdict in verdicts if verdict.gate == gate]
-        suite = ElementTree.SubElement(root, "testsuite", {"name": _printable(gate), **_counts(own)})
+        suite = ElementTree.SubElement(root, "testsuite", {"name": printable(gate), **_counts(own)})
         for verdict in own:
             case = ElementTree.SubElement(
-                suite, "testcase", {"classname": _printable(gate), "name": _printable(_called(verdict))}
+                suite, "testcase", {"classname": printable(gate), "name": printable(_called(verdict))}
             )
             _outcome(case, verdict)
     ElementTree.indent(root)
@@ -104,7 +112,7 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
 
 def _outcome(case: ElementTree.Element, verdict: Verdict) -> None:
     """What became of a test case, with the reason where the servers show it."""
-    reason = _printable(verdict.reason)
+    reason = printable(verdict.reason)
     if verdict.effect == "fail":
         ElementTree.SubElement(case, "failure", {"message": reason, "type": verdict.outcome}).text = reason
     elif verdict.effect == "warn":
@@ -127,7 +135,7 @@ def _called(verdict: Verdict) -> str:
 
 def _passed_by(verdict: Verdict) -> str:
     """The gate, with the outcome where that is not `pass` but lets the model through."""
-    gate = _printable(verdict.gate)
+    gate = printable(verdict.gate)
     return gate if verdict.outcome == "pass" else f"{gate} ({verdict.outcome})"
 
 
@@ -151,28 +159,7 @@ def _head(first: str) -> list[str]:
     return [f"| {first} | gate | dataset | model | measure | slice | reason |", "|---|---|---|---|---|---|---|"]
 
 
-def _rows(verdicts: Sequence[Verdict], room: int) -> list[str]:
-    """The rows of a table, as many as there is room for, in bytes."""
-    rows = []
-    for verdict in verdicts:
-        reason = verdict.reason if len(verdict.reason) <= _REASON else f"{verdict.reason[:_REASON]} …"
-        cells = (_effect(verdict), verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice, reason)
-        row = f"| {' | '.join(plain(_printable(cell)) for cell in cells)} |"
-        room -= _size([row])
-        if room < 0:
-            break
-        rows.append(row)
-    return rows
-
-
-def _cut(n_left: int) -> list[str]:
-    return [f"{n_left:,} more in gates.json.", ""] if n_left else []
-
-
-def _size(lines: Sequence[str]) -> int:
-    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
-
-
-def _printable(text: str) -> str:
-    """Text on one line that UTF-8 and XML can hold: what they cannot, such as half a surrogate pair, is spelt out."""
-    return _UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], visible(text))
+def _row(verdict: Verdict) -> str:
+    reason = clipped(verdict.reason, _REASON)
+    cells = (_effect(verdict), verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice)
+    return f"| {' | '.join(plain(printable(cell)) for cell in (*map(clipped, cells), reason))} |"

@@ -53,7 +53,7 @@ class Record:
     verdicts: tuple[Verdict, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What one evaluation measured.
 
@@ -72,6 +72,7 @@ class Evaluation:
         warnings: what is worth knowing and stopped nothing, a line each.
         comparison_lines: the paired comparisons.
         verdicts: what the gates say.
+        confidence: of the intervals; what is left to 1 is the level of the tests.
     """
 
     evaluation_id: str
@@ -88,6 +89,11 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    confidence: float = 0.95
+
+    def __repr__(self) -> str:
+        """Which one it is and where: all of its fields would be as long as the record."""
+        return f"<Evaluation {self.evaluation_id} in {self.record}>"
 
     @property
     def summary(self) -> pd.DataFrame:

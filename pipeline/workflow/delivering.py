@@ -13,7 +13,7 @@ from pipeline.errors import LockedError
 from pipeline.record import Records
 from pipeline.record.acceptance import digest_of
 from pipeline.record.receipts import Receipt, one_at_a_time, read_receipt, write_receipt
-from pipeline.report.text import note
+from pipeline.report.markdown import note
 from pipeline.tables import Evaluation, Record
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.runs import runs_of

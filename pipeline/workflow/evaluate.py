@@ -3,33 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from pipeline.config.paths import relocate
 from pipeline.config.plan import plan
-from pipeline.config.sections import Loaded, load
+from pipeline.config.sections import load
 from pipeline.credentials import without_credentials
 from pipeline.environment import at_work, environment
 from pipeline.parallel import Workers
-from pipeline.record import Records, new_evaluation_id, open_records, write_record
-from pipeline.tables import Evaluation, Record, Validation
+from pipeline.progress import work
+from pipeline.record import Records, new_evaluation_id, open_records
+from pipeline.tables import Evaluation, Validation
 from pipeline.workflow.computing import Backend, Computed, compute, workers_of
 from pipeline.workflow.delivering import deliver
+from pipeline.workflow.displayed import DisplayedEvaluation
 from pipeline.workflow.inferring import config_of
 from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
+from pipeline.workflow.recording import Drawn, draw, keep
 from pipeline.workflow.sources import Opened, open_source
 from pipeline.workflow.tracking import told_store
 
 __all__ = ["evaluate", "evaluate_opened", "validate"]
 
 
+@work()
 def evaluate(
     config: str | Path,
     *,
@@ -102,6 +102,8 @@ def evaluate_opened(
     with told_store(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
         started = datetime.now(UTC)
         computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
+        evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
+        evaluation = _evaluation(records.folder / evaluation_id, opened, computed)
         manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {
             **computed.inferred.manifest,
             "records": records.remote and records.remote.url,
@@ -112,13 +114,13 @@ def evaluate_opened(
             **at_work(),
             "environment": environment(opened.config.parent),
             "created": started.isoformat(),
-            "finished": datetime.now(UTC).isoformat(),
-            "timings": computed.seconds,
         }
-        evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
-        record = _write(records.folder, opened.loaded, evaluation_id, computed, manifest)
-        evaluation = _evaluation(record, opened, computed)
-        return deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)
+        drawn = draw(evaluation, computed, manifest, records) if config.report else Drawn()
+        record = keep(evaluation, opened, computed, drawn, manifest, records.folder)
+        found = deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)
+        if drawn.error is not None:
+            raise drawn.error
+        return found
 
 
 def validate(
@@ -143,34 +145,19 @@ def validate(
     )
 
 
-def _evaluation(record: Record, opened: Opened, computed: Computed) -> Evaluation:
+def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
     planned, inputs, inferred = opened.planned, computed.inputs, computed.inferred
-    return Evaluation(
-        evaluation_id=record.path.name,
+    return DisplayedEvaluation(
+        evaluation_id=path.name,
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=computed.results,
         estimates=inferred.estimates,
         quality=inputs.quality,
         failures=inputs.failures,
-        record=record.path,
+        record=path,
         warnings=(*planned.warnings, *inputs.remarks),
         comparison_lines=inferred.comparisons or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),
-    )
-
-
-def _write(
-    records: Path, loaded: Loaded, evaluation_id: str, computed: Computed, manifest: Mapping[str, Any]
-) -> Record:
-    config = relocate(loaded.document, records / evaluation_id)
-    return write_record(
-        records,
-        evaluation_id=evaluation_id,
-        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
-        results=computed.results,
-        estimates=computed.inferred.estimates,
-        manifest=manifest,
-        comparisons=computed.inferred.comparisons,
-        judged=computed.inferred.judged,
+        confidence=opened.loaded.config.bootstrap.confidence,
     )

@@ -11,9 +11,10 @@ from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Shelf, resolve
 from pipeline.tables import Evaluation, Failure, Quality, Record
 from pipeline.verdicts import Reference
+from pipeline.workflow.displayed import DisplayedEvaluation
 from pipeline.workflow.named import named_record, newest_record, one_record
 
-__all__ = ["evaluation_of", "show"]
+__all__ = ["evaluation_of", "show", "shown_record"]
 
 
 def show(
@@ -38,13 +39,31 @@ def show(
         InputError: there is no such record, or a word means another one for each model.
         OSError: the place of records cannot be reached.
     """
-    kept = open_records(Path(runs_dir), records)
+    return evaluation_of(shown_record(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri))
+
+
+def shown_record(
+    reference: str, name: str | None, records: Records, runs_dir: str | Path, tracking_uri: str | None
+) -> Record:
+    """The record that a reference means, of which `evaluation_of` gives the evaluation.
+
+    Args:
+        reference: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`.
+        name: the evaluation that `latest` and `accepted` are of.
+        records: where records are kept.
+        runs_dir: the runs folder.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
     parsed = parse_reference(reference, ())
     if parsed.record in WORDS:
-        return evaluation_of(_of_a_word(parsed, name, kept))
-    record = named_record(str(parsed.record), kept, Path(runs_dir), tracking_uri)
+        return _of_a_word(parsed, name, records)
+    record = named_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
     try:
-        evaluation = evaluation_of(record)
+        evaluation_of(record)
         models = list(record.manifest["models"])
     except (KeyError, TypeError) as error:
         found = f"cannot be read as a record (its manifest lacks {error})"
@@ -52,7 +71,7 @@ def show(
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
         raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
-    return evaluation
+    return record
 
 
 def evaluation_of(record: Record) -> Evaluation:
@@ -61,7 +80,7 @@ def evaluation_of(record: Record) -> Evaluation:
     What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
     """
     manifest = record.manifest
-    return Evaluation(
+    return DisplayedEvaluation(
         evaluation_id=manifest["evaluation_id"],
         name=manifest["name"],
         directions={measure: found["direction"] for measure, found in manifest["definitions"].items()},
@@ -72,6 +91,7 @@ def evaluation_of(record: Record) -> Evaluation:
         record=record.path,
         comparison_lines=record.comparisons,
         verdicts=record.verdicts,
+        confidence=manifest["bootstrap"]["confidence"],
     )
 
 

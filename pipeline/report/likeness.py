@@ -1,0 +1,30 @@
+"""Whether the figures of several evaluations may be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pipeline.pages import Page
+from pipeline.report.boards import called
+
+__all__ = ["shared_leading", "unlike"]
+
+
+def shared_leading(pages: Sequence[Page]) -> dict[str, str]:
+    """By dataset of any of the evaluations the measure to look at first, which the first that has it says."""
+    found: dict[str, str] = {}
+    for page in pages:
+        for dataset, measure in page.leading.items():
+            found.setdefault(dataset, measure)
+    return found
+
+
+def unlike(pages: Sequence[Page]) -> Iterator[str]:
+    """What keeps their leading figures from being compared, a sentence each."""
+    for dataset, measure in shared_leading(pages).items():
+        own = [page.manifest for page in pages if dataset in page.datasets]
+        on = f"on {called(dataset)} in these evaluations: figures there cannot be compared"
+        if len({manifest["datasets"].get(dataset, {}).get("reading") for manifest in own}) > 1:
+            yield f"the judgments are not the same {on}"
+        if len({manifest["definitions"].get(measure, {}).get("fingerprint") for manifest in own} - {None}) > 1:
+            yield f"{measure} is not defined alike {on}"

@@ -1,0 +1,65 @@
+"""What is on a chart: its paths with their colours and points, its words with their places, and its data."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from dataclasses import dataclass
+from xml.etree import ElementTree as ET
+
+from pipeline.report.page.charts import Chart
+
+__all__ = ["Drawn", "Words", "paths", "rows", "words"]
+
+Place = tuple[float, float]
+
+_SVG = "{http://www.w3.org/2000/svg}"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A path: its style by property, and the points of each of its lines, from the top left corner."""
+
+    style: dict[str, str]
+    lines: tuple[tuple[Place, ...], ...]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Words, and where they are."""
+
+    said: str
+    at: Place
+
+
+def paths(chart: Chart, **style: str) -> list[Drawn]:
+    """The paths that have these properties, such as `stroke="var(--c1)"`."""
+    drawn = [
+        Drawn(_properties(path.attrib["style"]), _lines(path.attrib["d"]))
+        for path in ET.fromstring(chart.svg).iter(f"{_SVG}path")
+    ]
+    wanted = {name.replace("_", "-"): value for name, value in style.items()}
+    return [path for path in drawn if wanted.items() <= path.style.items()]
+
+
+def words(chart: Chart) -> list[Words]:
+    texts = ET.fromstring(chart.svg).iter(f"{_SVG}text")
+    return [Words(text.text or "", (float(text.attrib["x"]), float(text.attrib["y"]))) for text in texts]
+
+
+def rows(chart: Chart) -> list[dict[str, str]]:
+    """The rows of the data, by header."""
+    return list(csv.DictReader(io.StringIO(chart.csv)))
+
+
+def _properties(style: str) -> dict[str, str]:
+    return {name.strip(): value.strip() for name, value in (part.split(":") for part in style.split(";"))}
+
+
+def _lines(path: str) -> tuple[tuple[Place, ...], ...]:
+    return tuple(
+        tuple((float(x), float(y)) for x, y in re.findall(r"(-?[\d.]+) (-?[\d.]+)", line))
+        for line in path.split("M")
+        if line
+    )

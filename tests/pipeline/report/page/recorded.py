@@ -1,0 +1,123 @@
+"""A record's files, and figures as a page writes them: read and written here without our own code.
+
+Figures have four decimals, or one and an exponent where they are too small for that; differences have a sign.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+__all__ = ["FEW", "Expected", "Line", "Recorded", "Tables", "called", "four", "interval", "p", "signed"]
+
+Line: TypeAlias = Mapping[str, str]
+
+FEW = 30  # clusters under which a slice is not judged
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A group of rows: what stands above them, and by column what their cells say."""
+
+    title: str
+    rows: Sequence[Mapping[str, str]]
+
+
+Tables: TypeAlias = Iterator[tuple[str, list[Expected]]]
+"""Tables by what they are called where they are saved."""
+
+
+class Recorded:
+    """A record's files.
+
+    Attributes:
+        manifest: `manifest.json`.
+        summary: the rows of `summary.csv`.
+        comparisons: those of `comparisons.csv`.
+        verdicts: those of `gates.json`.
+        movers: those of `movers.csv`.
+        curves: those of `curves.csv`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read them; a file that the record does not have counts as empty."""
+        self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+        self.summary, self.comparisons, self.movers, self.curves = (
+            _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves")
+        )
+        gates = path / "gates.json"
+        self.verdicts = json.loads(gates.read_text(encoding="utf-8"))["verdicts"] if gates.is_file() else []
+
+    @property
+    def datasets(self) -> list[str]:
+        """Those of the summary, `*` among them."""
+        return list(dict.fromkeys(line["dataset"] for line in self.summary))
+
+    def leading(self, dataset: str) -> str:
+        """The first measure by which models are compared, of those that matter if one does; or else the first."""
+        compared = [line["measure"] for line in self.comparisons if line["dataset"] == dataset]
+        matter = [measure for measure in compared if measure in self.manifest["matters"]]
+        first = [line["measure"] for line in self.summary if line["dataset"] == dataset]
+        return (matter or compared or first)[0]
+
+    def lower(self, measure: str) -> bool:
+        """Whether lower is better."""
+        return bool(self.manifest["definitions"][measure]["direction"] == "lower")
+
+    @property
+    def all_pairs(self) -> bool:
+        """Whether each model was compared with each."""
+        return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
+
+    def reading(self, line: Line) -> str:
+        """The word for an interval, held against the least difference that matters."""
+        margin = self.manifest["matters"].get(line["measure"], 0.0)
+        if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
+            return "unclear"
+        low, high = float(line["ci_low"]), float(line["ci_high"])
+        if low > margin or high < -margin:
+            return "better" if low > margin else "worse"
+        return "no difference that matters" if -margin <= low and high <= margin else "unclear"
+
+
+def _csv(path: Path) -> list[Line]:
+    if not path.is_file():
+        return []
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def four(text: str) -> str:
+    """A figure."""
+    if not text:
+        return "undefined"
+    value = float(text)
+    return f"{value:.1e}" if 0 < abs(value) < 0.00005 else f"{value:.4f}"
+
+
+def signed(text: str) -> str:
+    """A difference."""
+    return f"+{four(text)}" if text and float(text) > 0 else four(text)
+
+
+def p(text: str) -> str:
+    """A p-value."""
+    if not text:
+        return ""
+    return f"{float(text):.4f}" if float(text) >= 0.00005 else f"{float(text):.0e}"
+
+
+def interval(line: Line, write: Callable[[str], str]) -> str:
+    """An interval, with the mark of one that is not to be trusted."""
+    if not line["ci_low"]:
+        return ""
+    return f"[{write(line['ci_low'])}, {write(line['ci_high'])}]" + "~" * bool(line["mark"])
+
+
+def called(dataset: str) -> str:
+    """A dataset in a title."""
+    return "mean of all datasets" if dataset == "*" else dataset

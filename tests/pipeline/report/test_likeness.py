@@ -1,0 +1,33 @@
+"""Which evaluations may stand side by side."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.report.likeness import shared_leading, unlike
+from tests.written import estimates, page
+
+WEB = estimates("web", {"bm25": {"ap": 0.4, "rr": 0.5}})
+NEWS = estimates("news", {"bm25": {"rr": 0.5}})
+
+
+def test_each_dataset_has_the_leading_measure_of_the_first_that_has_it():
+    """web leads by ap in the first, which has no news: that leads by rr as in the second."""
+    assert shared_leading([page(WEB), page([*NEWS, *WEB])]) == {"web": "ap", "news": "rr"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, []),
+        ({"datasets": {"web": {"reading": "new"}}}, ["the judgments are not the same on web"]),
+        ({"definitions": {"ap": {"fingerprint": "new"}}}, ["ap is not defined alike on web"]),
+        ({"definitions": {"rr": {"fingerprint": "new"}}}, []),  # is not shown side by side
+    ],
+)
+def test_what_keeps_figures_from_being_compared_is_said(changes, said):
+    """Other judgments, and another meaning of the measure that is shown; one without the dataset is no harm."""
+    found = list(unlike([page(WEB), page(WEB, **changes), page(NEWS)]))
+
+    assert [line.partition(" in these evaluations")[0] for line in found] == said
+    assert all(line.endswith("figures there cannot be compared") for line in found)

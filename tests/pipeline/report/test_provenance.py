@@ -1,0 +1,28 @@
+"""The command that makes the same figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.report.provenance import asked_for
+
+MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
+
+
+@pytest.mark.parametrize(
+    ("command", "changes", "asked"),
+    [
+        (
+            "rankledger evaluate --jobs 2 'a b.yaml' --set 'x=[1, 2]' --runs-dir r --set=y=3 --json",
+            {},
+            "rankledger evaluate 'a b.yaml' --set 'x=[1, 2]' --set=y=3",
+        ),
+        ("rankledger nightly 'a b.yaml'", {"date": "2026-11-20"}, "rankledger nightly 'a b.yaml' --date 2026-11-20"),
+        ("rankledger evaluate r/20-x --set=seed=1", {"repeats": "20-x"}, "rankledger evaluate 20-x --set=seed=1"),
+        ('pipeline.evaluate("it\'s.yaml")', {}, 'pipeline.evaluate("it\'s.yaml")'),
+        ("rankledger evaluate a.yaml --jobs 2", {"config": ""}, "rankledger evaluate a.yaml --jobs 2"),  # of 0.1.0
+    ],
+)
+def test_what_changes_no_figure_is_left_out(command, changes, asked):
+    """Jobs, folders and forms go; config, overrides and the night stay, quoted for a shell; Python stands as it is."""
+    assert asked_for(MANIFEST | {"command": command} | changes) == asked
