@@ -16,6 +16,7 @@ from pipeline.cli.list import list_
 from pipeline.cli.measures import measures
 from pipeline.cli.nightly import nightly
 from pipeline.cli.prune import prune
+from pipeline.cli.report import report
 from pipeline.cli.reproduce import reproduce
 from pipeline.cli.schema import schema
 from pipeline.cli.show import show
@@ -35,6 +36,7 @@ _COMMANDS = (
     history,
     list_,
     show,
+    report,
     find,
     explain,
     accept,

@@ -12,14 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.movement import ALL, MovedQuery, Movement, RankedDocument, SetFigure, Side, Split
+from pipeline.movement import ALL, Movement, SetFigure, Side, Split
 from pipeline.report.differences import differences, figure, models, signed
+from pipeline.report.moved import queries
 from pipeline.report.sheets import Sheet, counted, plain, visible
 
 __all__ = ["as_data", "markdown", "tables"]
 
-_NAMED = 3  # documents of a query that are named
-_NOWHERE = "not retrieved"
 _ROUNDING = 1e-12  # what is left of a part where two figures are the same
 
 
@@ -133,9 +132,9 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
             if lines:
                 yield differences(f"{dataset}: differences", lines, "measure")
             measure = movement.leading.get(dataset)
-            queries = [query for query in movement.movers if query.dataset == dataset]
-            if queries:
-                yield _queries(f"{dataset}: the queries that moved most by {measure}", queries)
+            moved = [query for query in movement.movers if query.dataset == dataset]
+            if moved:
+                yield queries(f"{dataset}: the queries that moved most by {measure}", moved)
             slices = [line for line in own if line.slice != ALL and line.measure == measure and line.difference]
             if slices:
                 slices.sort(key=lambda line: -abs(line.difference or 0.0))
@@ -159,34 +158,6 @@ def _unmoved(movement: Movement, dataset: str) -> list[str]:
 def _is_still(split: Split) -> bool:
     """Whether no part of a change amounts to anything; parts that cannot be told apart may cancel each other."""
     return all(abs(part.amount) < _ROUNDING and not part.reason for part in split.parts)
-
-
-def _queries(title: str, queries: Sequence[MovedQuery]) -> Sheet:
-    rows = [
-        (
-            models(query.model, query.baseline),
-            query.query_id,
-            figure(query.before),
-            figure(query.after),
-            signed(query.change),
-            "" if query.documents is None else _documents(query.documents),
-        )
-        for query in queries
-    ]
-    headers = ("model", "query", "before", "after", "change", "relevant documents")
-    return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
-
-
-def _documents(documents: Sequence[RankedDocument]) -> str:
-    """Those whose rank is another, the best first, and how many are not named."""
-    moved = [document for document in documents if document.before != document.after]
-    named = [
-        f"{found.doc_id} (grade {found.grade:g}): {found.before or _NOWHERE} → {found.after or _NOWHERE}"
-        for found in moved[:_NAMED]
-    ]
-    if len(moved) > _NAMED:
-        named.append(f"{len(moved) - _NAMED} more")
-    return ", ".join(named) or "at the ranks they had"
 
 
 def _figures(figures: Sequence[SetFigure]) -> Sheet:

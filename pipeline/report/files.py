@@ -1,4 +1,4 @@
-"""What the gates say as files, for the servers that build and test."""
+"""Reports as files, and those of the gates for the servers that build and test."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pipeline.report.verdicts import junit, markdown
 from pipeline.verdicts import Verdict
 
-__all__ = ["write_reports"]
+__all__ = ["write_reports", "write_text"]
 
 
 def write_reports(
@@ -33,16 +33,20 @@ def write_reports(
         OSError: a file cannot be written.
     """
     if junit_file:
-        _write(Path(junit_file), junit(verdicts, name=name))
+        write_text(Path(junit_file), junit(verdicts, name=name))
     if markdown_file:
-        _write(Path(markdown_file), markdown(verdicts, name=name))
+        write_text(Path(markdown_file), markdown(verdicts, name=name))
     if summary and verdicts:
         with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
             file.write(markdown(verdicts, name=name) + "\n")
 
 
-def _write(path: Path, text: str) -> None:
-    """Under a temporary name, then renamed: a server that looks too early finds nothing, and not the half of it."""
+def write_text(path: Path, text: str) -> None:
+    """Write a file under a temporary name, then rename it: who looks too early finds nothing, and not the half of it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         path.write_text(text, encoding="utf-8", errors="replace")
         return

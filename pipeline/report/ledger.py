@@ -37,7 +37,8 @@ def listing(listing: Listing, *, width: int) -> str:
         for entry in listing.evaluations
     )
     title = f"{listing.place}: {counted(len(rows), 'evaluation')}"
-    sheet = Sheet(visible(title), headers, numeric, rows, drawn=headers[:1])  # an id stands whole
+    spare = ("size", "datasets", "models", "failures")
+    sheet = Sheet(visible(title), headers, numeric, rows, drawn=headers[:1], spare=spare)  # an id stands whole
     return _printed([sheet], listing.remarks, width)
 
 
@@ -51,7 +52,7 @@ def found(found: Found, *, width: int) -> str:
     rows = tuple(_row(line) for line in found.figures[:_SHOWN])
     among = f"{len(found.figures):,} in {counted(found.n_records, 'record')}"
     title = visible(f"{found.measure} that rounds to {found.published}: {among}")
-    sheet = Sheet(title, headers, numeric, rows, drawn=headers[:1])
+    sheet = Sheet(title, headers, numeric, rows, drawn=headers[:1], spare=("interval", "night", "slice"))
     return _printed([sheet], [*_said(found), *found.remarks], width)
 
 
@@ -83,7 +84,7 @@ def _delivered(entry: Listed) -> str:
 
 def _printed(sheets: Sequence[Sheet], lines: Sequence[str], width: int) -> str:
     text = io.StringIO()
-    console = Console(file=text, width=width, highlight=False)
+    console = Console(file=text, width=width, color_system=None, highlight=False)
     for sheet in sheets:
         console.print(sheet.for_terminal(width), crop=False)
     for line in lines:

@@ -32,7 +32,7 @@ RUN = "from pipeline.cli import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
     *("evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
-    *("history", "list", "show", "find", "nightly", "sync", "reproduce", "verify", "prune"),
+    *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune"),
 ]
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -480,6 +480,27 @@ def test_a_full_disk_under_stdout_tells_the_record(config, tmp_path):
     assert record.name in told.stderr
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_change_nothing(config, tmp_path, closed):
+    """A service or a cron job may have none: the record is written, and an error has its exit code."""
+    command = f'"$0" -c "{RUN}" "$@" {closed}'
+    for source, code in ((str(config), 0), ("none.yaml", 2)):
+        asked = ["sh", "-c", command, sys.executable, "evaluate", source, "--no-tracking"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        assert subprocess.run(asked, cwd=tmp_path, env=environment, check=False).returncode == code
+
+    (record,) = (tmp_path / "runs" / "records").iterdir()
+    assert read_record(record).summary
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [("evaluate", "none.yaml"), ("no-command",)], ids=" ".join)
+def test_a_stderr_that_takes_nothing_leaves_the_exit_code(tmp_path, arguments):
+    """Exit 2, not 1 of a failed gate: the only thing that still tells what happened."""
+    with Path("/dev/full").open("w") as full:
+        assert started(*arguments, cwd=tmp_path, stderr=full).returncode == 2
+
+
 def test_a_pipe_that_is_closed_is_no_lost_record(config, tmp_path):
     """`rankledger evaluate … | true`: no traceback, no word of a lost record, and not exit 1 of a failed gate."""
     reading, writing = os.pipe()
@@ -641,7 +662,7 @@ def test_what_is_hardly_meant_is_said_on_stderr(rankledger, config, command):
 def test_validate_computes_nothing(rankledger, config, monkeypatch):
     """Neither scores nor resamples are made."""
     workflow = importlib.import_module("pipeline.workflow.evaluate")
-    for step in ("compute", "write_record"):
+    for step in ("compute", "keep"):
         monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
 
     assert rankledger("validate", str(config)).code == 0

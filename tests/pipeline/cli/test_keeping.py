@@ -47,7 +47,7 @@ def test_verify_exits_with_0_or_with_2(rankledger, evaluation):
 
     assert rankledger("verify", found, "--no-tracking") == (
         0,
-        f"runs/records/{found}: all 4 files are as the manifest says; nobody else has the manifest's hash\n",
+        f"runs/records/{found}: all 6 files are as the manifest says; nobody else has the manifest's hash\n",
         "",
     )
     code, out, err = rankledger("verify", found)

@@ -94,11 +94,9 @@ def test_documents_that_moved_are_named_and_the_rest_is_counted():
     )
 
 
-@pytest.mark.parametrize(
-    ("documents", "said"), [(None, ""), ((), "at the ranks they had"), (DOCUMENTS[:1], "at the ranks they had")]
-)
+@pytest.mark.parametrize(("documents", "said"), [(None, ""), ((), "none"), (DOCUMENTS[:1], "at the ranks they had")])
 def test_documents_that_did_not_move(documents, said):
-    """Nothing is said of ranks that nobody kept; unmoved documents are said to stand where they stood."""
+    """Nothing is said of ranks that nobody kept; no document is none, and unmoved ones stand where they stood."""
     assert row(shown(movement(movers=(replace(QUERY, documents=documents),))), "q1")[-1] == said
 
 

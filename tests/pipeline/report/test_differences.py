@@ -81,10 +81,34 @@ def test_each_dataset_has_a_table():
 
 @pytest.mark.parametrize("width", [40, 80])
 def test_no_number_is_broken_on_a_narrow_terminal(width):
-    """The table is wider than the terminal rather than cut."""
-    assert cells(shown(LINE, width=width))[0][3:5] == ["+0.1000", "[+0.0500, +0.1500]"]
+    """The difference stands whole with its interval: the table is wider than the terminal rather than cut."""
+    row = cells(shown(LINE, width=width))[0]
+
+    assert row[row.index("+0.1000") :] == ["+0.1000", "[+0.0500, +0.1500]", "0.0034"]
+
+
+def test_a_narrow_terminal_goes_without_some_columns_and_says_so():
+    """At 80 columns the counts go, the p-value alone and the baseline's figure; the empty marks go without a word."""
+    long = replace(LINE, model="a-model-of-20-letters")
+    wide, narrow = shown(long, width=140), shown(long, width=80)
+
+    assert "wider terminal" not in wide
+    assert "mark" in wide
+    assert "mark" not in narrow
+    assert "a wider terminal shows + / = / −, p, baseline too" in narrow
+    assert all(len(line) <= 80 for line in narrow.splitlines() if line[:1] in "┏┃┡│└")
+
+
+def test_of_very_many_pairs_the_first_are_shown():
+    """46 pairs are 45 rows and a number; so a terminal is not flooded by all pairs of 40 models."""
+    text = shown(*(replace(LINE, model=f"m{n}") for n in range(46)))
+
+    assert len(cells(text)) == 45
+    assert "; 1 more by ndcg@10 in comparisons.csv" in text
 
 
 def test_no_name_steers_a_terminal():
-    """An escape sequence in a model's name is spelt out."""
-    assert "\x1b" not in shown(replace(LINE, model="\x1b[2Jdense"))
+    """An escape sequence is spelt out, and what turns the writing round, in a cell as in the title."""
+    for name in ("\x1b[2Jdense", "\u202edense"):
+        steered = shown(replace(LINE, model=name), replace(RRF, dataset=name), replace(LINE, baseline=name))
+        assert name[0] not in steered

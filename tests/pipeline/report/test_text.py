@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from metrics.measure import Measure
-from pipeline.report.text import as_data, leaderboard, matrix, note
+from pipeline.report.markdown import note
+from pipeline.report.text import as_data, closing, leaderboard, matrix
 from pipeline.tables import Estimate, Evaluation, Failure, Quality, Scores, Validation
+from pipeline.verdicts import Comparison
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
@@ -128,6 +130,22 @@ def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
     assert "…" not in text
     assert "".join(row[0] for row in cells(text)).removesuffix("bm25") == name
     assert all(cell_len(line) <= 80 for line in table_lines(text))
+
+
+def test_a_long_name_leaves_room_for_figures():
+    """One name of 250 letters has half of the terminal; beside it stand two measures, as beside short names."""
+    text = plain(evaluation({"web": board(["x" * 250, "bm25"], ["ap", "rr", "r@10"])}), 130)
+
+    assert [row[1:] for row in cells(text)][-1] == ["0.8900 [0.7900, 0.9400]"] * 2
+    assert all(cell_len(line) <= 130 for line in table_lines(text))
+
+
+def test_a_name_of_10000_letters_is_cut():
+    """A terminal is not flooded by one name: its table and its remark begin with it, and no more."""
+    text = plain(evaluation({"web": board(["x" * 10_000, "bm25"], ["ap"])}), 80)
+
+    assert 400 < text.count("x") < 3_000
+    assert "0.9000 [0.8000, 0.9500]" in text
 
 
 @pytest.mark.parametrize("width", [20, 40, 60])
@@ -333,8 +351,9 @@ def test_the_note_has_the_first_measures_of_each_dataset():
 
     assert "### web" in lines
     assert "### news" in lines
-    assert f"| model | {' | '.join(SEARCH[:5])} |" in lines
-    assert "| bm25 | 0.9000 [0.8000,\u00a00.9500] |" in lines
+    shown = r"| model | ndcg@10 | ap | rr(rel=2)@10 | ndcg(gain=exponential)@10 | avg\_rp(cutoffs=\[5,10\]) |"
+    assert shown in lines
+    assert "| bm25 | 0.9000 \\[0.8000,\u00a00.9500\\] |" in lines
     assert text.index("| bm25 |") < text.index("| dense |")
     assert lines[0] == "**Complete:** 2 models on 2 datasets."
 
@@ -495,6 +514,82 @@ def test_of_many_marked_lines_the_first_are_named():
     text = plain(marked(evaluation({"web": board(["bm25"], ["ap", "rr", "p@1", "p@2", "p@3"])}), {"bm25": "sparse"}))
 
     assert "bm25 ap, bm25 rr, bm25 p@1 and 2 more" in text
+
+
+def compared(model: str, baseline: str, p_corrected: float | None, **further: Any) -> Comparison:
+    """The comparison of a pair by ap, of which the corrected p-value is told."""
+    figures = {field.name: None for field in fields(Comparison)}
+    words = {"dataset": "web", "slice": "all", "measure": "ap", "model": model, "baseline": baseline, "family": ""}
+    counts = {"wins": 1, "ties": 1, "losses": 1, "n_queries": 3, "n_clusters": 3, "mark": ""}
+    return Comparison(**{**figures, **words, **counts, "p_value": 0.01, "p_corrected": p_corrected, **further})
+
+
+def test_models_that_are_not_distinguishable_share_a_letter():
+    """a and b differ by 0.2 of chance and share one, b and c by 0.06; a and c by 0.01 and share none: a, ab, b."""
+    found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
+    pairs = (compared("y", "x", 0.2), compared("z", "y", 0.06), compared("z", "x", 0.01))
+    text = plain(replace(found, comparison_lines=pairs))
+
+    assert [(row[0], row[2]) for row in cells(text)] == [("x", "a"), ("y", "ab"), ("z", "b")]
+    assert "letters: models that share one are not distinguishable by the first measure" in text
+    strict = plain(replace(found, comparison_lines=pairs, confidence=0.9))  # at the level 0.1, 0.06 tells apart
+    assert [row[2] for row in cells(strict)] == ["a", "a", "b"]
+
+
+def test_models_that_were_not_all_compared_have_no_letters():
+    """Against one baseline nothing is known of the others among themselves."""
+    found = evaluation({"web": board(["x", "y", "z"], ["ap"])})
+    text = plain(replace(found, comparison_lines=(compared("y", "x", 0.2), compared("z", "x", 0.2))))
+
+    assert "letters" not in text
+
+
+def test_the_intervals_of_the_first_measure_are_drawn_on_one_scale():
+    """From 0.5 to 1.0 in 24 cells 0.02 is one: 0.5 to 0.7 about 0.6, and 0.8 to 1.0 about 0.9."""
+    figures: dict[str, Figures] = {"high": {"ap": (0.9, 0.8, 1.0)}, "low": {"ap": (0.6, 0.5, 0.7)}}
+    text = plain(evaluation({"web": figures}))
+    high, low = (line.split("│")[3] for line in text.splitlines() if line.startswith("│"))
+
+    assert high == " " + " " * 14 + "├───●────┤" + " "
+    assert low == " ├────●───┤" + " " * 14 + " "
+    assert "0.5000            1.0000" in text
+    assert "[low, high]: 95% intervals, drawn of the first measure" in text
+
+
+def test_two_measures_are_shown_rather_than_a_drawing():
+    """On 80 columns figures come first; a single model's interval is drawn nowhere, as there is nothing beside it."""
+    both = evaluation({"web": board(["bm25", "dense-retriever"], SEARCH)})
+
+    assert "├─" not in "".join(cells(plain(both, 80))[0])
+    assert len(cells(plain(both, 80))[0]) == 3
+    assert "●" in plain(both, 120)
+    assert "●" not in plain(evaluation({"web": board(["bm25"], SEARCH)}), 200)
+
+
+def test_bold_is_explained_where_there_is_bold():
+    """A pipe has no bold and no word of it."""
+    found = evaluation({"web": board(["bm25", "dense"], SEARCH)})
+
+    assert "bold: the best" in leaderboard(found, width=120, colour=True)
+    assert "bold" not in plain(found)
+
+
+def test_of_very_many_outputs_the_first_are_told_of():
+    """31 outputs are 30 lines and a number: so a terminal is not flooded."""
+    text = plain(evaluation({"web": board([f"m{n}" for n in range(31)], ["ap"])}))
+
+    assert len(re.findall(r"^m\d+ on web: ", text, re.MULTILINE)) == 30
+    assert "1 more output in manifest.json" in text
+
+
+def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
+    """Scripts read the last line; a record without a page has no line of one."""
+    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
+    mlflow = "MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
+
+    assert closing(found).splitlines() == ["", mlflow, f"record: {tmp_path}"]
+    (tmp_path / "report.html").touch()
+    assert closing(found).splitlines() == ["", mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
 
 
 def test_slices_are_named_and_stay_out_of_the_table():

@@ -11,7 +11,8 @@ import yaml
 import pipeline
 from pipeline.record import read_record
 from pipeline.report.differences import leading
-from pipeline.report.text import as_data, closing, leaderboard, note
+from pipeline.report.markdown import note
+from pipeline.report.text import as_data, closing, leaderboard
 from pipeline.report.verdicts import table
 from pipeline.workflow.showing import evaluation_of
 from tests.generated import rating_collection, search_collection, write_config

@@ -1,0 +1,185 @@
+"""Tables for papers: worked ones, and names of any letters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.report.latex import escaped, latex
+from pipeline.report.sheets import printable
+from pipeline.tables import Failure
+from tests.written import COMPARED, comparison, estimates, page
+
+FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}
+MEANT = {  # what TeX prints of a command, by its manual
+    r"\textbackslash{}": "\\",
+    r"\textasciitilde{}": "~",
+    r"\textasciicircum{}": "^",
+    r"\textless{}": "<",
+    r"\textgreater{}": ">",
+    r"\textbar{}": "|",
+    r"\char34{}": '"',
+    **{f"\\{sign}": sign for sign in "&%$#_{}"},
+    **{f"{{{sign}}}": sign for sign in "[]*"},
+    "{}": "",
+}
+COMMAND = re.compile("|".join(re.escape(command) for command in sorted(MEANT, key=len, reverse=True)))
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of all rows of all tables."""
+    return [line.strip().removesuffix(r" \\").split(" & ") for line in text.splitlines() if line.endswith(r"\\")]
+
+
+def printed(text: str) -> str:
+    """What TeX prints of escaped text."""
+    return COMMAND.sub(lambda found: MEANT[found[0]], text)
+
+
+def test_a_table_written_by_hand():
+    """The best is bold and the second underlined, p of 0.03 has a dagger and p of 0.004 two, no figure is a dash."""
+    compared = [comparison("dense", 0.05, 0.03), comparison("random", -0.39, 0.004)]
+    text = latex([page(estimates("web", FIGURES), compared)])
+
+    assert text.endswith(
+        r"""
+% 20261120T020000Z-nightly-1f0c9a2b
+\begin{table}
+  \centering
+  \caption{web, 300 queries. The best figure is bold, the second best underlined. $\dagger$ ($p < 0.05$) and """
+        r"""$\ddagger$ ($p < 0.01$): differs from bm25. Paired randomization test, corrected by Westfall and Young's """
+        r"""max-$T$ among 2 pairs on web. Conventions: trec\_eval.}
+  \label{tab:nightly-1}
+  \medskip
+  \begin{tabular}{lrr}
+    \toprule
+    Model & ap & rr \\
+    \midrule
+    bm25 & \underline{0.4000} & \underline{0.5000} \\
+    dense & \textbf{0.4500}\rlap{$^{\dagger}$} & \textbf{0.5200} \\
+    random & 0.0100\rlap{$^{\ddagger}$} & -- \\
+    \bottomrule
+  \end{tabular}
+\end{table}
+"""
+    )
+
+
+def test_the_best_is_the_lowest_where_lower_is_better():
+    """Of 2.0 and 1.5 the second leads, figures that print alike share their place, and where neither end is better none
+    leads.
+    """
+    figures = {"a": {"rmse": 2.0, "n": 1.0}, "b": {"rmse": 1.5, "n": 2.0}, "c": {"rmse": 1.50001, "n": 3.0}}
+    text = latex([page(estimates("stars", figures), directions={"rmse": "lower", "n": "neither"})])
+
+    assert rows(text)[1:] == [
+        ["a", r"\underline{2.0000}", "1.0000"],
+        ["b", r"\textbf{1.5000}", "2.0000"],
+        ["c", r"\textbf{1.5000}", "3.0000"],
+    ]
+
+
+def test_all_pairs_have_letters():
+    """dense differs from both others, which do not differ from each other: a, b and b; the caption says so."""
+    compared = [
+        comparison("dense", 0.05, 0.03),
+        comparison("random", -0.01, 0.5),
+        comparison("random", -0.06, 0.01, baseline="dense"),
+    ]
+    found = page(estimates("web", FIGURES), compared, comparison=COMPARED | {"baseline": "all_pairs"})
+    text = latex([found])
+
+    assert [row[1] for row in rows(text)[1:]] == [
+        r"\underline{0.4000}\textsuperscript{b}",
+        r"\textbf{0.4500}\textsuperscript{a}",
+        r"0.0100\textsuperscript{b}",
+    ]
+    assert "Models that share a letter do not differ at $p < 0.05$." in text
+    assert "dagger" not in text
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"test": "t", "correction": None}, "Paired $t$-test, corrected by Holm's method among 2 pairs on web."),
+        (
+            {"test": "bootstrap", "correction": "bh"},
+            "corrected by Benjamini and Hochberg's method among 2 pairs on web.",
+        ),
+        ({"test": "bootstrap", "correction": "none"}, "Paired bootstrap test, not corrected. Conventions"),
+    ],
+)
+def test_the_caption_names_test_and_correction(asked, said):
+    """As the config asked for them, or as it means them where it says nothing."""
+    found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], comparison=COMPARED | asked)
+
+    assert said in latex([found])
+
+
+@pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])
+def test_a_mark_says_that_the_corrected_p_is_below_its_level(p_corrected, marks):
+    """Below 0.01 two, below 0.05 one; where nothing is corrected the p-value itself, here 0.02, is looked at."""
+    line = replace(comparison("dense", 0.05, 0.04), p_corrected=p_corrected)
+    (cell,) = [row[1] for row in rows(latex([page(estimates("web", FIGURES), [line])])) if row[0] == "dense"]
+
+    assert cell == r"\textbf{0.4500}" + ["", r"\rlap{$^{\dagger}$}", r"\rlap{$^{\ddagger}$}"][marks]
+
+
+def test_tables_are_numbered_and_a_lost_model_has_dashes():
+    """One table per dataset and evaluation, each with a label of its own; the model stands where the config has it."""
+    lost = page(
+        [*estimates("web", FIGURES), *estimates("news", {"bm25": {"ap": 0.3}})],
+        failures=[Failure("news", "dense", "gone.tsv: no such file")],
+    )
+    text = latex([lost, page(estimates("web", FIGURES))])
+
+    assert re.findall(r"\\label\{(.*)\}", text) == ["tab:nightly-1", "tab:nightly-2", "tab:nightly-3"]
+    assert [row for row in rows(text) if row[0] == "dense"][1] == ["dense", "--"]
+    assert text.count(r"\begin{table}") == text.count(r"\end{tabular}") == 3
+
+
+def test_more_measures_than_a_page_is_wide_are_left_out():
+    """Six columns unless more are asked for."""
+    measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
+    found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
+
+    assert rows(latex([found]))[0] == ["Model", *measures[:6]]
+    assert rows(latex([found], n_measures=9))[0] == ["Model", *measures]
+
+
+@given(st.text(max_size=40) | st.text(alphabet="\\{}[]*$&#%_~^<>|\"'`-,?! ax0\n\u202e", max_size=40))
+def test_any_text_is_printed_as_it_is(text):
+    """Read by TeX's manual the escaped text is the text again, no sign of it steers, and no two make a ligature."""
+    found = escaped(text)
+    rest = COMMAND.sub("\0", found)  # between commands nothing may join
+
+    assert printed(found) == printable(text)
+    assert not set(rest) & set("\\{}$&#%_~^")
+    assert re.search(r"--|''|``|,,|\?`|!`|[<>|\"\[\]*]", rest) is None
+    assert "\n" not in found
+
+
+@given(st.text(min_size=1, max_size=40), st.text(min_size=1, max_size=40))
+def test_names_of_any_letters_leave_the_table_whole(model, dataset):
+    """Every row has as many cells as the head, braces are balanced, and a comment sign never swallows a line's end."""
+    found = page(
+        estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.5}}),
+        [comparison(model, 0.1, 0.001, dataset=dataset, baseline="bm25!")],
+    )
+    text = latex([found])
+    body = "\n".join(line for line in text.splitlines() if not line.startswith("% "))
+
+    assert {len(re.findall(r"(?<!\\)&", line)) for line in text.splitlines() if line.endswith(r"\\")} == {1}
+    assert len(re.findall(r"(?<!\\)\{", body)) == len(re.findall(r"(?<!\\)\}", body))
+    assert re.search(r"(?<!\\)%", body) is None
+
+
+def test_long_names_are_cut():
+    """A model of 10,000 letters takes 80 of them."""
+    long = replace(estimates("web", {"bm25": {"ap": 0.4}})[0], model="W" * 10_000)
+
+    assert rows(latex([page([long])]))[1][0] == "W" * 79 + "…"

@@ -1,0 +1,277 @@
+"""Markdown for pull requests: what stands in it, in which order, whatever the names, and never beyond 60 kB."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from pipeline.ledger import History, LevelChange, Night, Series
+from pipeline.movement import MovedQuery, RankedDocument
+from pipeline.pages import Page, PairedScores
+from pipeline.report.markdown import markdown
+from pipeline.report.sheets import visible
+from pipeline.tables import Failure
+from pipeline.verdicts import Verdict
+from tests.written import comparison, estimates, page
+
+FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}
+VERDICT = Verdict("no-drop", "web", "dense", "ap", "all", "fail", "fail", "ap of dense dropped by 0.05")
+READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """The tables that a reader of Markdown finds, row by row, their heads first; cells as they are shown."""
+    found: list[list[list[str]]] = []
+    for before, token in pairwise(READER.parse(text)):
+        if before.type == "table_open":
+            found.append([])
+        if before.type == "tr_open":
+            found[-1].append([])
+        if before.type in ("th_open", "td_open"):
+            found[-1][-1].append("".join(part.content for part in token.children or ()))
+    return found
+
+
+def headings(text: str) -> list[str]:
+    return re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+
+
+def moved(model: str, **changes: str) -> PairedScores:
+    """A pair of models of which one query fell by 0.5, for its document sank from rank 1 to 2."""
+    scores = np.array([1.0, 0.5])
+    query = MovedQuery("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
+    ids = np.array(["q7", "q8"], dtype=object)
+    return PairedScores("web", model, "bm25", "ap", ids, scores, scores / 2, -scores / 2, (replace(query, **changes),))
+
+
+def test_the_verdict_comes_first_and_the_command_last():
+    """Gates, what is missing, figures, differences, what to know, and how it was made, in this order."""
+    failure = Failure("web", "late", "late.tsv: no such file; mend the path")
+    found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], [VERDICT], [failure])
+    text = markdown([found])
+    said = [
+        "## nightly",
+        "**Gates failed: 1 fail.**",
+        "ap of dense dropped by 0.05",
+        "**Incomplete:** 3 models on 1 dataset; 1 model output missing or refused.",
+        "- late on web was not evaluated: late.tsv: no such file; mend the path",
+        "### web (300 queries)",
+        "| dense | 0.4500 ",
+        "Differences, web: ap against bm25:",
+        "### What to know",
+        "- bm25 on web: 5,000 rows",
+        "Made by:",
+        "rankledger evaluate nightly.yaml\n",
+    ]
+
+    assert [text.index(part) for part in said] == sorted(text.index(part) for part in said)
+    assert text.startswith(said[0])
+    assert text.endswith("```\nrankledger evaluate nightly.yaml\n```\n")
+
+
+def test_tables_written_by_hand():
+    """The best model first, with intervals; a difference of 0.05 is better, one of 0.001 ± 0.01 within 0.02 is none."""
+    compared = [comparison("dense", 0.05, 0.03), comparison("random", 0.001, 0.5)]
+    board, differences = tables(markdown([page(estimates("web", FIGURES), compared, matters={"ap": 0.02})]))
+
+    assert board == [
+        ["model", "ap", "rr"],
+        ["dense", "0.4500 [0.3500,\u00a00.5500]", "0.5200 [0.4200,\u00a00.6200]"],
+        ["bm25", "0.4000 [0.3000,\u00a00.5000]", "0.5000 [0.4000,\u00a00.6000]"],
+        ["random", "0.0100 [-0.0900,\u00a00.1100]", "undefined"],
+    ]
+    assert [(row[0], row[3], row[4], row[-1]) for row in differences[1:]] == [
+        ("dense", "+0.0500", "[+0.0400, +0.0600]", "better"),
+        ("random", "+0.0010", "[-0.0090, +0.0110]", "no difference that matters"),
+    ]
+
+
+def test_the_worst_slices_are_folded_away():
+    """The lowest differences first, behind them those of too few queries to judge by; uncompared, the worst figures."""
+    lines = [
+        comparison("dense", 0.05, 0.03),
+        comparison("dense", 0.02, 0.5, slice="market=de"),
+        comparison("dense", -0.03, 0.5, slice="market=fr"),
+        comparison("dense", -0.3, 0.5, slice="market=jp", n_clusters=29),
+    ]
+    compared = tables(markdown([page(estimates("web", FIGURES), lines)]))[-1]
+    sliced = [*estimates("web", FIGURES), *estimates("web", {"bm25": {"ap": 0.3}, "dense": {"ap": 0.2}}, "market=de")]
+    figures = markdown([page(sliced)])
+
+    assert [row[1] for row in compared[1:]] == ["market=fr", "market=de", "market=jp"]
+    assert "<details><summary>Worst slices by ap</summary>" in figures
+    assert [row[:2] for row in tables(figures)[-1][1:]] == [["dense", "market=de"], ["bm25", "market=de"]]
+    lower = tables(markdown([page(sliced, directions={"ap": "lower"})]))[-1]
+    assert [row[0] for row in lower[1:]] == ["bm25", "dense"]
+
+
+def test_the_queries_that_moved_most_are_folded_away():
+    """Under the pair's name, with both scores and the ranks of their documents."""
+    text = markdown([replace(page(estimates("web", FIGURES)), pairs=(moved("dense"),))])
+
+    assert "<details><summary>dense against bm25: the queries that moved most by ap</summary>" in text
+    assert tables(text)[-1][1] == ["q7", "1.0000", "0.5000", "-0.5000", "d1 (grade 2): 1 → 2"]
+
+
+def test_a_history_is_a_line_per_series():
+    """Where it was and is, the last change, and its steps."""
+    night = Night("2026-11-19", "a", 0.4, 0.3, 0.5, 0.01, 300, "", None, "", None)
+    later = replace(night, date="2026-11-20", estimate=0.45, change=0.05)
+    step = LevelChange("2026-11-20", "2026-11-20", "2026-11-20", 1, 0.4, 0.45, 0.001)
+    series = Series("web", "dense", (night, later), (step,), 1.0, None, False)
+    history = History("nightly", "ap", "higher", (series,), ("left out: 1 that repeat an earlier evaluation",))
+    text = markdown([replace(page(estimates("web", FIGURES)), history=(history,))])
+
+    assert tables(text)[-1][1] == ["web", "dense", "2", "0.4000 → 0.4500", "+0.0500", "2026-11-20: +0.0500"]
+    assert "- left out: 1 that repeat an earlier evaluation" in text
+
+
+def test_several_evaluations_stand_side_by_side_first():
+    """A column per evaluation by the leading measure, empty where a model is not in it; what is unlike is said."""
+    one = replace(page(estimates("web", FIGURES)), title="one")
+    other = page(
+        estimates("web", {"dense": {"ap": 0.5}, "new": {"ap": 0.6}}),
+        definitions={"ap": {"fingerprint": "other"}},
+        datasets={"web": {"reading": "other"}},
+    )
+    text = markdown([one, replace(other, title="other")])
+
+    assert [(row[0], row[1][:6], row[2][:6]) for row in tables(text)[0]] == [
+        ("model", "one", "other"),
+        ("bm25", "0.4000", ""),
+        ("dense", "0.4500", "0.5000"),
+        ("random", "0.0100", ""),
+        ("new", "", "0.6000"),
+    ]
+    assert headings(text)[:2] == ["2 evaluations", "one"]
+    assert "- the judgments are not the same on web in these evaluations: figures there cannot be compared" in text
+    assert "- ap is not defined alike on web in these evaluations: figures there cannot be compared" in text
+    assert "cannot be compared" not in markdown([one, one])
+
+
+def test_what_is_left_out_is_counted():
+    """Of 50 models 20 are shown, of 7 measures 5."""
+    measures = [f"p@{cutoff}" for cutoff in range(1, 8)]
+    found = page(estimates("web", {f"m{number}": dict.fromkeys(measures, number / 100) for number in range(50)}))
+    text = markdown([found])
+
+    assert len(tables(text)[0]) == 21
+    assert tables(text)[0][0] == ["model", *measures[:5]]
+    assert "\n30 more in summary.csv.\n" in text
+    assert "\n2 more measures in summary.csv.\n" in text
+    assert tables(markdown([found], n_measures=7))[0][0] == ["model", *measures]
+
+
+ALLOWED = {"h2", "h3", "p", "strong", "details", "summary", "ul", "li", "pre", "code"} | {
+    *("table", "thead", "tbody", "tr", "th", "td")
+}
+HOSTILE = st.text(min_size=1, max_size=60) | st.sampled_from(
+    [
+        *(
+            "<script>alert(1)</script>",
+            "a|b",
+            "[x](http://y)",
+            "![x](y)",
+            "`z` ```",
+            "$m$",
+            "</details>",
+            "# h",
+            "&lt;",
+        ),
+        *("- l\n- k", "1. one", "2) two", "+ x", "    code", "**b** _i_ ~~s~~", "http://x.example", "\u202eback"),
+    ]
+)
+
+
+@given(HOSTILE, HOSTILE)
+def test_names_of_any_letters_are_shown_as_they_are(model, dataset):
+    """No tag, cell, line, link, list or emphasis comes of a name, wherever it stands."""
+    line = comparison(model, 0.05, 0.03, dataset=dataset, baseline="bm25!")
+    found = page(
+        estimates(dataset, {model: {"ap": 0.4}, "bm25!": {"ap": 0.3}}),
+        [line, replace(line, slice=f"market={model}")],
+        [replace(VERDICT, gate=model, model=model, dataset=dataset, reason=model)],
+        [Failure(dataset, model, model)],
+    )
+    text = markdown([replace(found, title=dataset, pairs=(moved(model, query_id=model),), remarks=(model,))])
+    html = READER.render(text)
+    gates, board, differences, slices = tables(text)[:4]
+    model, dataset = visible(model), visible(dataset)
+
+    assert set(re.findall(r"</?([a-z0-9]+)", html)) <= ALLOWED
+    assert (html.count("<strong>"), html.count("<ul>"), html.count("<li>")) == (2, 2, 1 + 2 + 1)
+    assert alike([gates[1][column] for column in (1, 2, 3, 6)], [model, dataset, model, model])
+    assert alike([row[0] for row in board[1:]], [model, "bm25!"])
+    assert alike(differences[1][:1], [model])
+    assert alike(slices[1][:2], [f"{model} against bm25!", f"market={model}"])
+
+
+def alike(cells: list[str], expected: list[str]) -> bool:
+    """Whether cells show these texts; a browser shows blanks as one."""
+    return [cell.split() for cell in cells] == [text.split() for text in expected]
+
+
+@st.composite
+def pages(draw: st.DrawFn) -> Page:
+    """A page of up to 60 models and 8 datasets, whose names may be long, with verdicts and failures as many."""
+    letter = draw(st.sampled_from(["m", "文", "|", "<"]))
+    names = [f"{letter * draw(st.sampled_from([1, 30, 10_000]))}{number}" for number in range(draw(st.integers(1, 60)))]
+    datasets = [f"{number}{letter * 20}" for number in range(draw(st.integers(1, 8)))]
+    measures = [f"p@{cutoff}" for cutoff in range(1, draw(st.integers(2, 9)))]
+    figures = {name: dict.fromkeys(measures, 0.5) for name in names}
+    compared = [comparison(name, 0.1, 0.5, dataset=dataset, measure="p@1") for dataset in datasets for name in names]
+    verdicts = [replace(VERDICT, reason=letter * 900, effect=effect) for effect in ("fail", "pass") for _ in names * 5]
+    failures = [Failure(dataset, name, letter * 900) for dataset in datasets for name in names[:20]]
+    lines = [line for dataset in datasets for line in estimates(dataset, figures)]
+    sliced = [replace(line, slice="market=de") for line in compared]
+    found = page(lines, compared + sliced, verdicts if draw(st.booleans()) else [], failures)
+    return replace(found, pairs=tuple(moved(name, query_id=name) for name in names), title=names[0])
+
+
+@settings(max_examples=25)
+@given(st.lists(pages(), min_size=1, max_size=4))
+def test_it_is_under_60_kb_and_whole(found):
+    """However much there is: rows are whole, what is folded is closed, each page says what made it."""
+    text = markdown(found)
+    shown = [line for line in text.splitlines() if line.startswith("|")]
+
+    assert len(text.encode()) < 60_000
+    assert text.count("<details>") == text.count("</details>")
+    assert all(line.endswith("|") for line in shown)
+    assert text.count("\nrankledger evaluate nightly.yaml\n") == len(found)
+    assert len(headings(text)) >= len(found)
+
+
+def test_verdicts_leave_room_for_figures():
+    """Of thousands of verdicts as many are shown as fit into half of the room, and the figures follow."""
+    verdicts = [replace(VERDICT, reason="x" * 500)] * 3_000
+    text = markdown([page(estimates("web", FIGURES), [], verdicts)])
+    (left,) = re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.MULTILINE)
+
+    assert len(tables(text)[0]) - 1 + int(left.replace(",", "")) == 3_000
+    assert text.index("**Gates failed: 3000 fail.**") < text.index("| dense | 0.4500 ")
+
+
+def test_long_names_are_cut():
+    """Of a name of 250 letters a table, which they would blow up, shows 80, wherever it stands."""
+    long = "W" * 250
+    found = page(
+        estimates("web", {long: {"ap": 0.4}}),
+        [comparison(long, 0.1, 0.01), comparison(long, 0.1, 0.01, slice="market=de")],
+        [replace(VERDICT, model=long)],
+    )
+    cells = [
+        cell
+        for table in tables(markdown([replace(found, pairs=(moved(long, query_id=long),))]))
+        for row in table
+        for cell in row
+    ]
+
+    assert max(map(len, re.findall("W+…?", " ".join(cells)))) == 80
+    assert len(re.findall("W{79}…", " ".join(cells))) == 5

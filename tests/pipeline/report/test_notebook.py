@@ -1,0 +1,153 @@
+"""The leaderboard that a notebook shows: its figures, its marks, and names that would do harm."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pipeline.report.notebook import leaderboard
+from pipeline.tables import Estimate, Evaluation, Failure, Quality
+from pipeline.verdicts import Comparison
+
+EMPTY = {"br", "circle", "path"}
+FIGURES = {"bm25": (0.9, 0.8, 1.0), "dense": (0.6, 0.5, 0.7), "random": (None, None, None)}
+
+
+class Reader(HTMLParser):
+    """The elements, the text of the cells by rows, and what is bold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.names: set[str] = set()
+        self.attributes: dict[str, list[str]] = {}
+        self.rows: list[list[str]] = []
+        self.bold: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        for name, value in attrs:
+            self.attributes.setdefault(name, []).append(str(value))
+        self.open += [] if tag in EMPTY else [tag]
+        self.rows += [[]] if tag == "tr" else []
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data.strip()
+        if "b" in self.open:
+            self.bold.append(data)
+
+
+def read(evaluation: Evaluation) -> Reader:
+    reader = Reader()
+    reader.feed(leaderboard(evaluation))
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def evaluation(figures: dict[str, tuple[float | None, ...]], measures: tuple[str, ...] = ("ap", "rr")) -> Evaluation:
+    """An evaluation on one dataset, each measure with these figures and their intervals."""
+    return Evaluation(
+        evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
+        name="nightly",
+        directions=dict.fromkeys(measures, "higher"),
+        results=(),
+        estimates=tuple(
+            Estimate("web", model, "all", measure, *figure, None if figure[0] is None else 0.01, 1_200, 0, 0)
+            for model, figure in figures.items()
+            for measure in measures
+        ),
+        quality={("web", model): Quality(5_000, 0, 0, 0.125) for model in figures},
+        failures=(),
+        record=Path("runs/records/20261120T020000Z-nightly-1f0c9a2b"),
+    )
+
+
+def test_a_row_has_every_figure_of_its_model():
+    """The best first, in bold; what is undefined says so."""
+    found = read(evaluation(FIGURES))
+
+    assert found.rows == [
+        ["model", "ap", "", "rr"],
+        ["bm25", "0.9000 [0.8000, 1.0000]", "", "0.9000 [0.8000, 1.0000]"],
+        ["dense", "0.6000 [0.5000, 0.7000]", "", "0.6000 [0.5000, 0.7000]"],
+        ["random", "undefined", "", "undefined"],
+    ]
+    assert found.bold == ["0.9000 [0.8000, 1.0000]"] * 2
+    assert "web (1,200 queries)" in found.text
+    assert "record: runs/records/20261120T020000Z-nightly-1f0c9a2b" in found.text
+
+
+def test_intervals_are_drawn_on_one_scale():
+    """From 0.5 to 1.0 on 120 pixels 0.1 is 24: bm25 from 72 to 120 about 96, dense from 0 to 48 about 24."""
+    found = read(evaluation(FIGURES))
+
+    assert found.attributes["d"] == ["M72 6H120M72 3v6M120 3v6", "M0 6H48M0 3v6M48 3v6"]
+    assert found.attributes["cx"] == ["96", "24"]
+
+
+def test_models_that_are_not_distinguishable_share_a_letter():
+    """The one pair there is does not differ: both have the letter a, and a line says what that means."""
+    pair = Comparison(
+        *("web", "all", "ap", "dense", "bm25", 0.6, 0.9, -0.3, -0.7, 0.1, 0.2, 0.3, 0.3, "", None, 1, 2, 3, None, 6, 6)
+    )
+    two = {model: FIGURES[model] for model in ("bm25", "dense")}
+    found = read(replace(evaluation(two), comparison_lines=(pair,)))
+
+    assert [row[2] for row in found.rows] == ["letters", "a", "a"]
+    assert "models that share one are not distinguishable" in found.text
+
+
+def test_names_that_would_do_harm_are_text():
+    """Markup stands as it was written, what turns the writing round is spelt out, and 10,000 letters are cut."""
+    script, turned, long = "<script>alert(1)</script>\"'&", "a\u202eb", "x" * 10_000
+    failure = Failure("web", "<img src=x onerror=alert(1)>", "not <b>there</b>")
+    found = replace(evaluation(dict.fromkeys((script, turned, long), (0.5, 0.4, 0.6))), failures=(failure,))
+    read_ = read(found)
+
+    assert not {"script", "img"} & read_.names
+    assert not any(name.startswith("on") for name in read_.attributes)
+    assert [row[0] for row in read_.rows[1:]] == [script, "a\\u202eb", f"{'x' * 79}…"]
+    assert "<img src=x onerror=alert(1)> on web was not evaluated: not <b>there</b>" in read_.text
+
+
+def test_nothing_is_asked_for_from_elsewhere():
+    """No element or attribute that loads something, no style sheet, and no colour but the page's own."""
+    found = read(evaluation(FIGURES))
+
+    assert not {"script", "style", "link", "img", "iframe", "a"} & found.names
+    assert not {"src", "href"} & set(found.attributes)
+    assert "url(" not in " ".join(found.attributes["style"])
+    assert set(found.attributes["stroke"] + found.attributes["fill"]) == {"currentColor"}
+
+
+def test_what_is_left_out_is_counted():
+    """Of 6 measures 4 are shown, and of 60 models 50."""
+    figures = {f"m{n}": (n / 100, None, None) for n in range(60)}
+    found = read(evaluation(figures, ("ap", "rr", "p@5", "p@10", "r@5", "r@10")))
+
+    assert len(found.rows) == 51
+    assert "web (1,200 queries): 10 more models, 2 more measures in summary" in found.text
+
+
+@pytest.mark.parametrize("n_models", [0, 1])
+def test_little_is_shown_too(n_models):
+    """Without any model there are the failures; a single one has no drawing, for there is nothing beside it."""
+    figures = dict(list(FIGURES.items())[:n_models])
+    found = read(replace(evaluation(figures), failures=(Failure("web", "gone", "no file"),)))
+
+    assert len(found.rows) == (2 if n_models else 0)
+    assert "svg" not in found.names
+    assert "gone on web was not evaluated: no file" in found.text

@@ -1,0 +1,41 @@
+"""Text of a limited size: lines are whole, and what is left out is counted."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.report.room import Room, n_bytes
+
+LINES = st.lists(st.text(alphabet="aé文 |", max_size=200), max_size=60)
+
+
+@given(st.integers(0, 3_000), LINES, LINES, st.integers(0, 60))
+def test_no_text_outgrows_its_room(most, head, rows, n_rows):
+    """Whatever is put in, the lines fit, stand whole and in order, and shown and counted rows are all there are."""
+    room = Room(most)
+    room.put(*head)
+    before = len(room.lines)
+    room.put_rows(["head"], rows, where="a.csv", most=n_rows)
+    text = "".join(f"{line}\n" for line in room.lines)
+
+    assert len(text.encode()) == most - room.left <= most
+    assert room.lines[:before] in ([], head)
+    shown = [line for line in room.lines[before:] if line != "head"]
+    left = re.search(r"^([\d,]+) more in a\.csv\.$", text, re.MULTILINE)
+    if room.lines[before : before + 1] == ["head"]:  # there is room to say how many are left out
+        n_shown = len(rows) - (int(left[1]) if left else 0)
+        assert n_shown <= n_rows
+        assert shown[:n_shown] == rows[:n_shown]
+
+
+def test_lines_are_put_in_together_or_not_at_all():
+    """Of 10 bytes two lines of four letters take all, with a byte each for the end; one letter more does not fit."""
+    room = Room(10)
+
+    assert not room.put("abcd", "abcde", spare=0)
+    assert room.put("abcd", "abcd", spare=0)
+    assert (room.lines, room.left) == (["abcd", "abcd"], 0)
+    assert n_bytes(["文"]) == 4

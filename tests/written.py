@@ -1,0 +1,104 @@
+"""Pages of evaluations that are written by hand: figures, comparisons and what a manifest says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pipeline.pages import Page
+from pipeline.tables import Estimate, Evaluation, Failure, Quality
+from pipeline.verdicts import Comparison, Verdict
+
+__all__ = ["COMPARED", "comparison", "estimates", "page"]
+
+ID = "20261120T020000Z-nightly-1f0c9a2b"
+COMPARED = {"baseline": "bm25", "test": "randomization", "correction": None}
+
+Figures = Mapping[str, Mapping[str, float | None]]
+"""By model and measure; an interval is a tenth wider on either side."""
+
+
+def estimates(dataset: str, figures: Figures, slice: str = "all", n_queries: int = 300) -> list[Estimate]:
+    """The lines of a dataset."""
+    return [
+        Estimate(dataset, model, slice, measure, value, *_ends(value), 0.01, n_queries, 0, 0, n_queries)
+        for model, own in figures.items()
+        for measure, value in own.items()
+    ]
+
+
+def _ends(value: float | None) -> tuple[float | None, float | None]:
+    return (None, None) if value is None else (value - 0.1, value + 0.1)
+
+
+def comparison(model: str, difference: float, p_corrected: float, **changes: Any) -> Comparison:
+    """A comparison with bm25 on web by ap, whose interval is 0.02 wide."""
+    line = Comparison(
+        dataset="web",
+        slice="all",
+        measure="ap",
+        model=model,
+        baseline="bm25",
+        estimate=0.4 + difference,
+        baseline_estimate=0.4,
+        difference=difference,
+        ci_low=difference - 0.01,
+        ci_high=difference + 0.01,
+        std_error=0.005,
+        p_value=p_corrected / 2,
+        p_corrected=p_corrected,
+        family="2 pairs on web",
+        effect_size=0.1,
+        wins=20,
+        ties=270,
+        losses=10,
+        detectable=0.02,
+        n_queries=300,
+        n_clusters=300,
+    )
+    return replace(line, **changes)
+
+
+def page(
+    lines: Sequence[Estimate],
+    comparisons: Sequence[Comparison] = (),
+    verdicts: Sequence[Verdict] = (),
+    failures: Sequence[Failure] = (),
+    *,
+    directions: Mapping[str, str] | None = None,
+    evaluation_id: str = ID,
+    **manifest: Any,
+) -> Page:
+    """A page of these figures; higher is better unless told."""
+    models = [*(line.model for line in lines), *(failure.model for failure in failures)]
+    measures = dict.fromkeys(line.measure for line in lines)
+    datasets = dict.fromkeys(line.dataset for line in lines)
+    said = {
+        "date": None,
+        "command": "rankledger evaluate nightly.yaml --jobs 2",
+        "config": "nightly.yaml",
+        "repeats": None,
+        "created": "2026-11-20T02:00:00+00:00",
+        "conventions": {"profile": "trec_eval"},
+        "bootstrap": {"confidence": 0.95},
+        "comparison": COMPARED if comparisons else None,
+        "matters": {},
+        "definitions": {measure: {"fingerprint": f"f-{measure}"} for measure in measures},
+        "datasets": {dataset: {"reading": f"r-{dataset}"} for dataset in datasets},
+        "models": {model: {"owner": None} for model in dict.fromkeys(models)},
+    }
+    evaluation = Evaluation(
+        evaluation_id=evaluation_id,
+        name="nightly",
+        directions=dict.fromkeys(measures, "higher") | dict(directions or {}),
+        results=(),
+        estimates=tuple(lines),
+        quality={(line.dataset, line.model): Quality(5_000, 0, 0, 0.125) for line in lines if line.dataset != "*"},
+        failures=tuple(failures),
+        record=Path("runs/records") / evaluation_id,
+        comparison_lines=tuple(comparisons),
+        verdicts=tuple(verdicts),
+    )
+    return Page("nightly", evaluation, said | manifest)
