@@ -1,0 +1,86 @@
+"""The notebook of the guides: it runs from its first cell to its last, and shows the figures of the record."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from pipeline.record import read_record
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    """The notebook after it ran in `docs` of a copy of the project, and the folder of the copy."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "configs").symlink_to(ROOT / "configs")
+    (folder / "docs").mkdir()
+    shutil.copy(ROOT / "docs/notebook.ipynb", folder / "docs")
+    found = nbformat.read(folder / "docs/notebook.ipynb", as_version=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", str(ROOT))
+        patch.setenv("IPYTHONDIR", str(folder / "ipython"))  # no settings of whoever runs the tests
+        NotebookClient(found, timeout=300, resources={"metadata": {"path": str(folder / "docs")}}).execute()
+    return found, folder
+
+
+def html_of(notebook: Any, word: str) -> str:
+    """The HTML that the cell with a word in it shows."""
+    (cell,) = [cell for cell in notebook.cells if cell.cell_type == "code" and word in cell.source]
+    (shown,) = [output.data["text/html"] for output in cell.outputs if "text/html" in output.get("data", {})]
+    return str(shown)
+
+
+def test_it_is_kept_without_outputs():
+    """What it shows is what it shows when it runs: no output of an older version lies in the repository."""
+    kept = nbformat.read(ROOT / "docs/notebook.ipynb", as_version=4)
+
+    nbformat.validate(kept)
+    assert all(not cell.outputs and cell.execution_count is None for cell in kept.cells if cell.cell_type == "code")
+
+
+def test_nothing_is_written_on_stderr(notebook):
+    """No cell warns, and no progress is drawn in it."""
+    found, _ = notebook
+
+    assert [
+        output for cell in found.cells for output in cell.get("outputs", ()) if output.output_type == "stream"
+    ] == []
+
+
+def test_the_leaderboard_has_the_figures_of_the_record(notebook):
+    """Each figure of the first measures with its interval, in the row of its model, as summary.csv has them."""
+    found, folder = notebook
+    (path,) = (folder / "runs/records").iterdir()
+    rows = re.findall(r"<tr>(.*?)</tr>", html_of(found, "pipeline.evaluate("), re.DOTALL)
+    texts = [
+        [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.S)] for row in rows
+    ]
+    measures = texts[0][1:]
+    lines = {(line.model, line.measure): line for line in read_record(path).summary}
+
+    assert len(texts) == 1 + 5
+    for model, *figures in texts[1:]:
+        for measure, figure in zip(measures, figures, strict=True):
+            line = lines.get((model, measure))  # none beneath a column that is drawn
+            assert figure.rstrip("~") == (
+                f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" if line else ""
+            )
+    assert len(lines) > sum(map(bool, measures)) >= 4
+
+
+def test_the_page_is_that_of_the_record(notebook):
+    """What stands in the frame is report.html, to the letter."""
+    found, folder = notebook
+    (page,) = (folder / "runs/records").glob("*/report.html")
+    (inside,) = re.findall(r'srcdoc="([^"]*)"', html_of(found, "srcdoc"))
+
+    assert unescape(inside) == page.read_text(encoding="utf-8")
