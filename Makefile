@@ -25,6 +25,7 @@ $(EQUIPPED): $(INSTALLED)
 
 $(SERVED): $(EQUIPPED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[system]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps axe-playwright-python
 	@touch $@
 
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.

@@ -1,10 +1,10 @@
-"""Headless Chromium on MLflow's pages: it waits for what is to be seen, and keeps what goes wrong in a page."""
+"""Headless Chromium: it waits for what is to be seen on a page, and keeps what goes wrong there."""
 
 from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-__all__ = ["Browser", "browser"]
+__all__ = ["Browser", "browser", "chromium"]
 
 Found = TypeVar("Found")
 
@@ -147,21 +147,33 @@ def browser(server: str, profile: Path, *, now: datetime) -> Iterator[Browser]:
         profile: an empty folder.
         now: when its pages believe that they are opened, in a zone of UTC: MLflow writes `13 hours ago`.
     """
-    options = webdriver.ChromeOptions()
-    options.binary_location = _program("chromium")
-    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
-    try:
+    with chromium(profile) as driver:
         late = round((datetime.now(UTC) - now).total_seconds() * 1000)
-        _tell(driver, "Emulation.setDeviceMetricsOverride", _SIZE)
-        _tell(driver, "Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
         _tell(driver, "Page.addScriptToEvaluateOnNewDocument", {"source": _CLOCK % late})
         driver.get(f"{server}/health")  # a page without scripts
         for key, value in _SETTINGS.items():
             driver.execute_script("localStorage.setItem(arguments[0], arguments[1])", key, value)
         yield Browser(driver, server)
+
+
+@contextmanager
+def chromium(profile: Path, *, logs: Sequence[str] = ("browser",)) -> Iterator[webdriver.Chrome]:
+    """The browser alone, 1440 pixels wide and in UTC.
+
+    Args:
+        profile: an empty folder.
+        logs: what it keeps: `browser`, what pages say on the console; `performance`, what they ask for, too.
+    """
+    options = webdriver.ChromeOptions()
+    options.binary_location = _program("chromium")
+    for flag in (*_FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
+    driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
+    try:
+        _tell(driver, "Emulation.setDeviceMetricsOverride", _SIZE)
+        _tell(driver, "Emulation.setTimezoneOverride", {"timezoneId": "UTC"})
+        yield driver
     finally:
         driver.quit()
 

@@ -1,15 +1,19 @@
-"""The servers that system tests share, started once and only where a test asks for them."""
+"""The servers, the browser and the pages that system tests share, made once and only where a test asks for them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests import reported
 from tests.proxy import Proxy, proxy_to
 from tests.servers import S3, PostgreSQL, mlflow_server, postgresql, s3_server
+from tests.system.kills import ROOT
+from tests.system.report import Report, page_of, reports
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
@@ -63,3 +67,55 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder, and the one to work in."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def chromium_on_files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Report]:
+    """A browser for pages that lie on disk."""
+    with reports(tmp_path_factory.mktemp("chromium")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def opened(chromium_on_files: Report) -> Iterator[Callable[[Path], Report]]:
+    """Opens a page; in the end nothing was said on its console, and nothing was asked for but what it is made of."""
+    paths: list[Path] = []
+
+    def open_page(path: Path) -> Report:
+        paths.append(path)
+        chromium_on_files.see(1440)
+        chromium_on_files.load(path)
+        return chromium_on_files
+
+    yield open_page
+    assert chromium_on_files.messages() == []
+    asked = [url for url in chromium_on_files.requests() if not url.startswith(("about:", "data:", "blob:file:"))]
+    assert {*asked} == {path.as_uri() for path in paths}
+
+
+@pytest.fixture(scope="session")
+def various(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of an evaluation that has something of everything."""
+    folder = tmp_path_factory.mktemp("various")
+    return page_of(reported.various(folder), folder)
+
+
+@pytest.fixture(scope="session")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of one of which every name is hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    return page_of(reported.hostile(folder), folder)
+
+
+@pytest.fixture(scope="session")
+def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the quickstart, with slices, and with a difference that matters."""
+    folder = tmp_path_factory.mktemp("quickstart")
+    more = {
+        "extends": str(ROOT / "configs" / "quickstart.yaml"),
+        "name": "quickstart",
+        "slices": ["length"],
+        "matters": {"rr(rel=2)@10": 0.02},
+    }
+    (folder / "quickstart.yaml").write_text(yaml.safe_dump(more))
+    return page_of(folder / "quickstart.yaml", folder)

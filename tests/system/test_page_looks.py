@@ -1,0 +1,139 @@
+"""How a record's page looks: to axe-core, on a narrow window, on paper, and where every name means harm.
+
+With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of the guide are made again.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests import reported
+from tests.system.kills import ROOT
+
+LOOKS = [(width, scheme) for width in (1440, 375) for scheme in ("light", "dark")]
+_LENGTHEN = """
+    const table = document.querySelector("[data-name='definitions'] table"), body = table.tBodies[0];
+    const row = body.rows[body.rows.length - 1];
+    table.tHead.rows[0].cells[0].textContent = "theheads";
+    for (let n = 0; n < arguments[0]; n++) {
+        const added = row.cloneNode(true);
+        added.cells[0].textContent = `row${n}begins`;
+        added.cells[1].textContent = `${"Some words. ".repeat(40)} row${n}ends`;
+        body.append(added);
+    }
+"""
+_OPEN = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
+
+
+@pytest.mark.parametrize("name", ["various", "hostile", "quickstart"])
+def test_accessible(opened, name, request):
+    """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways."""
+    page = opened(request.getfixturevalue(name))
+    page.driver.execute_script(_OPEN)
+    for width, scheme in LOOKS:
+        page.see(width, scheme)
+        assert page.violations() == []
+        assert page.overhang() == 0
+
+
+def test_axe_sees_what_is_wrong(opened, quickstart):
+    """Where headings are too pale and lists have no name, the findings say so."""
+    page = opened(quickstart)
+    page.driver.execute_script("""
+        document.querySelectorAll("h2").forEach(head => { head.style.color = "#ddd"; });
+        document.querySelectorAll("label").forEach(label => label.remove());
+    """)
+    found = {finding.split()[1].rstrip(":") for finding in page.violations()}
+
+    assert {"color-contrast", "select-name"} <= found
+
+
+def test_bars_are_seen_in_forced_colours(opened, quickstart):
+    """Where the reader's colours replace a page's grounds, intervals are still drawn, in the colour of its text."""
+    page = opened(quickstart)
+    forced = {"features": [{"name": "forced-colors", "value": "active"}]}
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", forced)
+    bar, text, ground = page.driver.execute_script("""
+        const cell = document.querySelector("td.b");
+        const text = getComputedStyle(document.body);
+        return [getComputedStyle(cell, "::before").backgroundColor, text.color, text.backgroundColor];
+    """)
+
+    assert bar == text != ground
+
+
+def test_print(opened, quickstart):
+    """On A4 no row is cut in two, and the heads of a table stand on each page that it goes on on."""
+    page = opened(quickstart)
+    page.driver.execute_script(_LENGTHEN, 60)
+    printed = ["".join(sheet.split()) for sheet in page.printed()]  # long words are broken
+    sheets = [sheet for sheet in printed if "begins" in sheet]
+
+    assert len(sheets) >= 5
+    assert all("theheads" in sheet for sheet in sheets)
+    for number in range(60):
+        (sheet,) = [sheet for sheet in sheets if f"row{number}begins" in sheet]
+        assert f"row{number}ends" in sheet
+
+
+def test_print_shows_what_is_folded(opened, various):
+    """On paper the queries that moved are open, without anyone having opened them; on the screen they are not after."""
+    page = opened(various)
+    text = "".join(page.printed())
+    caption = "Relevant documents of"
+
+    assert text.count(caption) == len(page.texts("#queries caption"))
+    assert [details for details in page.all("#queries details") if details.get_attribute("open")] == []
+
+
+def test_pictures(opened, quickstart):
+    """The verdict is in view at once, at any width; and pictures are made, where that is asked for."""
+    page = opened(quickstart)
+    folder = os.environ.get("RANKLEDGER_SCREENSHOTS")
+    for width, scheme in LOOKS:
+        page.see(width, scheme, height=1560)
+        page.driver.execute_script("scrollTo(0, 0)")
+        (headline,) = page.all(".leads")
+        assert headline.text == "Gates passed: 2 pass."
+        assert headline.location["y"] < 400
+        if folder:
+            path = ROOT / folder / f"report-{width}-{scheme}.png"
+            page.picture(path)
+            assert path.stat().st_size < 250_000
+
+
+def test_hostile_names_are_text(opened, hostile):
+    """No name becomes an element, runs, or is computed; each is read as it is written, or spelt out where it steers."""
+    page = opened(hostile)
+    page.driver.execute_script(_OPEN)
+    text = page.driver.execute_script("return document.body.textContent")
+    code = "return [...document.querySelectorAll('body *')].map(element => element.localName)"
+    elements = {*page.driver.execute_script(code)}
+
+    assert elements & {"script", "img", "em", "i", "u", "s", "gate", "k", "v", "iframe", "object"} == set()
+    assert page.all("[onload], [onerror], [onclick], a[href^='javascript']") == []
+    for name in (reported.HOSTILE["script"], reported.HOSTILE["image"], reported.HOSTILE["template"]):
+        assert name in text
+    for query in reported.HOSTILE_QUERIES[:3]:
+        assert query in text
+    assert "\u202e" not in text
+    assert "\\u202e" in text
+    assert "49" not in page.texts("#verdict td bdi")
+    assert max(map(len, page.texts("bdi", "textContent"))) <= 700  # of 10,000 letters, the beginning
+
+
+def test_hostile_names_break_no_layout(opened, hostile):
+    """At 375 pixels nothing is wider than the window but what scrolls by itself, with everything opened."""
+    page = opened(hostile)
+    page.see(375)
+    page.driver.execute_script(_OPEN)
+    code = """
+        const scrolls = element => element.closest(".scroll, pre, svg") !== null;
+        return [...document.querySelectorAll("main *")]
+            .filter(e => e.getClientRects().length && !scrolls(e) && e.getBoundingClientRect().right > innerWidth + 1)
+            .map(element => element.outerHTML.slice(0, 200));
+    """
+    assert page.driver.execute_script(code) == []
+    assert page.overhang() == 0
