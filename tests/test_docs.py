@@ -26,6 +26,7 @@ from pipeline.config.plan import plan
 from pipeline.config.schema import json_schema
 from pipeline.config.sections import Loaded, load
 from pipeline.errors import InputError, LockedError
+from pipeline.pages import CurvePoint
 from pipeline.tables import Estimate, Quality
 from pipeline.verdicts import Comparison, Verdict
 
@@ -149,7 +150,7 @@ def test_every_part_of_a_record_is_documented(scratch):
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     text = text_of("docs/record.md")
     keys = text.partition("## manifest.json")[2]
-    tables = {"summary.csv": Estimate, "comparisons.csv": Comparison, "gates.json": Verdict}
+    tables = {"summary.csv": Estimate, "comparisons.csv": Comparison, "gates.json": Verdict, "curves.csv": CurvePoint}
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 
     assert {file.name for file in record.iterdir()} == set(re.findall(r"^## (\S+\.\w+)$", text, re.MULTILINE))
@@ -157,6 +158,10 @@ def test_every_part_of_a_record_is_documented(scratch):
     for name, table in tables.items():
         columns = text.partition(f"## {name}")[2].partition("\n## ")[0]
         assert names_in_first_cells(columns) == {field.name for field in fields(table)}
+    columns = text.partition("## movers.csv")[2].partition("\n## ")[0]
+    assert names_in_first_cells(columns) == set(
+        (record / "movers.csv").open(encoding="utf-8").readline().strip().split(",")
+    )
     assert names_in_first_cells(counts) == {field.name for field in fields(Quality)}
 
 
