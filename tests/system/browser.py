@@ -73,6 +73,10 @@ class Browser:
         self.driver.get_log("browser")
         self.driver.get(f"{self._server}/#{path}")
 
+    def leave(self) -> None:
+        """Go to a page of the server that has no scripts: what is stored is at hand, and stays as it is."""
+        self.driver.get(f"{self._server}/health")
+
     def stored(self, part: str) -> str | None:
         """What the pages have stored in the browser under the key that has this part."""
         code = "return Object.entries(localStorage).filter(([key]) => key.includes(arguments[0])).map(e => e[1])[0]"
@@ -150,10 +154,11 @@ def browser(server: str, profile: Path, *, now: datetime) -> Iterator[Browser]:
     with chromium(profile) as driver:
         late = round((datetime.now(UTC) - now).total_seconds() * 1000)
         _tell(driver, "Page.addScriptToEvaluateOnNewDocument", {"source": _CLOCK % late})
-        driver.get(f"{server}/health")  # a page without scripts
+        found = Browser(driver, server)
+        found.leave()
         for key, value in _SETTINGS.items():
             driver.execute_script("localStorage.setItem(arguments[0], arguments[1])", key, value)
-        yield Browser(driver, server)
+        yield found
 
 
 @contextmanager

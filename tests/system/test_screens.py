@@ -206,7 +206,7 @@ def test_the_table_of_models(nights, page):
     """The latest night stands first, each in the config's order; model and day are legible, figures are right."""
     open_table(page, nights)
     rows_of(page, 10)
-    choose_columns(page)
+    choose_columns(page, nights)
     rows = rows_of(page, 10)
     expected = [(night, model) for night in (9, 8) for model in MODELS]
 
@@ -220,13 +220,14 @@ def test_the_table_of_models(nights, page):
     picture(page, "table")
 
 
-def choose_columns(page: Browser) -> None:
+def choose_columns(page: Browser, nights: Nights) -> None:
     """As by the menu *Columns*, and by drawing at their edges."""
     stored = json.loads(page.wait("the table's settings", lambda: page.stored("ExperimentPage")))
     order = ["attributes.`Run Name`", "runDateAndNestInfo", *COLUMNS]
     chosen = {"selectedColumns": list(COLUMNS), "columnOrder": order, "columnWidths": COLUMNS}
+    page.leave()  # it would store its own settings once more
     page.store("ExperimentPage", json.dumps({**stored, **chosen}))
-    page.driver.refresh()
+    open_table(page, nights)
     page.wait("the columns", lambda: "search/ndcg_at_10" in page.texts(".ag-header-cell"))
 
 
