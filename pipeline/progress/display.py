@@ -53,10 +53,10 @@ class Display:
         """Clear it away and show the cursor."""
         if self._live is None:
             return
-        with suppress(OSError):
+        with suppress(OSError, IndexError):  # IndexError: Ctrl-C came while it began, and rich has less to take back
             try:
                 self._live.stop()
-            except KeyboardInterrupt:  # the second: whoever presses it twice is to have a cursor nonetheless
+            except (KeyboardInterrupt, IndexError):  # Ctrl-C again: there is to be a cursor nonetheless
                 self._console.show_cursor()
                 raise
         self._live = None

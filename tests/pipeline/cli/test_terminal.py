@@ -87,7 +87,7 @@ def test_ctrl_c_clears_the_progress_away(folder):
     terminal.wait_for("1 of 2 blocks")
     terminal.interrupt()
 
-    assert terminal.end() == 130
+    assert terminal.end() == 130, terminal.written
     assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
     assert plain(terminal.written).endswith("\rinterrupted; nothing was recorded\r\n")
 
@@ -124,7 +124,7 @@ def test_a_night_that_waits_says_for_what_and_until_when(folder):
     terminal.wait_for("for 1 of 3: ", "dense.txt (not there)\r\n", "2 of 3 inputs, until ")
     terminal.interrupt()
 
-    assert terminal.end() == 130
+    assert terminal.end() == 130, terminal.written
     assert re.search(r"Waiting.* until \d\d:\d\d UTC", plain(terminal.written))
 
 

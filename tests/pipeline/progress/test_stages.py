@@ -147,6 +147,32 @@ Live.stop = interrupted
     assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
 
 
+def test_ctrl_c_while_the_display_begins_is_no_bug(tmp_path, go):
+    """It may come at any step of rich's: here before it has begun to draw again below a line that was said."""
+    interrupting = """
+from rich.console import Console
+
+show_cursor, shown = Console.show_cursor, []
+
+def interrupted(console, show=True):
+    shown.append(show)
+    if not show and shown.count(False) == 2:
+        raise KeyboardInterrupt
+    return show_cursor(console, show)
+
+Console.show_cursor = interrupted
+"""
+    code = f"{STAGES}\n{interrupting}\ntry:\n    work()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    terminal = Terminal(code, ["0"], folder=tmp_path)
+    terminal.wait_for("1 of 3 outputs")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "interrupted" in terminal.written
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+
+
 def test_a_terminal_that_goes_away_ends_nothing(tmp_path, go):
     """The work goes on where nobody looks any more, as it does in a pipe."""
     code = (
