@@ -30,6 +30,7 @@ def fail_at_three(number: int) -> int:
 
 WAITING = """
 import sys
+import time
 from pathlib import Path
 from pipeline.parallel import Workers
 from pipeline.progress import stages
@@ -38,9 +39,9 @@ stages.PATIENCE = 0
 
 def wait(number):
     while number == 2 and not Path("go").exists():
-        pass
-    if number == 2 and Path("go").read_text():
-        raise ValueError("found nothing")
+        if Path("fail").exists():
+            raise ValueError("found nothing")
+        time.sleep(0.01)
     return number
 
 print(Workers(int(sys.argv[1])).run("Waiting", wait, [(0,), (1,), (2,)], unit="numbers"))
@@ -114,7 +115,7 @@ def test_an_exception_leaves_the_terminal_tidy(tmp_path):
     """A call that fails ends the progress, shows the cursor again and comes out as it is."""
     terminal = Terminal(WAITING, ["1"], folder=tmp_path)
     terminal.wait_for("2 of 3 numbers")
-    (tmp_path / "go").write_text("fail", encoding="utf-8")
+    (tmp_path / "fail").touch()
 
     assert terminal.end() == 1
     assert "ValueError: found nothing" in terminal.written
