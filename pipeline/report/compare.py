@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from pipeline.movement import ALL, Movement, SetFigure, Side, Split
 from pipeline.report.differences import differences, figure, models, signed
 from pipeline.report.moved import queries
-from pipeline.report.sheets import Sheet, counted, plain, visible
+from pipeline.report.screen import Screen
+from pipeline.report.sheets import Sheet, counted, plain
 
 __all__ = ["as_data", "markdown", "tables"]
 
@@ -30,16 +27,13 @@ def tables(movement: Movement, *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
-    for line in _heading(movement):
-        console.print(Text(visible(line)), soft_wrap=True)
-    console.print(Text(_verdict(movement), style="bold"), soft_wrap=True)
+    screen = Screen(width=width, colour=colour)
+    screen.say(*_heading(movement))
+    screen.say(_verdict(movement), style="bold")
     for sheet in _sheets(movement):
-        console.print(sheet.for_terminal(width), crop=False)
-    for line in _remarks(movement):
-        console.print(Text(visible(line)), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+        screen.draw(sheet.for_terminal(width))
+    screen.say(*_remarks(movement))
+    return str(screen)
 
 
 def markdown(movement: Movement) -> str:

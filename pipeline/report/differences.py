@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.console import Console
-from rich.text import Text
-
 from pipeline.report.readings import FEW
-from pipeline.report.sheets import Sheet, number, visible
+from pipeline.report.screen import Screen
+from pipeline.report.sheets import Sheet, number
 from pipeline.verdicts import Comparison
 
 __all__ = ["differences", "figure", "leading", "models", "of_one_measure", "p_value", "signed"]
@@ -28,20 +25,19 @@ def leading(lines: Sequence[Comparison], *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    screen = Screen(width=width, colour=colour)
     for dataset in dict.fromkeys(line.dataset for line in lines):
         own = [line for line in lines if line.dataset == dataset]
         shown = [line for line in own if line.slice == _ALL and line.measure == own[0].measure]
-        console.print(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width), crop=False)
+        screen.draw(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width))
         families = dict.fromkeys(line.family for line in own if line.family)
         said = [f"corrected p: among {family}" for family in families]
         if len(shown) > _ROWS:
             said.append(f"{len(shown) - _ROWS:,} more by {own[0].measure} in comparisons.csv")
         if len(own) > len(shown):
             said.append(f"{len(own) - len(shown):,} more in comparisons.csv, by other measures and slices")
-        console.print(Text(visible("; ".join(said))), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+        screen.say("; ".join(said))
+    return str(screen)
 
 
 def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:

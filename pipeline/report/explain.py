@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from metrics.conventions import PROFILES
 from pipeline.arithmetic import HEAD, Explanation, Line, Outcome, ProfileComparison
-from pipeline.report.sheets import Sheet, counted, number, numbers, plain, visible
+from pipeline.report.screen import Screen
+from pipeline.report.sheets import Sheet, counted, number, numbers, plain
 
 __all__ = ["arithmetic", "as_data", "markdown"]
 
@@ -29,25 +27,19 @@ def arithmetic(explanation: Explanation, *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
-
-    def say(*lines: str, style: str = "") -> None:
-        for line in lines:
-            console.print(Text(visible(line), style=style), soft_wrap=True)
-
-    say(_heading(explanation), style="bold")
-    say(_definition(explanation))
-    for table in _arranged(_lists(explanation), console):
-        console.print(table, crop=False)
-    say(_equation(explanation), style="bold")
-    say(*_remarks(explanation))
+    screen = Screen(width=width, colour=colour)
+    screen.say(_heading(explanation), style="bold")
+    screen.say(_definition(explanation))
+    for table in _arranged(_lists(explanation), screen):
+        screen.draw(table)
+    screen.say(_equation(explanation), style="bold")
+    screen.say(*_remarks(explanation))
     if explanation.comparison is not None:
-        say("", _under(explanation, explanation.comparison), style="bold")
+        screen.say("", _under(explanation, explanation.comparison), style="bold")
         if explanation.comparison.choices:
-            console.print(_choices(explanation, explanation.comparison).for_terminal(width), crop=False)
-        say(*_idle(explanation.comparison))
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+            screen.draw(_choices(explanation, explanation.comparison).for_terminal(width))
+        screen.say(*_idle(explanation.comparison))
+    return str(screen)
 
 
 def markdown(explanation: Explanation) -> str:
@@ -319,14 +311,14 @@ def _idle(comparison: ProfileComparison) -> Iterator[str]:
         yield f"makes no difference here: {names}"
 
 
-def _arranged(sheets: Sequence[Sheet], console: Console) -> list[Table]:
+def _arranged(sheets: Sequence[Sheet], screen: Screen) -> list[Table]:
     """The tables side by side where there is room: the ideal list in full, else without what its terms are made of."""
-    tables = [sheet.for_terminal(console.width) for sheet in sheets]
+    tables = [sheet.for_terminal(screen.width) for sheet in sheets]
     if len(sheets) == 2:
         ranking, ideal = sheets
         for second in (ideal, ideal.only(_SLIM)):
-            pair = [ranking.for_terminal(console.width), second.for_terminal(console.width)]
-            if sum(console.measure(table).maximum for table in pair) + 2 <= console.width:
+            pair = [ranking.for_terminal(screen.width), second.for_terminal(screen.width)]
+            if sum(map(screen.columns, pair)) + 2 <= screen.width:
                 beside = Table.grid(padding=(0, 2, 0, 0))
                 beside.add_row(*pair)
                 return [beside]

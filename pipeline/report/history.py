@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from pipeline.ledger import Break, History, LevelChange, Night, Series
 from pipeline.report.differences import figure, signed
+from pipeline.report.screen import Screen
 from pipeline.report.sheets import Sheet, counted, plain, visible
 from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 
@@ -30,17 +27,13 @@ def tables(history: History, *, last: int | None, width: int, colour: bool) -> s
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    screen = Screen(width=width, colour=colour)
     for series in history.series:
         sheet = _drawn(history, series, last, n_cells=min(max(width - _BESIDE, FEWEST_CELLS), MOST_CELLS))
-        console.print(sheet.for_terminal(width), crop=False)
-        for line in said_below(history, series):
-            console.print(Text(visible(line)), soft_wrap=True)
-        console.print()
-    for line in history.remarks:
-        console.print(Text(visible(line)), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+        screen.draw(sheet.for_terminal(width))
+        screen.say(*said_below(history, series), "")
+    screen.say(*history.remarks)
+    return str(screen)
 
 
 def markdown(history: History, *, last: int | None) -> str:

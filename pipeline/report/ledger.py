@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rich.console import Console
-from rich.text import Text
-
 from pipeline.ledger import Figure, Found, Listed, Listing
 from pipeline.report.differences import figure
+from pipeline.report.screen import Screen
 from pipeline.report.sheets import Sheet, counted, size, visible
 
 __all__ = ["as_data", "found", "listing"]
@@ -83,10 +80,8 @@ def _delivered(entry: Listed) -> str:
 
 
 def _printed(sheets: Sequence[Sheet], lines: Sequence[str], width: int) -> str:
-    text = io.StringIO()
-    console = Console(file=text, width=width, color_system=None, highlight=False)
+    screen = Screen(width=width)
     for sheet in sheets:
-        console.print(sheet.for_terminal(width), crop=False)
-    for line in lines:
-        console.print(Text(visible(line)), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+        screen.draw(sheet.for_terminal(width))
+    screen.say(*lines)
+    return str(screen)

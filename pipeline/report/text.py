@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
+from textwrap import wrap
 from typing import Any
 
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.report.boards import Board, boards, called, cell, lettered, marked, ranked
 from pipeline.report.remarks import failures, joined, legend, remarks
+from pipeline.report.screen import Screen
 from pipeline.report.sheets import clipped, counted, visible
 from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 from pipeline.tables import Estimate, Evaluation, Validation
@@ -39,16 +39,16 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
         width: columns of the terminal; as many measures are shown as fit, and the intervals of the first drawn.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
+    screen = Screen(width=width, colour=colour)
     shown = [_Shown.fitting(evaluation, dataset, board, width) for dataset, board in boards(evaluation).items()]
     for each in shown:
-        console.print(each.table())
+        screen.draw(each.table())
         if each.left:
-            console.print(f"{counted(len(each.left), 'more measure')} in summary.csv: {', '.join(each.left)}")
+            left = f"{counted(len(each.left), 'more measure')} in summary.csv: {', '.join(each.left)}"
+            screen.say(*wrap(left, width, break_on_hyphens=False))
     for line in (*_legend(evaluation, shown, colour), *_remarks(evaluation), *failures(evaluation)):
-        console.print(Text(clipped(visible(line), _LINE)), soft_wrap=True)
-    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())  # titles are padded
+        screen.say(clipped(visible(line), _LINE))
+    return str(screen)
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
@@ -71,7 +71,6 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 
 def matrix(validation: Validation, *, width: int) -> str:
     """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
-    text = io.StringIO()
     counts = (counted(len(validation.models), "model"), counted(len(validation.n_queries), "dataset"))
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
@@ -83,13 +82,13 @@ def matrix(validation: Validation, *, width: int) -> str:
         tasks = [(dataset, model) for dataset in validation.n_queries]
         states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
         table.add_row(Text(model), *states)
-    console = Console(file=text, width=width, color_system=None, highlight=False)
-    console.print(table)
+    screen = Screen(width=width)
+    screen.draw(table)
     for (dataset, model), quality in validation.quality.items():
-        console.print(Text(f"{model} on {dataset}: {joined(quality, validation.n_queries[dataset])}"), soft_wrap=True)
+        screen.say(f"{model} on {dataset}: {joined(quality, validation.n_queries[dataset])}")
     for failure in validation.failures:
-        console.print(Text(f"{failure.model} on {failure.dataset}: {failure.reason}"), soft_wrap=True)
-    return text.getvalue()
+        screen.say(f"{failure.model} on {failure.dataset}: {failure.reason}")
+    return str(screen)
 
 
 def closing(evaluation: Evaluation) -> str:

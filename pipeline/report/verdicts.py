@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 from xml.etree import ElementTree
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from pipeline.report.room import COMMENT, Room
+from pipeline.report.screen import Screen
 from pipeline.report.sheets import clipped, plain, printable
 from pipeline.verdicts import Verdict, failed
 
@@ -41,9 +40,8 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    text = io.StringIO()
-    console = Console(file=text, width=width, force_terminal=colour, no_color=not colour, highlight=False)
-    console.print(Text(headline(verdicts), style="bold"), soft_wrap=True)
+    screen = Screen(width=width, colour=colour)
+    screen.say(headline(verdicts), style="bold")
     raised = _raised(verdicts)
     if raised:
         shown = Table()
@@ -53,12 +51,12 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         for verdict in raised:
             effect = Text(_effect(verdict), style=_COLOURS[verdict.effect])
             shown.add_row(effect, *(Text(printable(cell)) for cell in (verdict.gate, verdict.dataset, _told(verdict))))
-        console.print(shown)
+        screen.draw(shown)
     passed = Counter(_passed_by(verdict) for verdict in verdicts if verdict.effect == "pass")
     if passed:
         gates = ", ".join(f"{gate} ({n})" if n > 1 else gate for gate, n in passed.items())
-        console.print(Text(f"pass: {gates}"), soft_wrap=True)
-    return text.getvalue()
+        screen.say(f"pass: {gates}")
+    return str(screen)
 
 
 def markdown(verdicts: Sequence[Verdict], *, name: str) -> str:
