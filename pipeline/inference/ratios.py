@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,8 @@ from pipeline.tables import Scores
 
 __all__ = ["Contributions", "Ratio", "contributions_of"]
 
+Clusters: TypeAlias = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
@@ -28,16 +31,28 @@ class Ratio:
 
     Attributes:
         aggregation: takes the means to the figure.
-        numerators: (S, C) what each cluster adds to the numerators: one for most measures, several for a figure that is
-            made of several means.
-        denominators: (C,) what it adds to the denominator; 0 where it has nothing in the slice.
+        added: (S, Q) what each query adds to the numerators, be it in the slice or not: one row for most measures,
+            several for a figure that is made of several means.
+        denominators: (C,) what each cluster adds to the denominator; 0 where it has nothing in the slice.
         bound: what no number of the numerators can exceed, whatever the model; 0 where that is not known.
+        queries: (Q,) those of the slice; None for all.
+        clusters: (Q,) the cluster of each; None where each query is one.
     """
 
     aggregation: Aggregation
-    numerators: Floats
+    added: Floats
     denominators: Floats
     bound: float
+    queries: Bools | None = None
+    clusters: Clusters | None = None
+
+    @property
+    def numerators(self) -> Floats:
+        """(S, C): what each cluster adds to the numerators; not kept, for there are as many as models times slices."""
+        added = self.added if self.queries is None else self.added * self.queries
+        if self.clusters is None:
+            return added
+        return np.stack([_added_up(row, self.clusters, len(self.denominators)) for row in added])
 
     def figure(self, numerators: Floats, denominators: Floats) -> Floats:
         """The figure that these sums make, (S, …) and (…); NaN where nothing was counted."""
@@ -56,9 +71,9 @@ class Ratio:
         Reference:
             Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of what is done to the mean.
         """
-        total = self.denominators.sum()
-        means = divide(self.numerators.sum(axis=1), total)
-        apart = self.numerators - means[:, np.newaxis] * self.denominators
+        total, numerators = self.denominators.sum(), self.numerators
+        means = divide(numerators.sum(axis=1), total)
+        apart = numerators - means[:, np.newaxis] * self.denominators
         moved: Floats = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0)
         return divide(moved, total)
 
@@ -94,18 +109,15 @@ class Contributions:
         counted: Bools = self.denominators > 0
         return counted
 
-    def ratio(self, queries: Bools | None, clusters: npt.NDArray[np.int64] | None) -> Ratio:
+    def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
         """The figure over these queries, all of them for None, as sums over clusters."""
-        numerators, denominators = self.numerators, self.denominators
-        if queries is not None:
-            numerators, denominators = numerators * queries, denominators * queries
+        denominators = self.denominators if queries is None else self.denominators * queries
         largest = 1
         if clusters is not None:
-            n_clusters = int(clusters.max()) + 1
-            numerators = np.stack([_added_up(row, clusters, n_clusters) for row in numerators])
-            denominators = _added_up(denominators, clusters, n_clusters)
+            denominators = _added_up(denominators, clusters, int(clusters.max()) + 1)
             largest = int(np.bincount(clusters).max())
-        return Ratio(self.measure.aggregation, numerators, denominators, largest * _greatest(self.measure))
+        bound = largest * _greatest(self.measure)
+        return Ratio(self.measure.aggregation, self.numerators, denominators, bound, queries, clusters)
 
 
 def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conventions) -> Contributions:
@@ -126,7 +138,7 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
     return Contributions(measure, numerators, denominators[0])
 
 
-def _added_up(values: Floats, clusters: npt.NDArray[np.int64], n_clusters: int) -> Floats:
+def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:
     return np.bincount(clusters, values, n_clusters).astype(np.float64)
 
 

@@ -273,7 +273,7 @@ class _Columns:
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
-        bounds = [*(ratio.bound for ratio in ratios for _ in ratio.numerators), *[0.0] * len(distinct)]
+        bounds = [*(ratio.bound for ratio in ratios for _ in ratio.added), *[0.0] * len(distinct)]
         rounded = round_to_exact(np.stack(columns), np.array(bounds))
         rows = np.flatnonzero(ratios[0].denominators > 0)
         few = len(rows) < _WORTH_IT * len(rounded)
@@ -284,7 +284,7 @@ class _Columns:
         denominators = sums[len(sums) - max(self.places) - 1 :]
         end = 0
         for ratio, place in zip(self.ratios, self.places, strict=True):
-            begin, end = end, end + len(ratio.numerators)
+            begin, end = end, end + len(ratio.added)
             yield _Drawn(ratio, sums[begin:end], denominators[place])
 
 

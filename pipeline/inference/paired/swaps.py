@@ -51,7 +51,7 @@ class Swap:
     @cached_property
     def is_plain(self) -> bool:
         """Whether T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
-        return len(self.ours.numerators) == 1 and np.array_equal(self.ours.denominators, self.theirs.denominators)
+        return len(self.ours.added) == 1 and np.array_equal(self.ours.denominators, self.theirs.denominators)
 
     @cached_property
     def slopes(self) -> Floats:
@@ -147,14 +147,14 @@ class _Columns:
         at = [weights.setdefault(ratio.denominators[rows].tobytes(), len(weights)) for ratio in distinct]
         numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
         columns = np.stack([*numerators, *map(np.frombuffer, weights)])
-        bounds = np.array([*(ratio.bound for ratio in distinct for _ in ratio.numerators), *[0.0] * len(weights)])
+        bounds = np.array([*(ratio.bound for ratio in distinct for _ in ratio.added), *[0.0] * len(weights)])
         self.rounded = round_to_exact(columns, bounds)
         greatest = np.maximum(np.abs(columns).max(axis=1, initial=0.0), bounds)
         # K numbers in each of two sums, each moved by half a step at most, and by as much again before it came here.
         self.errors = greatest * columns.shape[1] ** 2 * 2.0**-51
-        ends = np.cumsum([len(ratio.numerators) for ratio in distinct])
+        ends = np.cumsum([len(ratio.added) for ratio in distinct])
         self.places: dict[int, _Indices] = {
-            id(ratio): np.append(np.arange(end - len(ratio.numerators), end), len(numerators) + place)
+            id(ratio): np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
             for ratio, end, place in zip(distinct, ends, at, strict=True)
         }
 
