@@ -67,7 +67,11 @@ def mlflow_server(
         yield f"http://127.0.0.1:{port}"
     finally:
         os.killpg(process.pid, signal.SIGTERM)  # its own session: the server and its worker
-        process.wait(20)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:  # a connection that somebody keeps open
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _answers(url: str) -> bool:
