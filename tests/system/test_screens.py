@@ -221,12 +221,14 @@ def test_the_table_of_models(nights, page):
 
 
 def choose_columns(page: Browser, nights: Nights) -> None:
-    """As by the menu *Columns*, and by drawing at their edges."""
-    stored = json.loads(page.wait("the table's settings", lambda: page.stored("ExperimentPage")))
+    """As by the menu *Columns*, and by drawing at their edges, in the table that is open."""
+    experiment = nights.path(0, "bm25").split("/")[2]
+    settings = f'ExperimentPage-["{experiment}"]'  # the table of evaluations has its own
+    stored = json.loads(page.wait("the table's settings", lambda: page.stored(settings)))
     order = ["attributes.`Run Name`", "runDateAndNestInfo", *COLUMNS]
     chosen = {"selectedColumns": list(COLUMNS), "columnOrder": order, "columnWidths": COLUMNS}
     page.leave()  # it would store its own settings once more
-    page.store("ExperimentPage", json.dumps({**stored, **chosen}))
+    page.store(settings, json.dumps({**stored, **chosen}))
     open_table(page, nights)
     page.wait("the columns", lambda: "search/ndcg_at_10" in page.texts(".ag-header-cell"))
 
