@@ -19,7 +19,7 @@ __all__ = ["compare"]
 @click.option("--measure", help="By which to look at queries and slices; the first of each dataset unless given.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to show of each model.")
 @click.option("--force", is_flag=True, help="Compare all the same where judgments, queries or definitions differ.")
-@click.option("--name", help="The evaluation that latest and accepted are of; that of the other side unless given.")
+@click.option("--name", help="Whose newest, latest and accepted are meant; the other side's evaluation unless given.")
 @options.json_or_markdown
 @options.runs_dir
 @options.records
@@ -28,7 +28,7 @@ __all__ = ["compare"]
 def compare(base: str, candidate: str, form: str | None, **options: Any) -> None:
     """Show what moved from BASE to CANDIDATE: figures, queries and slices.
 
-    Each is (ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]; without a model each model is compared with itself.
+    Each is (ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]; without a model each model is compared with itself.
 
     \b
     Example:

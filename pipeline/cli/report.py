@@ -29,7 +29,7 @@ _ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "lat
     help="What to make; by the ending of --output unless given, or else html.",
 )
 @click.option("--output", metavar="FILE", help="Where to write it; stdout unless given.")
-@click.option("--name", help="The evaluation that latest and accepted are of.")
+@click.option("--name", help="Whose newest, latest and accepted are meant: an evaluation.")
 @click.option("--measure", "measures", multiple=True, metavar="MEASURE", help="A measure to show; may be repeated.")
 @click.option(
     "--last", type=click.IntRange(1), default=30, show_default=True, help="How many nights of history to show."
@@ -41,12 +41,13 @@ _ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "lat
 def report(references: tuple[str, ...], form: Form | None, output: str | None, **options: Any) -> None:
     """Make one report of one or several evaluations, with their history.
 
-    Each REFERENCE is (ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]. The ending of FILE says what is made: .html is a
-    page, .md is Markdown for a pull request, .tex has tables for a paper, .csv has every figure.
+    Each REFERENCE is (ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]: newest is the last evaluation, latest the
+    last that passed its gates. The ending of FILE says what is made: .html is a page, .md is Markdown for a pull
+    request, .tex has tables for a paper, .csv has every figure.
 
     \b
     Example:
-        rankledger report latest --name quickstart --output report.html
+        rankledger report newest --name quickstart --output report.html
     """
     chosen = _chosen(form, output)
     from pipeline.report.files import write_text

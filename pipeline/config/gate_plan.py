@@ -127,6 +127,8 @@ class _GatePlanner:
         if reference.record is None and reference.model in self._gate.models:
             message = f"the model {text!r} is held against itself; take it out of `models`, or write self@accepted"
             self._planning.find(path, message)
+        if reference.record == "newest":
+            self._planning.find(path, "the newest evaluation may be a bad night; write latest or accepted")
         if reference.record in ("latest", "accepted") and reference.model not in (None, *self._known()):
             known = suggestion(str(reference.model), self._known())
             self._planning.warn(path, f"no model of this config is or was {reference.model!r}{known}")

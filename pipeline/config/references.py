@@ -1,7 +1,7 @@
 """References: what a model is held against, as gates and commands write it.
 
-`(ID | PATH | latest | accepted | mlflow:RUN_ID)[#model]` is a model of a record, the same one unless another is named;
-`self@` before it says so. A word that a model of the config is called is that model in this evaluation.
+`(ID | PATH | newest | latest | accepted | mlflow:RUN_ID)[#model]` is a model of a record, the same one unless another
+is named; `self@` before it says so. A word that a model of the config is called is that model in this evaluation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pipeline.verdicts import Reference
 __all__ = ["MLFLOW", "WORDS", "is_path", "parse_reference", "split_reference"]
 
 _SELF = "self@"
-WORDS = ("latest", "accepted")
+WORDS = ("newest", "latest", "accepted")
 """What means a record that is looked for, of an evaluation and a model."""
 
 MLFLOW = "mlflow:"

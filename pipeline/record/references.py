@@ -92,6 +92,8 @@ def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, w
         InputError: `accepted` is not what it should be.
     """
     names = [reference.model] if reference.model else [model, *([was] if was else [])]
+    if reference.record == "newest":
+        return _newest(shelf, names)
     if reference.record == "latest":
         return _latest(shelf, accepted, names)
     if reference.record == "accepted":
@@ -156,6 +158,13 @@ def _read(path: Path, name: str) -> Record | None:
         return record if known == (name, False) and manifest["models"] is not None else None
     except _UNREADABLE:
         return None
+
+
+def _newest(shelf: Shelf, names: list[str]) -> Resolved:
+    record = next(iter(shelf), None)
+    if record is None:
+        return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
+    return _opened(record.path, names)
 
 
 def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:

@@ -46,13 +46,13 @@ def compare(
     """What moved from one evaluation to another, or from one model to another.
 
     Args:
-        base: what is compared with: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`. Without a model each model of
-            the candidate is compared with itself.
+        base: what is compared with: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`. Without a model each
+            model of the candidate is compared with itself.
         candidate: what is compared, written likewise.
         measure: by which to look at queries and slices; the first of each dataset unless given.
         top: how many queries to show for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
-        name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
+        name: the evaluation that `newest`, `latest` and `accepted` are of; that of the other side unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
         jobs: workers, instead of the candidate's.

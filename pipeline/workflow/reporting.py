@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -25,6 +25,7 @@ __all__ = ["Form", "report"]
 
 Form: TypeAlias = Literal["html", "markdown", "latex", "csv"]
 
+_FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
 _PAGE = "report.html"  # of a record, which is made anew and not read
 
 
@@ -41,9 +42,10 @@ def report(
     """One report of one or several evaluations, as text.
 
     Args:
-        references: each `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`; a record that is named twice is shown once.
+        references: each `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; a record that is named twice is shown
+            once.
         form: a page, Markdown, LaTeX's tables, or CSV.
-        name: the evaluation that `latest` and `accepted` are of.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
         measures: what to show, in this order; all measures unless given.
         last: how many nights of history to show, the newest; a page and Markdown have it.
         runs_dir: the runs folder.
@@ -51,12 +53,15 @@ def report(
         tracking_uri: the tracking store that a run is in.
 
     Raises:
-        InputError: there is no such record or measure, or a record was not evaluated at all, or is damaged.
+        InputError: there is no such record or measure, or a record is damaged, or has no figure where figures are all
+            that was asked for.
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
     found = [shown_record(reference, name, kept, runs_dir, tracking_uri) for reference in references]
     distinct = {record.path.name: record for record in found}
+    if measures or form in _FIGURES:
+        _refuse_without_figures(distinct.values())
     pages = [_page(record, kept, measures, several=len(distinct) > 1) for record in distinct.values()]
     if form == "csv":
         return estimates(pages)
@@ -67,19 +72,26 @@ def report(
     return html(pages) if form == "html" else markdown(pages, **columns)
 
 
+def _refuse_without_figures(records: Iterable[Record]) -> None:
+    for record in records:
+        if not record.summary:
+            raise InputError(
+                f"{record.path}: has no figure, for no model output was evaluated; name another record, or ask for "
+                "html or markdown without --measure, which say why"
+            )
+
+
 def _page(record: Record, records: Records, measures: Sequence[str], *, several: bool) -> Page:
     """The page of a record with these measures alone, called by its id where there are others.
 
     Raises:
-        InputError: it has none of the measures, or no figure at all, or its files are not what was written.
+        InputError: it has none of the measures, or its files are not what was written.
     """
     damaged = next(damages(record, but=_PAGE), None)
     if damaged:
         raise InputError(f"{damaged}; restore the record or name another")
     page = page_of(_narrowed(record, measures) if measures else record, records)
     datasets = set(page.datasets)
-    if not datasets:
-        raise InputError(f"{record.path}: has no figure, for no model output was evaluated; name another record")
     quality = {task: found for task, found in page.evaluation.quality.items() if task[0] in datasets}
     return replace(
         page,

@@ -28,9 +28,9 @@ def show(
     """The evaluation that a reference means, as far as a report shows one.
 
     Args:
-        reference: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`; the model says whose latest or accepted record is
-            meant.
-        name: the evaluation that `latest` and `accepted` are of.
+        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; the model says whose latest or accepted
+            record is meant.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
         tracking_uri: the tracking store that a run is in.
@@ -48,8 +48,8 @@ def shown_record(
     """The record that a reference means, of which `evaluation_of` gives the evaluation.
 
     Args:
-        reference: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`.
-        name: the evaluation that `latest` and `accepted` are of.
+        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
         records: where records are kept.
         runs_dir: the runs folder.
         tracking_uri: the tracking store that a run is in.
@@ -96,7 +96,7 @@ def evaluation_of(record: Record) -> Evaluation:
 
 
 def _of_a_word(reference: Reference, name: str | None, records: Records) -> Record:
-    """The one record that `latest` or `accepted` means, for the model that is named or for all of the newest record."""
+    """The one record that a word means, for the model that is named or for all of the newest record."""
     if name is None:
         raise InputError(f"{reference.text}: is of an evaluation; add --name")
     newest = newest_record(name, records)

@@ -41,10 +41,10 @@ def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, r
     """The records and models that two references mean; without `#model` each model is held against itself.
 
     Args:
-        base: what is compared with: `(ID|PATH|latest|accepted|mlflow:RUN_ID)[#model]`. `latest` is earlier than the
-            candidate, unless that is the latest, too, and another model of it.
+        base: what is compared with: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`. `newest` and `latest` are
+            earlier than the candidate, unless that is written alike, and of another model.
         candidate: what is compared.
-        name: the evaluation that `latest` and `accepted` are of; that of the other side unless given.
+        name: the evaluation that `newest`, `latest` and `accepted` are of; that of the other side unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
@@ -119,7 +119,7 @@ class _Finder:
     def _newest(self, name: str | None) -> Record:
         """The newest evaluation of that name."""
         if name is None:
-            raise InputError("latest and accepted are of an evaluation, and neither side names one; add --name")
+            raise InputError(f"{', '.join(WORDS)} are of an evaluation, and neither side names one; add --name")
         return newest_record(name, self._records)
 
     @property

@@ -525,6 +525,25 @@ def test_latest_is_earlier_than_the_candidate(nights):
     assert found.base.evaluation_id == first.evaluation_id
 
 
+def test_newest_is_a_night_that_failed_too(tmp_path):
+    """The third night did not pass: `latest` is the second and `newest` the third; as a base `newest` is the second."""
+    floor = {"name": "floor", "measure": "rr", "at_least": 1}
+    nights = [
+        evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED)}, **sections)
+        for sections in ({}, {}, {"gates": [floor]})
+    ]
+
+    found = {
+        (base, candidate): compare(base, candidate, name="generated", runs_dir=tmp_path / "runs")
+        for base, candidate in (("latest", "newest"), ("newest", "newest"))
+    }
+
+    assert [verdict.outcome == "pass" for verdict in nights[2].verdicts] == [False]
+    for movement in found.values():
+        sides = (movement.base.evaluation_id, movement.candidate.evaluation_id)
+        assert sides == (nights[1].evaluation_id, nights[2].evaluation_id)
+
+
 def test_two_models_of_the_latest_are_of_one_record(tmp_path):
     """`latest#bm25` and `latest#dense` are models of the newest evaluation, and not of the newest two."""
     outputs = {"bm25": output(), "dense": output(MOVED)}

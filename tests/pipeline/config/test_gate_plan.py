@@ -189,6 +189,10 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
             "did you mean 'accepted'?",
         ),
         (
+            "measure: ap, against: self@newest, margin: 0",
+            ".against: the newest evaluation may be a bad night; write latest or accepted",
+        ),
+        (
             "measure: ap, against: production, margin: 0, models: [candidate, production]",
             f".against: the model 'production' {SELF}",
         ),

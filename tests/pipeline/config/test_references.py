@@ -15,6 +15,7 @@ ID = "20261120T020000Z-nightly.web-1f0c9a2b"
 @pytest.mark.parametrize(
     ("text", "record", "model"),
     [
+        ("newest", "newest", None),
         ("latest", "latest", None),
         ("self@latest", "latest", None),
         ("accepted#bm25", "accepted", "bm25"),
@@ -47,9 +48,9 @@ LACKS = "lacks a record or a model; write it as in accepted#bm25"
     [
         ("acepted", f"'acepted' {NO}; did you mean 'accepted'?"),
         ("bm52", f"'bm52' {NO}; did you mean 'bm25'?"),
-        ("self@xyz", f"'xyz' {NO}; known: latest, accepted, bm25"),
-        ("20261120T020000Z-nightly", f"'20261120T020000Z-nightly' {NO}; known: latest, accepted, bm25"),
-        ("mlflow:", f"'mlflow:' {NO}; known: latest, accepted, bm25"),
+        ("self@xyz", f"'xyz' {NO}; known: newest, latest, accepted, bm25"),
+        ("20261120T020000Z-nightly", f"'20261120T020000Z-nightly' {NO}; known: newest, latest, accepted, bm25"),
+        ("mlflow:", f"'mlflow:' {NO}; known: newest, latest, accepted, bm25"),
         ("self@latest#bm25", f"'self@latest#bm25' {BOTH} 'latest#bm25' or 'self@accepted'"),
         ("self@bm25", f"'self@bm25' {BOTH} 'bm25' or 'self@accepted'"),
         ("self@", f"'self@' {LACKS}"),

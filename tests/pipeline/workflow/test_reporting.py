@@ -185,15 +185,21 @@ def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
     assert "no evaluation of the name 'generated'" in remark
 
 
-def test_a_record_without_any_figure_is_refused(config):
-    """Where every output was missing there is nothing to show; the failures are what `show` prints."""
-    document = yaml.safe_load(config.read_text(encoding="utf-8"))
+def test_a_record_without_any_figure_says_why(config):
+    """Where every output was missing the page and Markdown name the failures; forms of figures alone are refused."""
+    document = yaml.safe_load(config.read_text(encoding="utf-8")) | {"report": True}
     for model in document["models"].values():
         model["outputs"] = "gone/{dataset}/{model}.txt"
     config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
 
-    with pytest.raises(InputError, match="has no figure, for no model output was evaluated; name another record"):
-        report(evaluated(config).evaluation_id, form="latex")
+    night = evaluated(config)
+
+    assert report("newest", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")
+    told = report("newest", name="generated", form="markdown")
+    assert all(f"{failure.model} on {failure.dataset} was not evaluated: " in told for failure in night.failures)
+    for asked in ({"form": "latex"}, {"form": "csv"}, {"measures": ["ap"]}):
+        with pytest.raises(InputError, match="has no figure, for no model output was evaluated; name another record, "):
+            report("newest", name="generated", **asked)
 
 
 def test_a_dataset_without_the_measures_is_left_out(config):
