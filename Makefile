@@ -38,7 +38,7 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses logical --maxprocesses 8 --dist worksteal
 
 test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh

@@ -12,7 +12,8 @@ from metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, pers
 from metrics.jackknife import delete_a_group_error
 from tests.blocks import catalogue_block
 
-FIGURES = [item_coverage, gini, entropy, personalization, partial(item_coverage, k=2)]
+FIGURES = {figure.__name__: figure for figure in (item_coverage, gini, entropy, personalization)}
+FIGURES |= {"item_coverage@2": partial(item_coverage, k=2)}
 
 
 def random_block(seed: int, n_queries: int) -> CatalogueBlock:
@@ -46,7 +47,7 @@ def test_clusters_are_left_out_whole():
     assert error == pytest.approx(1 / 8, abs=1e-15)
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=str)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_with_as_many_groups_as_queries_it_is_the_plain_jackknife(figure):
     """Each query is left out in turn, of blocks built anew without it: √((Q - 1) / Q Σ (θ_q - mean θ)²)."""
     block = random_block(1, 40)
@@ -59,7 +60,7 @@ def test_with_as_many_groups_as_queries_it_is_the_plain_jackknife(figure):
     assert expected > 0
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=str)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_clusters_are_dealt_to_groups_in_their_order(figure):
     """Ten clusters in four groups: 0 4 8, 1 5 9, 2 6, 3 7, each left out with all its queries."""
     block, rng = random_block(2, 60), np.random.default_rng(3)
@@ -106,7 +107,7 @@ def test_a_figure_that_hangs_on_one_query_has_no_error():
     assert math.isnan(delete_a_group_error(personalization, catalogue_block([[0], [1], []], 2)))
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids=str)
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
 def test_no_list_is_looked_at_more_than_twice(figure, monkeypatch):
     """Once in all, once in its group: as many groups as there are never make a long list costly."""
     looked_at = []

@@ -62,6 +62,7 @@ SHUFFLED = [("q4", "us", "u2"), ("q9", "fr", ""), ("q1", "de", "u2"), ("q3", "",
         ("a.parquet", parquet(["de", "de", None, "us"], ["u2", "u10", "u1", "u2"])),
         ("b.parquet", parquet(pa.array(["de", "de", None, "us"]).dictionary_encode(), ["u2", "u10", "u1", "u2"])),
     ],
+    ids=["tsv", "csv", "gzip", "jsonl", "jsonl without null", "parquet", "dictionary"],
 )
 def test_every_format_gives_the_same_groups(name, data):
     """q1 and q2 are German, q4 American, q3 is of no market; clusters are u1, u10, u2 in the order of their bytes. What
