@@ -12,7 +12,7 @@ from typing import TextIO
 
 import click
 
-from pipeline.cli.exits import BUG, DISK, INTERRUPTED
+from pipeline.cli.exits import BUG, DISK, INTERRUPTED, notes_of
 from pipeline.cli.group import cli
 from pipeline.cli.printing import print_remark, unread_is_fine
 from pipeline.errors import InputError, LockedError
@@ -39,10 +39,10 @@ def main(arguments: list[str] | None = None) -> None:
         print_remark(error)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as error:
-        print_remark(f"interrupted; {_remains(error)}")
+        print_remark("; ".join(["interrupted", *notes_of(error)]))
         sys.exit(INTERRUPTED)
     except OSError as error:
-        print_remark(f"{error.filename or 'disk'}: {error.strerror or error}; {_remains(error)}")
+        print_remark("; ".join([f"{error.filename or 'disk'}: {error.strerror or error}", *notes_of(error)]))
         sys.exit(DISK)
     except Exception:
         print_remark(traceback.format_exc())
@@ -66,9 +66,3 @@ def _prepare() -> None:
 def _nowhere() -> TextIO:
     """A stream that takes everything; it has the lowest number that is free, so that no file gets that of a stream."""
     return os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
-
-
-def _remains(error: BaseException) -> str:
-    """What an evaluation that ended early leaves: the note that the workflow put on the error, if it got that far."""
-    notes = [note for found in (error, error.__cause__) for note in getattr(found, "__notes__", ())]
-    return "; ".join(notes) or "nothing was recorded"

@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pipeline.tables import Evaluation
 
-__all__ = ["BUG", "DIFFERENT", "DISK", "DONE", "INCOMPLETE", "INTERRUPTED", "NOT_RECORDED", "exit_code_of", "leave"]
+__all__ = [
+    "BUG",
+    "DIFFERENT",
+    "DISK",
+    "DONE",
+    "INCOMPLETE",
+    "INTERRUPTED",
+    "NOT_RECORDED",
+    "exit_code_of",
+    "leave",
+    "notes_of",
+]
 
 DONE = 0
 FAILED_GATE = 1
@@ -39,6 +50,11 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
     if evaluation.failures:
         return INCOMPLETE
     return INCONCLUSIVE if verdict == "inconclusive" else DONE
+
+
+def notes_of(error: BaseException) -> list[str]:
+    """What was put on an error, or on the one that it stands for, to say what remains: the record, or nothing."""
+    return [note for found in (error, error.__cause__) for note in getattr(found, "__notes__", ())]
 
 
 def leave(code: int) -> None:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from pipeline.cli.exits import exit_code_of, leave
+from pipeline.cli.exits import exit_code_of, leave, notes_of
 from pipeline.cli.printing import colour, print_remark, print_text, width
 from pipeline.tables import Evaluation
 
@@ -30,7 +30,12 @@ def evaluate_and_leave(
         further: the others of `options.evaluating`, and those of the command.
     """
     telling = {name: further.pop(name) for name in ("junit_file", "markdown_file", "as_json", "quiet")}
-    evaluation = evaluate(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **further)
+    try:
+        evaluation = evaluate(config, tracking=not no_tracking, command=["rankledger", *sys.argv[1:]], **further)
+    except (OSError, KeyboardInterrupt) as error:
+        if not notes_of(error):
+            error.add_note("nothing was recorded")
+        raise
     _tell(evaluation, require_tracking=require_tracking, **telling)
     leave(exit_code_of(evaluation, require_tracking=require_tracking))
 

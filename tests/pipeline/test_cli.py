@@ -456,6 +456,22 @@ def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_pa
     assert not is_recorded(tmp_path / "runs")
 
 
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (OSError(errno.EIO, "there is no bucket", "s3://eval/records"), 74, "s3://eval/records: there is no bucket"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=["disk", "Ctrl-C"],
+)
+def test_a_command_that_records_nothing_does_not_say_so(rankledger, monkeypatch, error, code, line):
+    """Whoever lists records has not lost one."""
+    monkeypatch.setattr("pipeline.record.store.Records.ids", boom(error))
+    told = rankledger("list")
+
+    assert (told.code, told.error) == (code, line)
+
+
 def test_an_interruption_while_tracking_tells_the_record(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
     monkeypatch.setattr("pipeline.tracking.store.TrackingStore.deliver", boom(KeyboardInterrupt()))
