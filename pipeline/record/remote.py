@@ -22,6 +22,8 @@ from pipeline.errors import InputError
 
 __all__ = ["Remote"]
 
+_READINGS = 10  # of a file that others replace, before it is given up
+
 
 class Remote:
     """A folder elsewhere.
@@ -49,9 +51,11 @@ class Remote:
             raise InputError(f"{url}: {_first_line(error)}; mend the URL") from None
 
     def folders(self) -> list[str]:
-        """The names of the folders right below it; none where it does not exist yet."""
+        """The names of the folders right below it; none where it does not exist yet, but its bucket does."""
         with self._told():
             found = self._filesystem.get_file_info(pa.fs.FileSelector(self._root, allow_not_found=True))
+            if not found and not self._has_bucket():
+                raise FileNotFoundError("there is no such bucket; make it, or mend the URL")
         return [info.base_name for info in found if info.type == pa.fs.FileType.Directory]
 
     def files(self, folder: str) -> list[str]:
@@ -68,13 +72,21 @@ class Remote:
             return bool(self._filesystem.get_file_info(self._path(name)).type == pa.fs.FileType.File)
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none."""
+        """What a file holds; None where there is none.
+
+        pyarrow takes as many bytes as it was told when it opened the file: one that was replaced since is read again.
+        """
+        path = self._path(name)
         with self._told():
-            try:
-                with self._filesystem.open_input_stream(self._path(name)) as file:
-                    return bytes(file.read())
-            except FileNotFoundError:
-                return None
+            for _ in range(_READINGS):
+                try:
+                    with self._filesystem.open_input_stream(path) as file:
+                        data = bytes(file.read())
+                except FileNotFoundError:
+                    return None
+                if len(data) == self._filesystem.get_file_info(path).size:
+                    return data
+            raise OSError(f"{name} was replaced each time that it was read; try again")
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, in the place of one that is there."""
@@ -141,6 +153,14 @@ class Remote:
         with self._told():
             found = self._filesystem.get_file_info(pa.fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
         return [info for info in found if info.type == pa.fs.FileType.File]
+
+    def _has_bucket(self) -> bool:
+        """Whether the bucket is there, for one that is not lists as an empty one; True where that cannot be known."""
+        bucket = self._root.partition("/")[0]
+        try:
+            return not bucket or bool(self._filesystem.get_file_info(bucket).type != pa.fs.FileType.NotFound)
+        except OSError:  # who may list what is below it may not be allowed to ask for the bucket itself
+            return True
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
