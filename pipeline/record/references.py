@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import groupby, tee
+from itertools import count, groupby
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Shelf:
     """The records of one evaluation that were begun before a moment; iterated over, the newest come first.
 
     A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
-    new night. Each record is read when it is first asked for, and once.
+    new night. Each record is read when it is first asked for, and once: those of large evaluations take seconds.
 
     Attributes:
         records: where records are kept.
@@ -70,12 +70,45 @@ class Shelf:
         """
         self.records = records
         self.name = name
-        self._records = _newest_first(records, name, before or datetime.now(UTC))
+        self._found: list[Record] = []
+        self._unread = _newest_first(records, name, before or datetime.now(UTC))
+        self._error: OSError | None = None
+        self._opened: dict[Path, Record] = {}
+        self._damages: dict[Path, str | None] = {}
 
     def __iter__(self) -> Iterator[Record]:
-        """The records, the newest first."""
-        self._records, again = tee(self._records)
-        return again
+        """The records, the newest first.
+
+        Raises:
+            OSError: the place elsewhere cannot be reached; every time, for to be empty means that tonight is the first.
+        """
+        for place in count():
+            if place == len(self._found) and not self._read_another():
+                return
+            yield self._found[place]
+
+    def open(self, path: Path) -> Record:
+        """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
+        if path not in self._opened:
+            self._opened[path] = read_record(path)
+        return self._opened[path]
+
+    def damage(self, record: Record) -> str | None:
+        """What is wrong with the files of a record, as `damage` says it; they are looked at once."""
+        if record.path not in self._damages:
+            self._damages[record.path] = damage(record)
+        return self._damages[record.path]
+
+    def _read_another(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        try:
+            found = next(self._unread, None)
+        except OSError as error:
+            self._error = error
+            raise
+        self._found += [] if found is None else [found]
+        return found is not None
 
 
 def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, was: str | None = None) -> Resolved:
@@ -104,7 +137,7 @@ def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, w
         return Resolved(
             None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.records.place}"
         )
-    return _opened(path, names)
+    return _opened(shelf, path, names)
 
 
 def created_at(record: Record) -> datetime:
@@ -164,7 +197,7 @@ def _newest(shelf: Shelf, names: list[str]) -> Resolved:
     record = next(iter(shelf), None)
     if record is None:
         return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
-    return _opened(record.path, names)
+    return _of_record(shelf, record, names)
 
 
 def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
@@ -179,7 +212,7 @@ def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
             continue
         entry = entries.get(model)
         is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
-        if (is_accepted or _passed(record, model)) and damage(record) is None:
+        if (is_accepted or _passed(record, model)) and shelf.damage(record) is None:
             return Resolved(record, model)
     return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
 
@@ -223,20 +256,23 @@ def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
     if digest_of(path) != entry.manifest_sha256:
         found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
         return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
-    return _opened(path, [model])
+    return _opened(shelf, path, [model])
 
 
-def _opened(path: Path, names: list[str]) -> Resolved:
+def _opened(shelf: Shelf, path: Path, names: list[str]) -> Resolved:
     """The record in that folder, if the model is in it and its files are what they were."""
     try:
-        record = read_record(path)
-        model = _known(record.manifest, names)
-        reason = damage(record)
+        return _of_record(shelf, shelf.open(path), names)
     except _UNREADABLE as error:
         return Resolved(None, names[0], f"{path}: cannot be read as a record ({error})")
+
+
+def _of_record(shelf: Shelf, record: Record, names: list[str]) -> Resolved:
+    model = _known(record.manifest, names)
     if model is None:
         known = ", ".join(record.manifest["models"])
-        return Resolved(None, names[0], f"{path}: has no model {' or '.join(map(repr, names))}; it has {known}")
+        return Resolved(None, names[0], f"{record.path}: has no model {' or '.join(map(repr, names))}; it has {known}")
+    reason = shelf.damage(record)
     return Resolved(None, model, reason) if reason else Resolved(record, model)
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pipeline.config.planned import Plan
 from pipeline.config.sections import Config
 from pipeline.inference.estimates import IntervalRule, estimate, estimate_pooled
 from pipeline.inference.samples import Sample, Settings
@@ -19,7 +20,7 @@ from pipeline.progress import each
 from pipeline.record import Judged, Records
 from pipeline.record.acceptance import ACCEPTED
 from pipeline.record.acceptance import config_of as recorded_config
-from pipeline.record.references import Shelf, created_at, failures_in_a_row
+from pipeline.record.references import Line, Shelf, created_at, failures_in_a_row
 from pipeline.tables import Estimate, Scores
 from pipeline.verdicts import Comparison
 from pipeline.workflow.baselines import Tonight
@@ -91,7 +92,7 @@ def infer(
         samples,
         past,
         extras=extras,
-        nights=failures_in_a_row(shelf) if planned.gates else {},
+        nights=_nights(planned, shelf),
         today=before.date(),
     )
     return Inferred(
@@ -101,6 +102,14 @@ def infer(
         curves=tuple(curves_of(samples, recall, _rule(config), inputs)),
         manifest={"baselines": past.references, "extras": described(extras)},
     )
+
+
+def _nights(planned: Plan, shelf: Shelf) -> Mapping[Line, int] | str:
+    """How many evaluations in a row failed each line of the gates before; or why that is not known."""
+    try:
+        return failures_in_a_row(shelf) if planned.gates else {}
+    except OSError as error:  # where records are kept elsewhere, it may be away
+        return str(error)
 
 
 def config_of(opened: Opened) -> Path:

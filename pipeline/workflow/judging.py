@@ -93,7 +93,7 @@ def judge_models(
     past: Past,
     *,
     extras: Mapping[str, Extra | str],
-    nights: Mapping[NightKey, int],
+    nights: Mapping[NightKey, int] | str,
     today: date,
 ) -> tuple[Verdict, ...] | None:
     """What the gates say; None where the config has none."""

@@ -102,5 +102,6 @@ def _of_a_word(reference: Reference, name: str | None, records: Records) -> Reco
     newest = newest_record(name, records)
     accepted = config_of(newest).parent / ACCEPTED
     models = [reference.model] if reference.model else newest.manifest["models"]
-    found = (resolve(reference, Shelf(records, name), accepted, model=model) for model in models)
+    shelf = Shelf(records, name)
+    found = (resolve(reference, shelf, accepted, model=model) for model in models)
     return one_record(reference.text, found)

@@ -54,7 +54,8 @@ def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, r
     finder = _Finder(base, candidate, name, runs_dir, open_records(runs_dir, records))
     found = {model: finder.candidate(model) for model in finder.models()}
     after = _opened(candidate, found.values())
-    earlier = {model: finder.base(model, after) for model in _models_of(found.values())}
+    shelf = finder.earlier(after)
+    earlier = {model: finder.base(model, after, shelf) for model in _models_of(found.values())}
     before = _opened(base, earlier.values())
     pairs = tuple((model, resolved.model) for model, resolved in earlier.items() if resolved.record is not None)
     reasons = [resolved.reason for resolved in (*found.values(), *earlier.values()) if resolved.record is None]
@@ -73,6 +74,7 @@ class _Finder:
         named = [record_at(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
         self._known = named[0] if named else self._newest(name)
         self._name = name or self._known.manifest["name"]
+        self._shelf = Shelf(self._records, self._name)
 
     def models(self) -> list[str]:
         """The models that are asked for, as the candidate calls them."""
@@ -81,16 +83,18 @@ class _Finder:
 
     def candidate(self, model: str) -> Resolved:
         """The candidate's record of a model."""
-        return resolve(self._candidate, Shelf(self._records, self._name), self._accepted, model=model)
+        return resolve(self._candidate, self._shelf, self._accepted, model=model)
 
-    def base(self, model: str, candidate: Opened) -> Resolved:
-        """The base's record of a model of the candidate, by its old name where it has one."""
+    def earlier(self, candidate: Opened) -> Shelf:
+        """Where the base is looked for: before the candidate, unless both are models of one record."""
         assert candidate.record is not None, "what a reference means is a record"
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
-        shelf = Shelf(self._records, self._name, None if of_one else created_at(candidate.record))
-        was = candidate.planned.models[model].was
-        return resolve(self._base, shelf, self._accepted, model=model, was=was)
+        return self._shelf if of_one else Shelf(self._records, self._name, created_at(candidate.record))
+
+    def base(self, model: str, candidate: Opened, shelf: Shelf) -> Resolved:
+        """The base's record of a model of the candidate, by its old name where it has one."""
+        return resolve(self._base, shelf, self._accepted, model=model, was=candidate.planned.models[model].was)
 
     def _path(self, reference: Reference) -> Path | None:
         """Where the record of an id or a path is; None for a word and for a run of MLflow."""

@@ -6,6 +6,7 @@ import resource
 from datetime import datetime
 
 from pipeline.record import Records, read_record
+from pipeline.record.remote import Remote
 from tests.generated import search_collection, write_config
 from tests.servers import free_port, mlflow_server
 from tests.system.books import runs_in, visible
@@ -87,3 +88,38 @@ def test_a_night_without_the_place_of_records(folder, s3):
     assert (back.code, back.err, other.code, other.err) == (0, "", 0, "")
     for name in ("one", "other"):
         assert Records(folder / name / "records").ids() == [evaluation_id]
+
+
+def test_gates_of_a_night_without_the_place_of_records(folder, s3):
+    """No model passes for want of earlier nights, the second that asks no more than the first; the record is kept."""
+    gates = [
+        {"name": "no-drop", "measure": "ap", "against": "self@latest", "max_query_drop": 1, "allow": 1},
+        {"name": "floor", "measure": "ap", "at_least": 1, "fail_after": 2},
+    ]
+    config = write_config(folder, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False}, gates=gates)
+    place = f"{s3.bucket()}/records"
+    nobody = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
+
+    away = run("evaluate", config, "--records", place, cwd=folder, environment=nobody)
+    (record,) = visible(folder / "runs")
+    synced = run("sync", "--records", place, cwd=folder)
+
+    assert away.code == 5
+    assert away.err.splitlines()[-1].startswith(f"not kept: {place}: ")
+    found = {(verdict.gate, verdict.model): verdict for verdict in read_record(record).verdicts}
+    for model in ("bm25", "dense"):
+        assert (found["no-drop", model].outcome, found["no-drop", model].effect) == ("not comparable", "fail")
+        assert found["floor", model].outcome == "inconclusive"
+        assert place in found["no-drop", model].reason
+    assert (synced.code, synced.err) == (0, "")
+    assert Records(folder / "runs" / "records", Remote(place)).ids() == [record.name]
+
+
+def test_a_bucket_that_is_not_there_is_no_empty_one(folder, s3):
+    """Exit 74 and what to do, where a bucket without records has none: a name that was mistyped hides nothing."""
+    there = run("list", "--records", f"{s3.bucket()}/records", cwd=folder)
+    gone = run("list", "--records", "s3://mistyped/records", cwd=folder)
+
+    assert (there.code, there.err) == (0, "")
+    assert (gone.code, gone.out) == (74, "")
+    assert gone.err == "s3://mistyped/records: there is no such bucket; make it, or mend the URL\n"

@@ -57,7 +57,8 @@ class Evidence:
         failures: why an output is missing or was refused, by (dataset, model).
         extras: the numbers from outside, by model and name; or the reason why a model's cannot be read.
         baselines: by (gate, dataset, model).
-        nights: how many of the directly preceding evaluations failed in a row; none where a line is not named.
+        nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
+            reason why that is not known.
         today: the day by which waivers end.
     """
 
@@ -68,7 +69,7 @@ class Evidence:
     failures: Mapping[tuple[str, str], str]
     extras: Mapping[str, Mapping[str, float] | str]
     baselines: Mapping[tuple[str, str, str], Baseline]
-    nights: Mapping[NightKey, int]
+    nights: Mapping[NightKey, int] | str
     today: date
 
     def has(self, dataset: str, measure: Measure) -> bool:

@@ -96,29 +96,39 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
 
 def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Verdict:
     """The verdict with what its outcome comes to."""
-    nights = 0
-    if verdict.outcome == "fail":
-        key = (verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice)
-        nights = 1 + evidence.nights.get(key, 0)
-    effect = _effect(gate, verdict, nights, evidence, incomplete)
+    verdict = _counted(gate, verdict, evidence)
+    effect = _effect(gate, verdict, evidence, incomplete)
     notes = [verdict.reason]
-    if nights and effect == "warn":
-        notes.append(f"failed, evaluation {nights} of {gate.fail_after}")
+    if verdict.nights and effect == "warn":
+        notes.append(f"failed, evaluation {verdict.nights} of {gate.fail_after}")
     if effect == "fail" and (waiver := gate.waiver) is not None:
         waived = evidence.today <= waiver.until
         effect = "warn" if waived else "fail"
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")
-    return replace(verdict, effect=effect, nights=nights, reason="; ".join(notes))
+    return replace(verdict, effect=effect, reason="; ".join(notes))
 
 
-def _effect(gate: PlannedGate, verdict: Verdict, nights: int, evidence: Evidence, incomplete: _Incomplete) -> _Effect:
+def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict:
+    """The verdict with how often in a row it failed; undecided where that is not known and would decide."""
+    if verdict.outcome != "fail":
+        return verdict
+    if not isinstance(evidence.nights, str):
+        key = (verdict.gate, verdict.dataset, verdict.model, verdict.measure, verdict.slice)
+        return replace(verdict, nights=1 + evidence.nights.get(key, 0))
+    if gate.fail_after == 1:
+        return replace(verdict, nights=1)
+    reason = f"{verdict.reason}; whether {gate.fail_after} in a row failed is not known: {evidence.nights}"
+    return replace(verdict, outcome="inconclusive", reason=reason)
+
+
+def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> _Effect:
     """What an outcome comes to, waivers aside."""
     task = (verdict.dataset, verdict.model)
     if verdict.outcome == "pass":
         return "pass"
     if verdict.outcome == "fail":
-        return "fail" if nights >= gate.fail_after else "warn"
+        return "fail" if verdict.nights >= gate.fail_after else "warn"
     told = verdict.outcome == "not evaluated" and incomplete[task].effect == "fail"
     if told or _is_first_night(gate, verdict, evidence):
         return "warn"

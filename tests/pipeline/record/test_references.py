@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from collections.abc import Mapping
@@ -13,9 +14,10 @@ from typing import Any
 import pytest
 
 from pipeline.errors import InputError
-from pipeline.record import Judged, Records, write_record
+from pipeline.record import Judged, Records, read_record, references, write_record
 from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted, write_accepted
 from pipeline.record.references import Resolved, Shelf, damage, failures_in_a_row, resolve
+from pipeline.record.remote import Remote
 from pipeline.tables import Record
 from pipeline.verdicts import Acceptance, Outcome, Reference, Verdict
 
@@ -342,6 +344,41 @@ def test_a_file_of_another_shape_is_refused(tmp_path, text, message):
         read_accepted(tmp_path / ACCEPTED)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+# ---- a place that is away
+
+
+class Away(Remote):
+    """A place elsewhere that nobody reaches."""
+
+    def folders(self) -> list[str]:
+        raise OSError(errno.EIO, "away", self.url)
+
+
+def test_a_place_that_is_away_has_no_first_night(tmp_path):
+    """Whoever asks after another model is told the same: an empty shelf would mean that there was no night yet."""
+    shelf = Shelf(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", TONIGHT)
+    latest = Reference("latest", "latest", None)
+
+    for model in ("bm25", "dense"):
+        with pytest.raises(OSError, match="away"):
+            resolve(latest, shelf, tmp_path / ACCEPTED, model=model)
+    with pytest.raises(OSError, match="away"):
+        failures_in_a_row(shelf)
+
+
+def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypatch):
+    """Forty models that were accepted in one record do not read it forty times."""
+    record = night(tmp_path, 1, verdict())
+    read = []
+    monkeypatch.setattr(references, "read_record", lambda path: read.append(path) or read_record(path))
+    monkeypatch.setattr(references, "damages", lambda record: read.append("checked") or iter(()))
+    shelf = Shelf(Records(tmp_path), "nightly", TONIGHT)
+    for model in ["bm25"] * 3:
+        assert resolve(Reference("x", str(record.path), None), shelf, tmp_path / ACCEPTED, model=model).record
+
+    assert read == [record.path, "checked"]
 
 
 # ---- failures in a row

@@ -43,11 +43,11 @@ def judged(results, *, nights=0, first=None, **fields):
 
     Args:
         results: the scores.
-        nights: evaluations before this one that failed in a row.
+        nights: evaluations before this one that failed in a row; or why that is not known.
         first: whether there is no earlier evaluation yet; None where there is a baseline.
         fields: of the gate.
     """
-    told = {"nights": {KEY: nights} if nights else {}}
+    told = {"nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
     if first is not None:
         reasons = {NDCG: "no earlier evaluation of nightly" if first else "the judgments differ"}
         told["baselines"] = {("gate", "web", "dense"): Baseline("", "self@latest", reasons, first=first)}
@@ -101,6 +101,20 @@ def test_a_gate_fails_after_so_many_evaluations(before, fail_after, effect, said
 
     assert (verdict.outcome, verdict.effect, verdict.nights) == ("fail", effect, before + 1)
     assert verdict.reason.endswith(f"at most 0.005 is allowed{said}")
+
+
+@pytest.mark.parametrize(
+    ("fail_after", "on_inconclusive", "found"),
+    [(1, "warn", ("fail", "fail")), (2, "fail", ("inconclusive", "fail")), (2, "warn", ("inconclusive", "warn"))],
+)
+def test_a_count_that_is_not_known_is_no_first_failure(fail_after, on_inconclusive, found):
+    """Where the earlier records are away, one failure in a row is one; whether two are is undecided, and says why."""
+    verdict = judged(FALLEN, nights="s3://eval: away", fail_after=fail_after, on_inconclusive=on_inconclusive)
+
+    assert (verdict.outcome, verdict.effect) == found
+    undecided = "; whether 2 in a row failed is not known: s3://eval: away"
+    assert verdict.reason.endswith(undecided) is (fail_after == 2)
+    assert judged(SAME, nights="s3://eval: away", fail_after=2).outcome == "pass"
 
 
 def test_a_pass_ends_the_count():
