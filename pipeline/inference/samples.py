@@ -145,6 +145,16 @@ class Sample:
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
         """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
+        return list(self._differences(pairs))
+
+    def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
+        """As `differences`, each let go before the next; no more are drawn at a time than have 16 million resamples."""
+        n_pairs = max(1, _HELD // self.n_resamples)
+        for begin in range(0, len(pairs), n_pairs):
+            yield from self._differences(pairs[begin : begin + n_pairs])
+
+    def _differences(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
+        """They are drawn together and made one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
         drawn = {id(each.ratio): each for each in self._drawn.values()}
         needed = [
@@ -153,16 +163,8 @@ class Sample:
         ]
         new = self._draw([ratio for ratios in needed for ratio in ratios if id(ratio) not in drawn])
         drawn |= {id(each.ratio): each for each in new}
-        return [
-            self._difference(pair, *both, [drawn[id(ratio)] for ratio in ratios])
-            for pair, both, ratios in zip(pairs, sides, needed, strict=True)
-        ]
-
-    def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
-        """As `differences`, of which no more are made at a time than have 16 million resamples: 128 MB."""
-        n_pairs = max(1, _HELD // self.n_resamples)
-        for begin in range(0, len(pairs), n_pairs):
-            yield from self.differences(pairs[begin : begin + n_pairs])
+        for pair, both, ratios in zip(pairs, sides, needed, strict=True):
+            yield self._difference(pair, *both, [drawn[id(ratio)] for ratio in ratios])
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""

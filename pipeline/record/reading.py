@@ -2,37 +2,74 @@
 
 from __future__ import annotations
 
+import csv
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from metrics.measure import Measure
 from pipeline.errors import InputError
 from pipeline.pages import CurvePoint
 from pipeline.record.gates import read_verdicts
-from pipeline.record.lines import read_lines
+from pipeline.record.lines import Line, read_lines
 from pipeline.record.schemas import upgraded
 from pipeline.record.scores import read_table
 from pipeline.tables import Estimate, InputFile, Record, Scores
-from pipeline.verdicts import Comparison
+from pipeline.verdicts import Comparison, Verdict
 
 __all__ = ["read_comparisons", "read_curves", "read_record", "read_scores", "refuse_changed"]
 
 _INSTEAD = "name the config instead of the record"
 
 
+class _OnDisk(Record):
+    """A record whose tables are read when they are asked for.
+
+    Those of a large evaluation take seconds, and what asks for its scores, or whether it is whole, needs no line.
+    """
+
+    @classmethod
+    def at(cls, path: Path, manifest: Mapping[str, Any], verdicts: tuple[Verdict, ...]) -> _OnDisk:
+        """The record with its tables unset, for which the properties below stand in until `replace` sets them."""
+        record = cls.__new__(cls)
+        record.__dict__.update(path=path, manifest=manifest, verdicts=verdicts)
+        return record
+
+    def __eq__(self, other: object) -> bool:
+        """Whether that is a record, read or written, that holds the same."""
+        names = [field.name for field in fields(Record)]
+        return isinstance(other, Record) and all(getattr(self, name) == getattr(other, name) for name in names)
+
+    @cached_property
+    def summary(self) -> tuple[Estimate, ...]:
+        """The lines of `summary.csv`.
+
+        Raises:
+            InputError: it is damaged.
+        """
+        return _table(self.path / "summary.csv", Estimate)
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Those of `comparisons.csv`; errors are those of `summary`."""
+        return read_comparisons(self.path)
+
+
 def read_record(path: Path) -> Record:
-    """The record in that folder.
+    """The record in that folder; its tables are read when they are first asked for.
 
     Its manifest is as this version writes it, whatever version wrote the record.
 
     Raises:
         FileNotFoundError: it is not one.
-        InputError: a later version wrote it.
+        InputError: a later version wrote it; when a table is asked for, that it is damaged.
     """
     manifest = upgraded(json.loads((path / "manifest.json").read_text(encoding="utf-8")), path)
-    summary = read_lines(path / "summary.csv", Estimate)
-    return Record(path, manifest, summary, read_comparisons(path), read_verdicts(path))
+    (path / "summary.csv").stat()  # without it, this is no record
+    return _OnDisk.at(path, manifest, read_verdicts(path))
 
 
 def read_scores(path: Path, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
@@ -51,9 +88,13 @@ def read_scores(path: Path, dataset: str, model: str, measures: Sequence[Measure
 
 
 def read_comparisons(path: Path) -> tuple[Comparison, ...]:
-    """The paired comparisons in the record of that folder; none where its config asked for none."""
+    """The paired comparisons in the record of that folder; none where its config asked for none.
+
+    Raises:
+        InputError: they are damaged.
+    """
     file = path / "comparisons.csv"
-    return read_lines(file, Comparison) if file.is_file() else ()
+    return _table(file, Comparison) if file.is_file() else ()
 
 
 def read_curves(path: Path) -> tuple[CurvePoint, ...]:
@@ -79,3 +120,10 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
     if len(files) != len(before):
         found = f"{len(files)} files are there, and {len(before)} were evaluated"
         raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
+
+
+def _table(file: Path, kind: type[Line]) -> tuple[Line, ...]:
+    try:
+        return read_lines(file, kind)
+    except (ValueError, TypeError, csv.Error) as error:
+        raise InputError(f"{file}: cannot be read ({error}); restore it or name another record") from None

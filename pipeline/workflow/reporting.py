@@ -117,8 +117,10 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
                 f"{record.path}: has no measure {measure!r}; it has {', '.join(known)}{likely(measure, known)}"
             )
     place = {measure: number for number, measure in enumerate(measures)}
-    return replace(
-        record,
+    return Record(
+        path=record.path,
+        manifest=record.manifest,
+        verdicts=record.verdicts,
         summary=tuple(
             sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
 
 import numpy as np
 import pytest
@@ -225,6 +226,15 @@ def test_differences_made_a_few_at_a_time_are_the_same(monkeypatch):
 
     for found, expected in zip(many.each_difference(pairs), at_once, strict=True):
         np.testing.assert_array_equal(found.resamples, expected.resamples)
+
+
+def test_a_difference_is_let_go_before_the_next_is_made():
+    """Each holds a number of every cluster: of thousands of pairs that would be a gigabyte."""
+    many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
+    made = many.each_difference([Pair("m", name, AP) for name in "abcde"])
+
+    first = weakref.ref(next(made))
+    assert first() is None
 
 
 def test_the_clusters_of_a_slice():

@@ -15,6 +15,7 @@ from pyarrow import parquet
 import pipeline
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
+from pipeline.errors import InputError
 from pipeline.inference.ratios import contributions_of
 from pipeline.record import Judged, read_comparisons, read_record, read_scores, read_verdicts, write_record
 from pipeline.record.lines import read_lines, write_lines
@@ -160,6 +161,46 @@ def test_a_slice_may_hold_any_line_break(tmp_path):
     write_lines(tmp_path / "summary.csv", Estimate, lines)
 
     assert read_lines(tmp_path / "summary.csv", Estimate) == tuple(lines)
+
+
+@pytest.mark.parametrize("table", ["summary", "comparisons"])
+@pytest.mark.parametrize("row", ["web,bm25", "web" + 30 * ",", "web" + 10 * ",x"], ids=["short", "long", "no numbers"])
+def test_a_table_is_read_when_it_is_asked_for(tmp_path, table, row):
+    """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
+    path = write(tmp_path, estimates=[ESTIMATE], comparisons=[COMPARISON])
+    file = path / f"{table}.csv"
+    file.write_text(f"{file.read_text(encoding='utf-8')}{row}\n", encoding="utf-8")
+    record = read_record(path)
+    other = {"summary": "comparisons", "comparisons": "summary"}[table]
+
+    assert record.manifest["name"] == "nightly"
+    assert len(getattr(record, other)) == 1
+    with pytest.raises(InputError) as refused:
+        getattr(record, table)
+    assert str(refused.value).startswith(f"{file}: cannot be read (")
+    assert str(refused.value).endswith("); restore it or name another record")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_table_is_read_once(tmp_path):
+    """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
+    path = write(tmp_path, estimates=[ESTIMATE], comparisons=[COMPARISON])
+    record = read_record(path)
+    tables = record.summary, record.comparisons
+    (path / "summary.csv").unlink()
+    (path / "comparisons.csv").unlink()
+
+    assert (record.summary, record.comparisons) == tables == ((ESTIMATE,), (COMPARISON,))
+    assert replace(record, summary=()).summary == ()
+
+
+def test_a_record_without_summary_is_none(tmp_path):
+    """That is said when the record is read, not when its lines are asked for."""
+    path = write(tmp_path)
+    (path / "summary.csv").unlink()
+
+    with pytest.raises(FileNotFoundError):
+        read_record(path)
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):

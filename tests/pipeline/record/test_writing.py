@@ -167,7 +167,7 @@ def failing(error: BaseException) -> Any:
     [
         "pathlib.Path.write_text",
         "pyarrow.parquet.write_table",
-        "csv.DictWriter.writerows",
+        "csv.writer",
         "os.fsync",
         "pathlib.Path.rename",
     ],
