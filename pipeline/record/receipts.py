@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 
 from pipeline.errors import InputError, LockedError
 from pipeline.record.store import Records
@@ -38,6 +38,19 @@ class Receipt:
     run_id: str
     runs: tuple[Mapping[str, str], ...]
     delivered: str
+
+    def __post_init__(self) -> None:
+        """What a file holds is taken for what was written by whoever asks for the receipt.
+
+        Raises:
+            ValueError: something is no text.
+            KeyError: a run lacks something.
+            TypeError: a run is none.
+        """
+        told = [getattr(self, field.name) for field in fields(self) if field.name != "runs"]
+        told += [run[key] for run in self.runs for key in ("dataset", "model", "run_id")]
+        if not all(isinstance(text, str) for text in told):
+            raise ValueError("something is no text")
 
 
 def receipt_name(evaluation_id: str) -> str:

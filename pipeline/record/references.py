@@ -20,7 +20,7 @@ from pipeline.record.acceptance import digest_of, read_accepted
 from pipeline.record.checking import damages
 from pipeline.record.gates import read_references
 from pipeline.record.reading import read_record
-from pipeline.record.store import Records
+from pipeline.record.store import DamagedError, Records
 from pipeline.tables import Record
 from pipeline.verdicts import Reference, Verdict
 
@@ -58,6 +58,7 @@ class Shelf:
     Attributes:
         records: where records are kept.
         name: the evaluation's name in configs.
+        lost: why records were passed over that lie elsewhere and are not what was written, of those read so far.
     """
 
     def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
@@ -70,8 +71,9 @@ class Shelf:
         """
         self.records = records
         self.name = name
+        self.lost: list[str] = []
         self._found: list[Record] = []
-        self._unread = _newest_first(records, name, before or datetime.now(UTC))
+        self._unread = self._newest_first(before or datetime.now(UTC))
         self._error: OSError | None = None
         self._opened: dict[Path, Record] = {}
         self._damages: dict[Path, str | None] = {}
@@ -98,6 +100,20 @@ class Shelf:
         if record.path not in self._damages:
             self._damages[record.path] = damage(record)
         return self._damages[record.path]
+
+    def _newest_first(self, before: datetime) -> Iterator[Record]:
+        """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
+        for _, same in groupby(self.records.ids(self.name), key=_second):
+            found = [_read(path, self.name) for evaluation_id in same if (path := self._fetch(evaluation_id))]
+            earlier = [record for record in found if record is not None and created_at(record) < before]
+            yield from sorted(earlier, key=created_at, reverse=True)
+
+    def _fetch(self, evaluation_id: str) -> Path | None:
+        try:
+            return self.records.fetch(evaluation_id)
+        except DamagedError as error:
+            self.lost.append(self.records.told(error))
+            return None
 
     def _read_another(self) -> bool:
         if self._error is not None:
@@ -169,14 +185,6 @@ def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
     return counts
 
 
-def _newest_first(records: Records, name: str, before: datetime) -> Iterator[Record]:
-    """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
-    for _, same in groupby(records.ids(name), key=_second):
-        found = [_read(path, name) for evaluation_id in same if (path := records.fetch(evaluation_id))]
-        earlier = [record for record in found if record is not None and created_at(record) < before]
-        yield from sorted(earlier, key=created_at, reverse=True)
-
-
 def _second(evaluation_id: str) -> str:
     return evaluation_id.partition("-")[0]
 
@@ -203,6 +211,7 @@ def _newest(shelf: Shelf, names: list[str]) -> Resolved:
 def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
     entries = read_accepted(accepted).get(shelf.name, {})
     passed_over: list[str] = []
+    damaged: list[str] = []
     for record in shelf:
         model = _known(record.manifest, names)
         if model is None:
@@ -212,8 +221,13 @@ def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
             continue
         entry = entries.get(model)
         is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
-        if (is_accepted or _passed(record, model)) and shelf.damage(record) is None:
-            return Resolved(record, model)
+        if is_accepted or _passed(record, model):
+            reason = shelf.damage(record)
+            if reason is None:
+                return Resolved(record, model)
+            damaged.append(f"{reason}; restore it")
+    if lost := [*damaged, *shelf.lost]:  # tonight is not the first: there was, or may have been, one that passed
+        return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
     return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
 
 

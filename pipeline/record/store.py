@@ -19,13 +19,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pipeline.errors import InputError
 from pipeline.progress import each
 from pipeline.record.remote import Remote
 
-__all__ = ["Records", "is_evaluation_id", "open_records"]
+__all__ = ["DamagedError", "Records", "is_evaluation_id", "open_records"]
 
 _MANIFEST = "manifest.json"
 _ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
+
+
+class DamagedError(OSError):
+    """A record is there, but no longer what was written."""
 
 
 def open_records(runs_dir: Path, place: str | None = None) -> Records:
@@ -36,8 +41,10 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
         place: a folder, or a URL of one; None for none but `records` in the runs folder.
 
     Raises:
-        InputError: the URL holds credentials, or pyarrow knows no such filesystem.
+        InputError: the place is empty, the URL holds credentials, or pyarrow knows no such filesystem.
     """
+    if place == "":  # as of a variable that is not set; it would be the working directory
+        raise InputError("--records: found ''; name a folder or a URL, or leave it out")
     if place is None or "://" not in place:
         return Records(runs_dir / "records" if place is None else Path(place))
     if place.startswith("file://"):
@@ -100,7 +107,8 @@ class Records:
         """The record of an id in the folder, copied there if it lies elsewhere alone; None where there is none.
 
         Raises:
-            OSError: the place elsewhere cannot be reached, or what it gave is not what was written.
+            DamagedError: what lies elsewhere is not what was written.
+            OSError: the place elsewhere cannot be reached, or the record cannot be put in the folder.
         """
         path = self.folder / evaluation_id
         if self.has_here(evaluation_id):
@@ -112,9 +120,9 @@ class Records:
         partial = self.folder / f".{evaluation_id}.{secrets.token_hex(4)}.partial"
         partial.mkdir(parents=True)
         try:
-            self._download(self.remote, evaluation_id, partial)
-            with contextlib.suppress(OSError):  # another process may have been faster
-                partial.rename(path)
+            if not self._download(self.remote, evaluation_id, partial):
+                return None
+            _put_in_place(partial, path)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
         return path
@@ -126,13 +134,21 @@ class Records:
             Whether it was copied.
 
         Raises:
-            OSError: it cannot be reached or refuses the record.
+            DamagedError: a file is not what was written; with its manifest there it would count as kept.
+            OSError: it cannot be reached or refuses the record, or a file of it is gone.
         """
         if self.remote is None or self.remote.has(f"{path.name}/{_MANIFEST}"):
             return False
-        files = sorted(path.iterdir(), key=lambda file: (file.name == _MANIFEST, file.name))
-        for file in each("Copying the record", files, len(files), "files"):
-            self.remote.write(f"{path.name}/{file.name}", file.read_bytes())
+        manifest = (path / _MANIFEST).read_bytes()
+        hashes = _hashes_in(manifest)
+        if hashes is None:
+            raise _damaged(path.name, _MANIFEST, self.folder)
+        for name, sha256 in each("Copying the record", hashes.items(), len(hashes), "files"):
+            data = (path / name).read_bytes()
+            if hashlib.sha256(data).hexdigest() != sha256:
+                raise _damaged(path.name, name, self.folder)
+            self.remote.write(f"{path.name}/{name}", data)
+        self.remote.write(f"{path.name}/{_MANIFEST}", manifest)
         return True
 
     def delete(self, evaluation_id: str) -> None:
@@ -220,18 +236,27 @@ class Records:
         else:
             (self.folder / name).unlink(missing_ok=True)
 
-    def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> None:
-        """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash."""
-        manifest = remote.read(f"{evaluation_id}/{_MANIFEST}") or b""
+    def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> bool:
+        """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash.
+
+        Returns:
+            Whether there is one; what loses its manifest meanwhile is being deleted, and is none.
+        """
+        manifest = remote.read(f"{evaluation_id}/{_MANIFEST}")
+        if manifest is None:
+            return False
         hashes = _hashes_in(manifest)
         if hashes is None:
-            raise _damaged(f"{evaluation_id}/{_MANIFEST}", remote)
+            raise _damaged(evaluation_id, _MANIFEST, remote.url)
         for name, sha256 in each("Fetching a record", hashes.items(), len(hashes), "files"):
             data = remote.read(f"{evaluation_id}/{name}")
+            if data is None and not remote.has(f"{evaluation_id}/{_MANIFEST}"):
+                return False
             if data is None or hashlib.sha256(data).hexdigest() != sha256:
-                raise _damaged(f"{evaluation_id}/{name}", remote)
+                raise _damaged(evaluation_id, name, remote.url)
             (folder / name).write_bytes(data)
         (folder / _MANIFEST).write_bytes(manifest)
+        return True
 
 
 def _hashes_in(manifest: bytes) -> dict[str, str] | None:
@@ -243,8 +268,18 @@ def _hashes_in(manifest: bytes) -> dict[str, str] | None:
     return hashes if all(Path(name).name == name for name in hashes) else None  # nothing is written beside the record
 
 
-def _damaged(name: str, remote: Remote) -> OSError:
-    return OSError(errno.EIO, f"{name} is not what was written; restore it", remote.url)
+def _damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
+    return DamagedError(errno.EIO, f"{evaluation_id}/{name} is not what was written; restore it", str(place))
+
+
+def _put_in_place(partial: Path, path: Path) -> None:
+    """Give a fetched record its name, unless another process was faster; what is in its way is no record."""
+    try:
+        partial.rename(path)
+    except OSError as error:
+        if not (path / _MANIFEST).is_file():
+            told = f"a record cannot be put here ({error.strerror}); take away what is there"
+            raise OSError(error.errno, told, str(path)) from None
 
 
 @contextlib.contextmanager

@@ -109,7 +109,7 @@ def _nights(planned: Plan, shelf: Shelf) -> Mapping[Line, int] | str:
     try:
         return failures_in_a_row(shelf) if planned.gates else {}
     except OSError as error:  # where records are kept elsewhere, it may be away
-        return str(error)
+        return shelf.records.told(error)
 
 
 def config_of(opened: Opened) -> Path:

@@ -110,8 +110,10 @@ class _Looker:
             try:
                 found = self._at_hand(reference)
                 resolved = resolve(found, self._shelf, self._accepted, model=model, was=was)
-            except (InputError, OSError) as error:  # where records are kept elsewhere, it may be away
+            except InputError as error:
                 resolved = Resolved(None, model, str(error))
+            except OSError as error:  # where records are kept elsewhere, it may be away
+                resolved = Resolved(None, model, self._shelf.records.told(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
 

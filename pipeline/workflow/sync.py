@@ -10,6 +10,7 @@ from pipeline.errors import InputError
 from pipeline.progress import each
 from pipeline.record import Records, open_records, read_record
 from pipeline.record.receipts import read_receipt
+from pipeline.record.store import DamagedError
 from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError
 from pipeline.workflow.delivering import track
@@ -61,20 +62,24 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
 
 
 class _Courier:
-    """Delivers records, one by one."""
+    """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
     def __init__(self, records: Records, runs_dir: Path, stores: Stores, *, again: bool) -> None:
         self._records = records
         self._runs_dir = runs_dir
         self._stores = stores
         self._again = again
+        self._places = {records.place: records}
+        self._away: dict[str, OSError] = {}
 
     def deliver(self, evaluation_id: str) -> Synced:
         """Deliver one record, as far as it is not."""
         done = Synced(evaluation_id)
         try:
-            if not self._records.has_here(evaluation_id) and self._is_delivered(self._records, evaluation_id):
-                return done  # and need not be fetched
+            if not self._records.has_here(evaluation_id):
+                self._reach(self._records)
+                if self._is_delivered(self._records, evaluation_id):
+                    return done  # and need not be fetched
             path = self._records.fetch(evaluation_id)
             if path is None:
                 return done
@@ -87,6 +92,7 @@ class _Courier:
         except (InputError, TrackingError) as error:
             return replace(done, reason=str(error))
         except OSError as error:
+            self._look_whether_away(error)
             return replace(done, reason=self._records.told(error))
         except (ValueError, KeyError, TypeError) as error:
             return replace(done, reason=f"cannot be read as a record ({error}); restore it")
@@ -96,9 +102,30 @@ class _Courier:
         return not self._again and read_receipt(records, evaluation_id) is not None
 
     def _place_of(self, record: Record) -> Records:
-        """Where the record says that it is kept."""
-        place = record.manifest["records"]
-        return self._records if place in (None, self._records.place) else open_records(self._runs_dir, place)
+        """Where the record says that it is kept.
+
+        Raises:
+            OSError: that could not be reached before.
+        """
+        place = record.manifest["records"] or self._records.place
+        if place not in self._places:
+            self._places[place] = open_records(self._runs_dir, place)
+        return self._reach(self._places[place])
+
+    def _reach(self, records: Records) -> Records:
+        if records.place in self._away:
+            raise self._away[records.place]
+        return records
+
+    def _look_whether_away(self, error: OSError) -> None:
+        """Whether the place is away, or it was the one record or file that could not be had."""
+        records = self._places.get(str(error.filename))
+        if records is None or isinstance(error, DamagedError) or records.place in self._away:
+            return
+        try:
+            records.ids()
+        except OSError as away:
+            self._away[records.place] = away
 
     def _track(self, record: Record, records: Records) -> str:
         """Have MLflow hold a record; gives the store."""

@@ -261,6 +261,40 @@ def test_a_changed_record_is_refused(tmp_path):
     assert damage(record) is not None
 
 
+def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
+    """An older one that passed stands in for it; where there is none, it is said what to restore."""
+    older, newest = night(tmp_path, 1, verdict()), night(tmp_path, 2, verdict())
+    (newest.path / "config.yaml").write_text("changed", encoding="utf-8")
+    assert latest(tmp_path) == older.path
+
+    shutil.rmtree(older.path)
+    none = found(tmp_path, "latest")
+
+    assert (none.record, none.first) == (None, False)
+    assert f"{newest.path / 'config.yaml'}: has changed since it was written" in none.reason
+    assert none.reason.endswith("; restore it")
+
+
+def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
+    """As it is here: older nights count on; but where none of them passed, tonight is not the first."""
+    older, newest = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
+    (newest.path / "config.yaml").unlink()
+    records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
+    shelf = Shelf(records, "nightly", TONIGHT)
+
+    assert [record.path.name for record in shelf] == [older.path.name]
+    assert list(failures_in_a_row(shelf).values()) == [1]
+    bm25, dense = (
+        resolve(Reference("latest", "latest", None), shelf, tmp_path / ACCEPTED, model=model)
+        for model in ("bm25", "dense")
+    )
+
+    assert bm25.record is not None  # of which nothing was said
+    assert bm25.record.path.name == older.path.name
+    assert (dense.record, dense.first) == (None, False)
+    assert f"{newest.path.name}/config.yaml is not what was written; restore it" in dense.reason
+
+
 # ---- accepted
 
 

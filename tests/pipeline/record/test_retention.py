@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from datetime import UTC, datetime, timedelta
@@ -122,7 +123,9 @@ def test_what_a_record_was_held_against_must_be_readable(tmp_path):
 def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, monkeypatch):
     """The copy here is gone first, or it would be uploaded again; what lost its manifest there goes in a day."""
     for evaluation_id in (OLD, NEW):
-        write(tmp_path / "here", evaluation_id)
+        write(
+            tmp_path / "here", evaluation_id, files={"summary.csv": {"sha256": hashlib.sha256().hexdigest(), "size": 0}}
+        )
         (tmp_path / "here" / evaluation_id / "summary.csv").touch()
         records.keep(tmp_path / "here" / evaluation_id)
     with monkeypatch.context() as killed:

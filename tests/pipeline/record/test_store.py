@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,24 @@ def test_the_manifest_is_the_last_that_is_copied(kept, far, monkeypatch):
     assert (far / NEW / "manifest.json").read_bytes() == (path / "manifest.json").read_bytes()
 
 
+@pytest.mark.parametrize("name", ["summary.csv", "manifest.json"])
+@pytest.mark.parametrize("found", [b"data", None])
+def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
+    """A file that was changed or is gone is told by name, and no manifest is copied; foreign files are left out."""
+    path = put(kept.folder, NEW)
+    (path / "notes").mkdir()
+    whole = (path / name).read_bytes()
+    (path / name).unlink() if found is None else (path / name).write_bytes(found)
+
+    with pytest.raises(OSError, match=name):
+        kept.keep(path)
+    assert not (far / NEW / "manifest.json").exists()
+
+    (path / name).write_bytes(whole)
+    assert kept.keep(path)
+    assert sorted(file.name for file in (far / NEW).iterdir()) == ["manifest.json", "summary.csv"]
+
+
 def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
     """A file that was cut short elsewhere is told by name, and no part of the record is taken."""
     (put(far, NEW) / "summary.csv").write_bytes(b"data")
@@ -122,6 +141,36 @@ def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
     with pytest.raises(OSError, match=f"{NEW}/manifest.json is not what was written; restore it"):
         kept.fetch(NEW)
     assert list(kept.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("read", ["manifest.json", "summary.csv"])
+def test_what_is_deleted_while_it_is_fetched_is_none(kept, far, monkeypatch, read):
+    """Another machine prunes it, the manifest first: that is no damage, and no part of it is taken."""
+    put(far, NEW)
+    read_file = Remote.read
+
+    def read_late(self: Remote, name: str) -> bytes | None:
+        if name.endswith(read):
+            self.delete(f"{NEW}/manifest.json")
+            self.delete_folder(NEW)
+        return read_file(self, name)
+
+    monkeypatch.setattr(Remote, "read", read_late)
+
+    assert kept.fetch(NEW) is None
+    assert list(kept.folder.iterdir()) == []
+
+
+def test_what_is_in_the_way_of_a_record_is_told(kept, far):
+    """A folder of its name that is no record is neither taken for it nor deleted; nothing half-copied is left."""
+    put(far, NEW)
+    (kept.folder / NEW / "mine").mkdir(parents=True)
+
+    with pytest.raises(OSError, match="take away what is there") as told:
+        kept.fetch(NEW)
+
+    assert told.value.filename == str(kept.folder / NEW)
+    assert [path.name for path in kept.folder.rglob("*")] == [NEW, "mine"]
 
 
 def test_a_path_is_no_id(kept, far):
@@ -182,6 +231,18 @@ def test_a_receipt_is_read_as_it_was_written(kept):
 
     assert read_receipt(kept, NEW) == receipt
     assert read_receipt(kept, OLD) is None
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"runs": ["r1"]}, {"runs": [{"dataset": "web"}]}, {"server": None}, {"manifest_sha256": 3}, {"more": ""}]
+)
+def test_a_receipt_of_another_shape_is_none(kept, wrong):
+    """One line names it and says what to do, before anybody asks for what it does not hold."""
+    whole = asdict(Receipt(NEW, "0" * 64, "sqlite:///mlflow.db", "3", "r0", (), "now"))
+    kept.write(f"{NEW}.receipt.json", json.dumps(whole | wrong).encode())
+
+    with pytest.raises(InputError, match=f"{NEW}.receipt.json is no receipt .*; delete it and run `rankledger sync`"):
+        read_receipt(kept, NEW)
 
 
 def test_a_place_is_a_folder_or_a_url(tmp_path):

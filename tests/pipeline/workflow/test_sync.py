@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -13,6 +14,8 @@ import yaml
 
 import pipeline
 from pipeline.cli import main
+from pipeline.record import Records
+from pipeline.record.remote import Remote
 from pipeline.tables import Evaluation
 from pipeline.workflow.sync import Synced, sync
 from tests.generated import search_collection, write_config
@@ -129,6 +132,36 @@ def test_what_was_not_to_be_tracked_is_not(tmp_path):
 
     assert list(sync(runs_dir=tmp_path / "runs", again=True)) == []
     assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+@pytest.mark.parametrize(("away", "n_asked"), [(True, 1), (False, 3)])
+def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, away, n_asked):
+    """The others are told the same without waiting; one that refuses a record, but can be reached, has the others."""
+    (tmp_path / "far").mkdir()
+    config, place = config_in(tmp_path, tracking={"enabled": False}), Remote(f"file://{tmp_path}/far")
+    nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
+    asked = []
+
+    def keep(self: Records, path: Path) -> bool:
+        asked.append(path.name)
+        if away or len(asked) == 1:
+            raise OSError(errno.EIO, "refused", place.url)
+        return True
+
+    def folders(self: Remote) -> list[str]:
+        if away and asked:
+            raise OSError(errno.EIO, "away", self.url)
+        return []
+
+    monkeypatch.setattr(Records, "keep", keep)
+    monkeypatch.setattr(Remote, "folders", folders)
+    monkeypatch.setattr("pipeline.workflow.sync.open_records", lambda runs, _: Records(runs / "records", place))
+    found = list(sync(runs_dir=tmp_path / "runs", records=place.url))
+
+    assert len(asked) == n_asked
+    assert [synced.evaluation_id for synced in found] == [night.evaluation_id for night in nights]
+    later = [f"{place.url}: away"] * 2 if away else ["", ""]
+    assert [synced.reason for synced in found] == [f"{place.url}: refused", *later]
 
 
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
