@@ -59,7 +59,7 @@ class PairedScores:
         baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
         measure: by what.
         query_ids: (Q,) the queries, in the order of their ids.
-        before: (Q,) the baseline's scores, NaN where undefined.
+        before: (Q,) the baseline's scores, NaN where undefined or left out of every mean.
         after: (Q,) the model's.
         change: (Q,) the second less the first, the other way round where lower is better.
         movers: the queries that moved most, the greatest change first.

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats
+from metrics.block import Bools, Floats
 from pipeline.movement import MovedQuery, RankedDocument
 from pipeline.pages import PairedScores
 from pipeline.tables import Hits, Rows
 
-__all__ = ["Retrieved", "most_moved", "moved_queries", "oriented", "relevant_documents"]
+__all__ = ["Retrieved", "counted", "most_moved", "moved_queries", "oriented", "relevant_documents"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +56,17 @@ class Retrieved:
     def _places(self) -> Mapping[str, int]:
         """Each query's place among those of a join, which are in the order of their ids."""
         return {query_id: place for place, query_id in enumerate(sorted(self.judgments.query_ids))}
+
+
+def counted(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
+    """(Q,): the scores of the queries that are in a mean, NaN for the others.
+
+    Args:
+        scores: (Q,) of one model.
+        missing: (Q,) whether the query is without output.
+        missing_queries: what such a query is, by the conventions: `skip` leaves it out of every mean.
+    """
+    return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
 
 
 def oriented(before: Floats, after: Floats, direction: str) -> Floats:

@@ -41,20 +41,25 @@ def read_score(path: Path, dataset: str, model: str, query_id: str, measure: str
     return found[0] if found else None
 
 
-def read_column(path: Path, dataset: str, model: str, measure: str) -> tuple[npt.NDArray[np.object_], Floats] | None:
+def read_column(
+    path: Path, dataset: str, model: str, measure: str
+) -> tuple[npt.NDArray[np.object_], Floats, Bools] | None:
     """The queries of a dataset in the record of that folder, and what a model scored on each by one measure.
 
     Returns:
-        (Q,) ids, and (Q,) scores, NaN where undefined; None where it was not measured query by query.
+        (Q,) ids, (Q,) scores, NaN where undefined, and (Q,) whether the query is without output; None where it was
+        not measured query by query.
     """
     scores = path / "scores.parquet"
-    if measure not in parquet.read_schema(scores).names:
+    names = parquet.read_schema(scores).names
+    if measure not in names:
         return None
     rows = (pc.field("dataset") == dataset) & (pc.field("model") == model)
-    table = parquet.read_table(scores, columns=["query_id", measure], filters=rows)
+    columns = [name for name in ("query_id", "missing", measure) if name in names]
+    table = parquet.read_table(scores, columns=columns, filters=rows)
     if not table.num_rows or table[measure].null_count:
         return None
-    return np.array(table["query_id"].to_pylist(), dtype=object), _numbers(table, measure)
+    return np.array(table["query_id"].to_pylist(), dtype=object), _numbers(table, measure), _missing(table)
 
 
 def read_query_ids(path: Path, dataset: str) -> tuple[str, ...]:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
+from metrics.conventions import PROFILES
 from pipeline.pages import Page
 from pipeline.report.boards import ALL, called
 from pipeline.report.differences import figure
 from pipeline.report.page.figures import Figures, figures_of
 from pipeline.report.page.wording import queries
-from pipeline.report.sheets import clipped, printable
+from pipeline.report.sheets import clipped, counted, printable
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
 
@@ -132,7 +133,8 @@ def _dagger(line: Comparison) -> str:
 
 def _table(figures: Figures, dataset: str, n_measures: int, number: int) -> str:
     """One table, to be put into a paper as it is."""
-    measures = [key[2] for key in figures.estimates if key[:2] == (dataset, ALL)][:n_measures]
+    known = [key[2] for key in figures.estimates if key[:2] == (dataset, ALL)]
+    measures, left = known[:n_measures], len(known[n_measures:])
     columns = [_column(figures, dataset, measure) for measure in measures]
     rows = [
         _row([escaped(clipped(model, _LETTERS)), *(column.cell(model) for column in columns)])
@@ -141,6 +143,7 @@ def _table(figures: Figures, dataset: str, n_measures: int, number: int) -> str:
     return "\n".join(
         [
             f"% {figures.page.evaluation.evaluation_id}",
+            *([f"% {counted(left, 'more measure')} in summary.csv; --measure picks others"] if left else []),
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{' '.join(_caption(figures, dataset, columns))}}}",
@@ -175,7 +178,17 @@ def _caption(figures: Figures, dataset: str, columns: Sequence[_Column]) -> Iter
     if any(column.best for column in columns):
         yield "The best figure is bold, the second best underlined."
     yield from _significance(figures, dataset, columns)
-    yield f"Conventions: {escaped(figures.page.manifest['conventions']['profile'])}."
+    yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest['conventions'])))}."
+
+
+def _conventions(chosen: Mapping[str, Any]) -> Iterator[str]:
+    """The profile, and each choice that is not its own."""
+    profile = PROFILES[chosen["profile"]]
+    yield profile.name
+    for name, own in asdict(profile.conventions).items():
+        value = chosen.get(name, own)
+        if value != own:
+            yield f"{name}: {value}"
 
 
 def _significance(figures: Figures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:

@@ -121,7 +121,7 @@ def _completeness(evaluation: Evaluation) -> str:
 def _put_dataset(room: Room, page: Page, dataset: str, board: Board, n_measures: int) -> None:
     """The leaderboard of a dataset, and by its leading measure the differences, worst slices and moved queries."""
     n_queries = max(line.n_queries for lines in board.values() for line in lines.values())
-    room.put(f"### {_text(called(dataset))} ({n_queries:,} queries)", "")
+    room.put(f"### {_text(called(dataset))} ({counted(n_queries, 'query', 'queries')})", "")
     _put_sheet(room, _leaderboard(page.evaluation, board, n_measures), most=_MODELS, where="summary.csv")
     left = len(next(iter(board.values()))) - n_measures
     if left > 0:

@@ -15,7 +15,7 @@ _NOWHERE = "not retrieved"
 
 
 def queries(title: str, moved: Sequence[MovedQuery]) -> Sheet:
-    """A row per query: both scores, the change, and the relevant documents whose rank is another.
+    """A row per query: both scores, the change, and, where any are ranked, the relevant documents that moved.
 
     Args:
         title: of the table.
@@ -33,7 +33,9 @@ def queries(title: str, moved: Sequence[MovedQuery]) -> Sheet:
         for query in moved
     ]
     headers = ("model", "query", "before", "after", "change", "relevant documents")
-    return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+    sheet = Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+    ranked = any(query.documents is not None for query in moved)
+    return sheet if ranked else sheet.only(headers[:-1])
 
 
 def _documents(documents: Sequence[RankedDocument]) -> str:

@@ -121,7 +121,7 @@ def _table(evaluation: Evaluation, dataset: str, board: Board) -> _Table:
     n_queries = board[models[0]][first].n_queries
     left = ((models[_MODELS:], "more model"), (every[_MEASURES:], "more measure"))
     left_out = tuple(counted(len(found), word) for found, word in left if found)
-    return _Table(f"{_shown(called(dataset))} ({n_queries:,} queries)", measures, rows, left_out)
+    return _Table(f"{_shown(called(dataset))} ({counted(n_queries, 'query', 'queries')})", measures, rows, left_out)
 
 
 def _drawing(line: Interval, scale: Scale) -> tuple[int, int, int] | None:

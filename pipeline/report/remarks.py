@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pipeline.report.boards import ALL, FLIPS, UNSURE, Board, best, boards, challengers, ranked
+from pipeline.report.boards import ALL, FLIPS, UNSURE, Board, best, boards, called, challengers, ranked
 from pipeline.report.sheets import counted
 from pipeline.tables import Estimate, Evaluation, Quality
 
@@ -19,8 +19,8 @@ def remarks(evaluation: Evaluation) -> Iterator[str]:
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {joined(quality, n_queries[dataset])}"
     for dataset, board in boards(evaluation).items():
-        yield from _flips(evaluation, dataset, board)
-        yield from _unsure(dataset, board)
+        yield from _flips(evaluation, called(dataset), board)
+        yield from _unsure(called(dataset), board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
     if slices:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
@@ -60,17 +60,18 @@ def joined(quality: Quality, n_queries: int) -> str:
         quality: what was found.
         n_queries: judged queries of the dataset.
     """
-    found = [f"{quality.n_rows:,} rows"]
+    found = [counted(quality.n_rows, "row")]
     if quality.n_missing_queries:
-        found.append(f"{quality.n_missing_queries:,} of {n_queries:,} judged queries without output")
+        of = counted(n_queries, "judged query", "judged queries")
+        found.append(f"{quality.n_missing_queries:,} of {of} without output")
     if quality.n_unjudged_queries:
-        found.append(f"{quality.n_unjudged_queries:,} queries without judgments ignored")
+        found.append(f"{counted(quality.n_unjudged_queries, 'query', 'queries')} without judgments ignored")
     if quality.judged_at_10 is not None:
         found.append(f"{quality.judged_at_10:.1%} of the top 10 judged")
     if quality.n_tied:
-        found.append(f"{quality.n_tied:,} tied scores")
+        found.append(counted(quality.n_tied, "tied score"))
     if quality.n_unpaired:
-        found.append(f"{quality.n_unpaired:,} ratings or predictions unpaired")
+        found.append(f"{counted(quality.n_unpaired, 'rating or prediction', 'ratings or predictions')} unpaired")
     return ", ".join(found)
 
 
@@ -94,7 +95,10 @@ def _unsure(dataset: str, board: Board) -> Iterator[str]:
     }
     for mark, reason in reasons.items():
         found = [
-            f"{model} {name}" for model, lines in board.items() for name, line in lines.items() if line.mark == mark
+            f"{model} {name}"
+            for model, lines in board.items()
+            for name, line in lines.items()
+            if line.mark == mark and line.estimate is not None
         ]
         if found:
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

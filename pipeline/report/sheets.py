@@ -117,6 +117,7 @@ def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str
         whole: whether to write it without decimals; where it has none unless given.
         decimals: how many to write otherwise; one too small for them has an exponent.
     """
+    value += 0.0  # -0 has no sign to those who read it
     if value.is_integer() if whole is None else whole:
         return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
     return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
@@ -145,9 +146,9 @@ def plain(text: str) -> str:
     return text
 
 
-def counted(amount: int, thing: str) -> str:
-    """How many there are of a thing."""
-    return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {thing}s"
+def counted(amount: int, thing: str, things: str = "") -> str:
+    """How many there are of a thing; several are called `things`, or else by the thing's name and an s."""
+    return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
 
 
 def size(n_bytes: int) -> str:

@@ -25,6 +25,7 @@ __all__ = ["as_data", "closing", "leaderboard", "matrix"]
 _LETTERS = "letters"
 _BESIDE = 2  # measures that are rather shown than the intervals of the first drawn
 _FRAME = 3  # a line and a blank on either side
+_NARROWEST = 12  # what is left of a name on a narrow terminal
 _OUTPUTS = 30  # that have a line of their own
 _PAGE = "report.html"
 _NAME = 400  # letters of a name, of which there may be 10,000
@@ -42,7 +43,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
     screen = Screen(width=width, colour=colour)
     shown = [_Shown.fitting(evaluation, dataset, board, width) for dataset, board in boards(evaluation).items()]
     for each in shown:
-        screen.draw(each.table())
+        screen.draw(each.table(width))
         if each.left:
             left = f"{counted(len(each.left), 'more measure')} in summary.csv: {', '.join(each.left)}"
             screen.say(*wrap(left, width, break_on_hyphens=False))
@@ -75,7 +76,9 @@ def matrix(validation: Validation, *, width: int) -> str:
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
-        header = f"{dataset}\n{n_queries:,} queries, {validation.n_measures[dataset]} measures"
+        header = (
+            f"{dataset}\n{counted(n_queries, 'query', 'queries')}, {counted(validation.n_measures[dataset], 'measure')}"
+        )
         table.add_column(Text(header, overflow="fold"), overflow="fold")
     failed = {(failure.dataset, failure.model) for failure in validation.failures}
     for model in validation.models:
@@ -151,11 +154,12 @@ class _Shown:
             n_cells = fits if fits >= len(scale_of(_column(board, measures[0]), FEWEST_CELLS).header) else 0
         return cls(evaluation, dataset, board, measures[:n_shown], measures[n_shown:], letters, n_cells)
 
-    def table(self) -> Table:
-        """The table, as rich prints it."""
+    def table(self, width: int) -> Table:
+        """The table, as rich prints it: as wide as `width` allows, and wider rather than with figures cut."""
         n_queries = next(iter(_column(self.board, self.measures[0]))).n_queries
-        title = f"{_named(called(self.dataset))} ({n_queries:,} queries)"
-        table = Table(title=Text(title), title_justify="left")
+        title = Text(f"{_named(called(self.dataset))} ({counted(n_queries, 'query', 'queries')})")
+        least = self._least_width
+        table = Table(title=title, title_justify="left", width=least if least > width else None)
         scale = scale_of(_column(self.board, self.measures[0]), self.n_cells)
         table.add_column("model", overflow="fold")
         for place, measure in enumerate(self.measures):
@@ -171,6 +175,13 @@ class _Shown:
             beside += [Text(scale.draw(self.board[model][self.measures[0]]))] if self.n_cells else []
             table.add_row(Text(_named(model)), first, *beside, *others)
         return table
+
+    @property
+    def _least_width(self) -> int:
+        """The columns of the terminal without which the first measure would be cut."""
+        names = min(_wide(["model", *map(_named, self.board)]), _NARROWEST + _FRAME)
+        figures = _wide([self.measures[0], *map(cell, _column(self.board, self.measures[0]))])
+        return 1 + names + figures + (_wide([_LETTERS, *self.letters.values()]) if self.letters else 0)
 
 
 def _named(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from metrics.measure import Measure
-from pipeline.comparison.moved import Retrieved, moved_queries, oriented
+from pipeline.comparison.moved import Retrieved, counted, moved_queries, oriented
 from pipeline.config.comparison import Comparison as Test
 from pipeline.errors import InputError, likely
 from pipeline.inference.estimates import IntervalRule
@@ -141,7 +141,8 @@ class _Comparer:
 
     def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[MovedQuery]:
         row = match.measures.index(measure)
-        before, after = (scores.values[row] for scores in match.shared(pair))
+        rule = match.after.profile.conventions.missing_queries
+        before, after = (counted(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
         change = oriented(before, after, measure.metric.direction)
         scores = PairedScores(match.name, *pair, str(measure), match.query_ids, before, after, change)
         ranked = self._ranked(match, pair) if self._top and np.nan_to_num(change).any() else None

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats
-from pipeline.comparison.moved import oriented
+from metrics.block import Bools, Floats
+from pipeline.comparison.moved import counted, oriented
 from pipeline.errors import InputError
 from pipeline.movement import ALL, MovedQuery
 from pipeline.pages import CurvePoint, Page, PairedScores
@@ -27,8 +27,8 @@ from pipeline.workflow.showing import evaluation_of
 
 __all__ = ["Shown", "new_page", "page_of", "paired"]
 
-Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats]
-"""(Q,) ids of queries, and what each scores by one measure."""
+Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
+"""(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
 
 _MOST_PAIRS = 12  # each with two charts and its queries: 40 kB of a page
 _UNREADABLE = (InputError, OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
@@ -195,8 +195,10 @@ class _Pager:
         if before[0].tolist() != after[0].tolist():
             self._leave_out(pair, "the queries were others")
             return None
-        change = oriented(before[1], after[1], self._evaluation.directions[measure])
-        scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], before[1], after[1], change)
+        rule = self._manifest["conventions"]["missing_queries"]
+        old, new = (counted(scores, missing, rule) for _, scores, missing in (before, after))
+        change = oriented(old, new, self._evaluation.directions[measure])
+        scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
         return Shown(scores, pair.baseline, record)
 
     def _leave_out(self, pair: _Pair, reason: str) -> None:

@@ -101,5 +101,5 @@ def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, 
     scores = scored.get((dataset, model))
     for row, found in enumerate(scores.measures if scores else ()):
         if scores and str(found) == measure:
-            return scores.query_ids, scores.values[row]
+            return scores.query_ids, scores.values[row], scores.missing
     return None

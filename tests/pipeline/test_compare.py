@@ -15,6 +15,7 @@ import pipeline
 from pipeline import cli
 from pipeline.errors import InputError
 from pipeline.movement import Movement, Part, RankedDocument
+from pipeline.record.lines import read_lines
 from pipeline.report.compare import as_data, markdown, tables
 from pipeline.tables import Evaluation
 from pipeline.workflow.accept import accept
@@ -210,6 +211,21 @@ def test_errors_where_lower_is_better_are_oriented(tmp_path):
     assert all(line.difference is not None and line.difference > 0 for line in found.comparisons)
     assert all(query.change > 0 and query.after == 0 for query in found.movers)
     assert {query.documents for query in found.movers} == {None}
+    assert "relevant documents" not in tables(found, width=200, colour=False)
+
+
+def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
+    """q05 has no output any more and is skipped: the difference is that of q03 and q07, and no other query moved."""
+    after = {query_id: found for query_id, found in output(MOVED).items() if query_id != "q05"}
+    first, second = (
+        evaluate(tmp_path / name, judgments(), {"bm25": found}, conventions={"missing_queries": "skip"})
+        for name, found in (("first", output()), ("second", after))
+    )
+
+    found = moved_from(first, second)
+
+    assert [query.query_id for query in found.movers] == [*MOVED]
+    assert {line.wins + line.ties + line.losses for line in found.comparisons} == {39}
 
 
 def test_a_figure_of_all_lists_is_told_before_and_after(tmp_path):
@@ -357,6 +373,24 @@ def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
     assert [query.query_id for query in found.movers] == [*MOVED]
     assert {query.documents for query in found.movers} == {None}
     assert [remark for remark in found.remarks if "the ranks of documents are left out" in remark]
+
+
+def test_what_a_record_says_of_its_models_is_not_parsed_to_compare_two(tmp_path, monkeypatch):
+    """The differences are made of scores: of a large evaluation, its lines would take most of the time."""
+    outputs = {"bm25": output(), "dense": output(MOVED)}
+    made = evaluate(tmp_path / "both", judgments(), outputs, comparison={"baseline": "bm25"})
+    parsed: list[str] = []
+
+    def parse(path: Path, kind: Any) -> Any:
+        parsed.append(path.name)
+        return read_lines(path, kind)
+
+    monkeypatch.setattr("pipeline.record.reading.read_lines", parse)
+    found = compare(f"{made.record}#bm25", f"{made.record}#dense", runs_dir=tmp_path / "runs")
+
+    assert found.moved
+    assert "comparisons.csv" not in parsed
+    assert parsed.count("summary.csv") <= 2  # once of either side
 
 
 # ---- unlike

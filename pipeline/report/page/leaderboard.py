@@ -54,7 +54,8 @@ def leaderboard(figures: Figures) -> Section:
     parts: list[Block] = [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
     parts += [Part(shown(called(name)), (_board(figures, name, found[name], layouts[name]),)) for name in found]
     lines = (line for keys in found.values() for key in keys for line in figures.estimates[key].values())
-    parts += [Words(text, "quiet") for text in _legend(any(line.mark for line in lines), layouts.values())]
+    marked = any(line.mark and line.ci_low is not None for line in lines)
+    parts += [Words(text, "quiet") for text in _legend(marked, layouts.values())]
     return Section("leaderboard", "Leaderboard", tuple(parts))
 
 

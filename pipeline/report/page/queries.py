@@ -34,7 +34,8 @@ _COLUMNS = (Column("document", "name"), Column("grade"), Column("rank before"), 
 def queries(figures: Figures) -> Section | None:
     """A part per pair, and what is left out; None where there is neither."""
     blocks: list[Block] = [
-        Part(_title(pair), tuple(_pair(pair, place))) for place, pair in enumerate(figures.page.pairs, start=1)
+        Part(_title(pair), tuple(_pair(pair, place, _is_ranked(figures, pair.dataset))))
+        for place, pair in enumerate(figures.page.pairs, start=1)
     ]
     blocks += [Words(f"{shown(line, _REMARK)}.", "quiet") for line in figures.page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
@@ -44,21 +45,35 @@ def _title(pair: PairedScores) -> str:
     return f"{against(pair.model, pair.baseline)} on {isolated(shown(called(pair.dataset)))}, {pair.measure}"
 
 
-def _pair(pair: PairedScores, place: int) -> Iterator[Block]:
-    """The charts, and the queries that moved most, each opening to its relevant documents."""
+def _is_ranked(figures: Figures, dataset: str) -> bool:
+    """Whether models return documents on it; ratings and scores that were made elsewhere have no ranks."""
+    kind: str = figures.page.manifest["datasets"][dataset].get("kind", "rankings")
+    return kind == "rankings"
+
+
+def _pair(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
+    """The charts, and the queries that moved most, each opening to its relevant documents where any are ranked."""
     drawn = (("scores", charts.scatter(pair)), ("changes", charts.distribution(pair)))
     found = tuple(Drawing(f"{name}-{place}", chart) for name, chart in drawn if chart)
-    moved = [_mover(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1)]
-    heading = Words(
-        "The queries that moved most, with their best ranked relevant documents:" if moved else "No query moved."
-    )
     if found:
-        yield Drawings(found, beside=(heading, *moved))
+        yield Drawings(found, beside=tuple(_moved(pair, place, is_ranked)))
+
+
+def _moved(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
+    """The queries that moved most below what they are."""
+    if not pair.movers:
+        yield Words("No query moved.")
+    elif is_ranked:
+        yield Words("The queries that moved most, with their best ranked relevant documents:")
+        yield from (_mover(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1))
+    else:
+        yield Words("The queries that moved most:")
+        yield from (Words(f"{isolated(shown(query.query_id))}: {_change(query)}") for query in pair.movers)
 
 
 def _mover(query: MovedQuery, table: str) -> Folded:
     """A query that moved, and the ranks of its relevant documents before and after."""
-    name, title = shown(query.query_id), f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
+    name, title = shown(query.query_id), _change(query)
     if query.documents is None:
         return Folded(name, title, (Words("The ranks of its documents were not kept.", "quiet"),))
     if not query.documents:
@@ -69,6 +84,10 @@ def _mover(query: MovedQuery, table: str) -> Folded:
         for document in query.documents
     )
     return Folded(name, title, (Table(table, caption, _COLUMNS, (Group(rows),)),))
+
+
+def _change(query: MovedQuery) -> str:
+    return f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
 
 
 def _rank(rank: int | None) -> str:

@@ -9,6 +9,7 @@ from pipeline.report.boards import UNSURE
 from pipeline.report.differences import models
 from pipeline.report.page.blocks import Tone, shown
 from pipeline.report.readings import reading
+from pipeline.report.sheets import counted
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison, Verdict
 
@@ -24,7 +25,7 @@ def interval(line: Estimate | Comparison | Verdict, written: Callable[[float | N
 
 def queries(amount: int) -> str:
     """How many queries there are."""
-    return "1 query" if amount == 1 else f"{amount:,} queries"
+    return counted(amount, "query", "queries")
 
 
 def isolated(name: str) -> str:

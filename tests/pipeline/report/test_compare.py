@@ -97,7 +97,9 @@ def test_documents_that_moved_are_named_and_the_rest_is_counted():
 @pytest.mark.parametrize(("documents", "said"), [(None, ""), ((), "none"), (DOCUMENTS[:1], "at the ranks they had")])
 def test_documents_that_did_not_move(documents, said):
     """Nothing is said of ranks that nobody kept; no document is none, and unmoved ones stand where they stood."""
-    assert row(shown(movement(movers=(replace(QUERY, documents=documents),))), "q1")[-1] == said
+    ranked = replace(QUERY, query_id="q2")
+
+    assert row(shown(movement(movers=(replace(QUERY, documents=documents), ranked))), "q1")[-1] == said
 
 
 def test_models_are_named_where_there_are_several_pairs():

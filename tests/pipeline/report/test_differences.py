@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.report.differences import leading
+from pipeline.report.differences import leading, signed
 from pipeline.verdicts import Comparison
 
 LINE = Comparison(
@@ -112,3 +112,8 @@ def test_no_name_steers_a_terminal():
     for name in ("\x1b[2Jdense", "\u202edense"):
         steered = shown(replace(LINE, model=name), replace(RRF, dataset=name), replace(LINE, baseline=name))
         assert name[0] not in steered
+
+
+def test_zero_has_no_sign():
+    """Where lower is better, 0 less 0 is turned to -0.0, which is 0."""
+    assert signed(-0.0) == signed(0.0) == "0.0000"

@@ -143,12 +143,22 @@ def test_tables_are_numbered_and_a_lost_model_has_dashes():
 
 
 def test_more_measures_than_a_page_is_wide_are_left_out():
-    """Six columns unless more are asked for."""
+    """Six columns unless more are asked for, and a comment that counts the others."""
     measures = [f"p@{cutoff}" for cutoff in range(1, 10)]
     found = page(estimates("web", {"bm25": dict.fromkeys(measures, 0.5)}))
 
     assert rows(latex([found]))[0] == ["Model", *measures[:6]]
+    assert "\n% 3 more measures in summary.csv; --measure picks others\n" in latex([found])
     assert rows(latex([found], n_measures=9))[0] == ["Model", *measures]
+    assert "more measure" not in latex([found], n_measures=9)
+
+
+def test_the_caption_names_conventions_that_are_not_the_profiles():
+    """What was chosen otherwise stands behind the profile, and what is its own does not."""
+    chosen = {"profile": "trec_eval", "missing_queries": "skip", "undefined_queries": "zero", "depth": 100}
+    text = latex([page(estimates("web", FIGURES), conventions=chosen)])
+
+    assert r"Conventions: trec\_eval, missing\_queries: skip, depth: 100.}" in text
 
 
 @given(st.text(max_size=40) | st.text(alphabet="\\{}[]*$&#%_~^<>|\"'`-,?! ax0\n\u202e", max_size=40))

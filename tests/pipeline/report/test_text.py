@@ -148,13 +148,15 @@ def test_a_name_of_10000_letters_is_cut():
     assert "0.9000 [0.8000, 0.9500]" in text
 
 
-@pytest.mark.parametrize("width", [20, 40, 60])
+@pytest.mark.parametrize("width", [1, 20, 30, 40, 60])
 def test_a_narrow_terminal_gets_something(width):
-    """At any width every model is named."""
+    """At any width every model is named, and its first figure stands whole: the table is rather wider than cut."""
     text = plain(evaluation({"web": board(["bm25", "dense"], SEARCH)}), width)
 
-    assert "bm25" in text
-    assert "dense" in text
+    assert [row[:2] for row in cells(text)] == [
+        ["bm25", "0.9000 [0.8000, 0.9500]"],
+        ["dense", "0.8900 [0.7900, 0.9400]"],
+    ]
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -284,6 +286,10 @@ def test_what_would_steer_a_terminal_is_spelt_out():
         (replace(PLAIN, n_missing_queries=30), "30 of 1,200 judged queries without output"),
         (replace(PLAIN, n_unjudged_queries=4_000), "4,000 queries without judgments ignored"),
         (replace(PLAIN, n_tied=17), "17 tied scores"),
+        (
+            Quality(n_rows=1, n_unjudged_queries=1, n_missing_queries=0, judged_at_10=None, n_tied=1, n_unpaired=1),
+            "1 row, 1 query without judgments ignored, 1 tied score, 1 rating or prediction unpaired",
+        ),
         (replace(PLAIN, judged_at_10=None, n_unpaired=1_001), "bm25 on web: 5,000 rows, 1,001 ratings or"),
     ],
 )
@@ -607,3 +613,29 @@ def test_all_datasets_together_have_a_table_of_their_own():
     text = plain(evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])}))
 
     assert "mean of all datasets" in text
+
+
+def test_a_remark_on_all_datasets_together_names_them():
+    """A marked line of the dataset `*` is said to be of the mean of all datasets."""
+    found = evaluation({"web": board(["bm25"], ["ap"]), "*": board(["bm25"], ["ap"])})
+    found = replace(found, quality={task: quality for task, quality in found.quality.items() if task[0] == "web"})
+    text = plain(marked(found, {"bm25": "degenerate"}))
+
+    assert "~ degenerate on mean of all datasets (all of them score alike): bm25 ap" in text
+    assert "on *" not in text
+
+
+def test_an_undefined_figure_has_no_interval_to_distrust():
+    """Where no query has a score nothing scores alike: of a figure and an undefined one the first is named."""
+    found = evaluation({"web": {"bm25": {"ap": (0.5, 0.5, 0.5), "rr": (None,)}}})
+    text = plain(marked(found, {"bm25": "degenerate"}))
+
+    assert "(all of them score alike): bm25 ap\n" in text
+
+
+def test_one_query_is_one():
+    """In the title of a dataset's table."""
+    found = evaluation({"web": board(["bm25"], ["ap"])})
+    single = replace(found, estimates=tuple(replace(line, n_queries=1) for line in found.estimates))
+
+    assert "web (1 query)" in plain(single)

@@ -126,6 +126,24 @@ def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
     assert made_again(evaluation) == written(evaluation)
 
 
+def test_queries_that_are_left_out_of_every_mean_are_no_pairs():
+    """Of 3 queries dense answers the 2 on which it is worse and equal: where those without output are skipped, the page
+    has one worse and one equal, as the comparison has, and none that fell to 0.
+    """
+    judged = {query_id: {"d": 1.0} for query_id in "abc"}
+    bm25 = {query_id: {"d": 2.0, "x": 1.0} for query_id in "abc"}
+    dense = {"a": {"x": 2.0, "d": 1.0}, "b": {"d": 2.0}}
+    data = type(WEB)(judged, {"bm25": bm25, "dense": dense})
+    found = evaluated(data=data, comparison={"baseline": "bm25"}, conventions={"missing_queries": "skip"})
+
+    (pair,) = page_of(read_record(found.record), Records(found.record.parent)).pairs
+    (line,) = [line for line in found.comparison_lines if line.measure == pair.measure]
+    assert (line.wins, line.ties, line.losses) == (0, 1, 1)
+    assert [query.query_id for query in pair.movers] == ["a"]
+    assert written(found).count("2 queries: 0 better, 1 equal, 1 worse.") == 2
+    assert made_again(found) == written(found)
+
+
 def test_a_baseline_of_other_judgments_is_not_drawn_beside():
     """Scores by other judgments mean something else, query by query."""
     first = evaluated(gates=[NO_DROP])

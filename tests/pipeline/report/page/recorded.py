@@ -92,10 +92,10 @@ def _csv(path: Path) -> list[Line]:
 
 
 def four(text: str) -> str:
-    """A figure."""
+    """A figure; 0 has no sign."""
     if not text:
         return "undefined"
-    value = float(text)
+    value = float(text) or 0.0
     return f"{value:.1e}" if 0 < abs(value) < 0.00005 else f"{value:.4f}"
 
 

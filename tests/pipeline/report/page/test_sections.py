@@ -181,6 +181,18 @@ def test_a_query_whose_ranks_were_not_kept():
     assert "The ranks of its documents were not kept." in said(section.blocks)
 
 
+def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
+    """Of ratings nothing is said of documents."""
+    pair = page().pairs[0]
+    query = replace(pair.movers[0], documents=None)
+    datasets = {"web": paged.manifest()["datasets"]["web"] | {"kind": "ratings"}}
+    section = queries(figures_of(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
+
+    assert section is not None
+    assert said(section.blocks)[:2] == ["The queries that moved most:", "q1: 1.0000 → 0.2500 (-0.7500)"]
+    assert not any("documents" in text for text in said(section.blocks))
+
+
 def test_what_the_outputs_hold():
     """Counts, the share that is judged, and the least, median and greatest number of documents."""
     section = quality(figures_of(page()))
