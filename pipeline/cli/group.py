@@ -58,6 +58,7 @@ def cli() -> None:
     Example:
         rankledger evaluate configs/quickstart.yaml
         rankledger compare latest#tfidf latest#bm25 --name quickstart
+        rankledger trec_eval qrels.txt ranking.txt
     """
 
 

@@ -69,15 +69,21 @@ def _tell(
 
 
 def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
-    """Print an evaluation on stdout, of which `quiet` leaves the record's path; what is worth knowing on stderr."""
+    """Print an evaluation on stdout, of which `quiet` leaves the record's path; what is worth knowing on stderr.
+
+    With `quiet` that is, too, what failed: the exit code alone does not say what.
+    """
     from pipeline.report.differences import leading
+    from pipeline.report.remarks import failures
     from pipeline.report.text import as_data, closing, leaderboard
-    from pipeline.report.verdicts import table
+    from pipeline.report.verdicts import failing, table
 
     if as_json:
         print_text(json.dumps(as_data(evaluation), ensure_ascii=False))
     elif quiet:
         print_text(str(evaluation.record))
+        for line in (*failures(evaluation), *failing(evaluation.verdicts)):
+            print_remark(line)
     else:
         print_text(leaderboard(evaluation, width=width(), colour=colour()))
         if evaluation.comparison_lines:

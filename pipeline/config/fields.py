@@ -39,6 +39,7 @@ __all__ = [
     "ScoreName",
     "Suite",
     "Whole",
+    "checked_jobs",
     "is_printable",
     "is_share",
     "number_of",
@@ -48,6 +49,7 @@ __all__ = [
 _PLACEHOLDERS = ("dataset", "model", "date")
 _TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
 _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
+_MOST_JOBS = 1000
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -186,9 +188,14 @@ def _profile(name: str) -> str:
     return name
 
 
-def _jobs(jobs: int) -> int:
-    if jobs == 0:
-        raise ValueError("found 0; write a number of workers, or -1 for one per CPU")
+def checked_jobs(jobs: int) -> int:
+    """The same number of workers.
+
+    Raises:
+        ValueError: it is 0, or more than a system has threads for.
+    """
+    if jobs == 0 or jobs > _MOST_JOBS:
+        raise ValueError(f"found {jobs}; write a number of workers up to {_MOST_JOBS:,}, or -1 for one per CPU")
     return jobs
 
 
@@ -204,7 +211,7 @@ def _metric_name(template: str) -> str:
 
 
 EvaluationName: TypeAlias = Annotated[str, AfterValidator(_evaluation_name)]
-Jobs: TypeAlias = Annotated[int, BeforeValidator(_no_bool), AfterValidator(_jobs)]
+Jobs: TypeAlias = Annotated[int, BeforeValidator(_no_bool), AfterValidator(checked_jobs)]
 MetricName: TypeAlias = Annotated[str, AfterValidator(_metric_name)]
 ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
 Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]

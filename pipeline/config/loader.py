@@ -117,6 +117,8 @@ def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, 
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
             at once, one line each.
     """
+    if isinstance(overrides, str):  # whose letters would be taken for overrides
+        raise InputError(f"overrides: found the text {overrides!r}; write a list of such texts")
     errors: list[str] = []
     layer = _read(Path(path), (), errors)
     _raise(errors)

@@ -130,7 +130,7 @@ class Execution(Section):
 class Tracking(Section):
     """How evaluations are logged to MLflow."""
 
-    uri: str | None = None
+    uri: str | None = Field(None, min_length=1)
     """The tracking store; `mlflow.db` in the runs folder unless given. A relative path starts at the runs folder."""
 
     metric_name: MetricName = "{suite}/{measure}"
@@ -202,7 +202,7 @@ class Config(Section):
     report: bool = True
     """Whether the record has a page, `report.html`; `rankledger report` makes one at any time."""
 
-    records: str | None = None
+    records: str | None = Field(None, min_length=1)
     """Where records are kept: a folder, or the URL of one such as `s3://eval/records`; the runs folder unless given."""
 
     @model_validator(mode="before")

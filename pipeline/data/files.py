@@ -96,6 +96,8 @@ def find_files(path: str) -> list[StoredFile]:
         InputError: nothing is there.
     """
     files = files_there(path)
+    if not files and Path(path).is_dir():
+        raise InputError(f"{path}: a folder without files, but for such as begin with . or _; mend the path")
     if not files:
         raise InputError(f"{path}: no such file; mend the path")
     return files

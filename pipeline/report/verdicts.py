@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 from xml.etree import ElementTree
 
@@ -16,7 +16,7 @@ from pipeline.report.screen import Screen
 from pipeline.report.sheets import clipped, plain, printable
 from pipeline.verdicts import Verdict, failed
 
-__all__ = ["headline", "junit", "markdown", "put_verdicts", "table"]
+__all__ = ["failing", "headline", "junit", "markdown", "put_verdicts", "table"]
 
 _COLOURS = {"fail": "red", "warn": "yellow", "pass": "green"}
 _ORDER: tuple[Literal["fail", "warn", "pass"], ...] = ("fail", "warn", "pass")
@@ -30,6 +30,14 @@ def headline(verdicts: Sequence[Verdict]) -> str:
     said = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}[failed(verdicts)]
     parts = [f"{counts[effect]} {effect}" for effect in _ORDER if counts[effect]]
     return f"Gates {said}: {', '.join(parts) or 'nothing was judged'}."
+
+
+def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """What fails, a line each, such as `fail: no-drop on web: ndcg@10 of dense dropped by 0.0213 …`."""
+    for verdict in verdicts:
+        if verdict.effect == "fail":
+            where = f"{verdict.gate} on {verdict.dataset}" if verdict.dataset else verdict.gate
+            yield f"{_effect(verdict)}: {printable(where)}: {printable(_told(verdict))}"
 
 
 def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:

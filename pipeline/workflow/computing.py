@@ -8,9 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from pipeline.blocks import BlockStore
+from pipeline.config.fields import checked_jobs
 from pipeline.config.plan import Plan
 from pipeline.config.sections import Config
 from pipeline.errors import InputError
@@ -84,11 +85,15 @@ def workers_of(config: Config, jobs: int | None = None, backend: Backend | None 
     """The workers that a config asks for, or a command instead.
 
     Raises:
-        InputError: the command asks for none.
+        InputError: the command asks for none, for too many, or for a backend that there is not.
     """
-    if jobs == 0:
-        raise InputError("jobs is 0; write a number of workers, or -1 for one per core")
-    return Workers(jobs or config.execution.jobs, backend or config.execution.backend)
+    try:
+        wanted = config.execution.jobs if jobs is None else checked_jobs(jobs)
+    except ValueError as error:
+        raise InputError(f"--jobs: {error}") from None
+    if backend not in (None, *get_args(Backend)):
+        raise InputError(f"--backend: found {backend!r}; write {' or '.join(get_args(Backend))}")
+    return Workers(wanted, backend or config.execution.backend)
 
 
 class Clock:

@@ -23,7 +23,7 @@ from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.recording import Drawn, draw, keep
-from pipeline.workflow.sources import Opened, open_source
+from pipeline.workflow.sources import Opened, checked_date, open_source
 from pipeline.workflow.tracking import told_store
 
 __all__ = ["evaluate", "evaluate_opened", "validate"]
@@ -66,7 +66,7 @@ def evaluate(
         opened,
         workers_of(opened.loaded.config, jobs, backend),
         runs_dir=Path(runs_dir),
-        records=open_records(Path(runs_dir), records or opened.planned.records),
+        records=open_records(Path(runs_dir), opened.planned.records if records is None else records),
         tracking=tracking,
         command=shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
     )
@@ -131,7 +131,7 @@ def validate(
     Arguments and errors are those of `evaluate`.
     """
     loaded = load(config, overrides)
-    planned = plan(loaded, date)
+    planned = plan(loaded, checked_date(date))
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)
     check_comparison(loaded.config, planned, inputs, workers)

@@ -77,7 +77,7 @@ def nightly(
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
     workers = workers_of(loaded.config, jobs, backend)
-    kept = open_records(Path(runs_dir), records or Planning(loaded, night).records())
+    kept = open_records(Path(runs_dir), Planning(loaded, night).records() if records is None else records)
     with claim_night(kept, loaded.config.name, night) as claim:
         if claim.away:
             _remark(f"{claim.away}; the night is evaluated all the same, for this machine alone")

@@ -16,7 +16,7 @@ from pipeline.errors import InputError
 from pipeline.record import Records, read_record, refuse_changed
 from pipeline.tables import InputFile, Record
 
-__all__ = ["Opened", "open_record", "open_source", "recorded_output", "refuse_other_inputs"]
+__all__ = ["Opened", "checked_date", "open_record", "open_source", "recorded_output", "refuse_other_inputs"]
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,28 @@ def open_source(
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
 
     Raises:
-        InputError: there is neither, or the config is wrong, or a date is given to a record.
+        InputError: there is neither, or the config or the date is wrong, or a date is given to a record.
     """
     path = records.find(str(source))
     if path is None:
         if not Path(source).exists():
             raise InputError(f"{source}: there is no such config, and no record of that id in {records.place}")
         loaded = load(source, overrides)
-        return Opened(Path(source), loaded, plan(loaded, date), None)
-    if date:
+        return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
+    if date is not None:
         raise InputError(f"{path}: a record has a date of its own; leave --date out")
     return open_record(path, overrides=overrides, tracking=tracking)
+
+
+def checked_date(date: str | None) -> str | None:
+    """The same date, which fills `{date}`: any text but an empty one, as of a variable that is not set.
+
+    Raises:
+        InputError: it is empty or no text.
+    """
+    if date is not None and not (isinstance(date, str) and date.strip()):
+        raise InputError(f"--date: found {date!r}; write a text such as '2026-11-20', or leave it out")
+    return date
 
 
 def open_record(path: Path, *, overrides: Sequence[str] = (), tracking: bool = False) -> Opened:

@@ -9,6 +9,7 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -398,12 +399,40 @@ def test_options_win_over_the_config(tmp_path, monkeypatch):
     assert seen == [(3, "processes"), (2, "processes"), (3, "threads")]
 
 
-def test_no_workers_are_refused(tmp_path):
-    """0 workers cannot be meant: it is refused, as it is in a config."""
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"jobs": 0}, "--jobs: found 0; write a number of workers up to 1,000, or -1 for one per CPU"),
+        ({"jobs": 100_000}, "--jobs: found 100000; write a number of workers up to 1,000, or -1 for one per CPU"),
+        ({"backend": "process"}, "--backend: found 'process'; write threads or processes"),
+        ({"date": ""}, "--date: found ''; write a text such as '2026-11-20', or leave it out"),
+        (
+            {"date": date(2026, 11, 20)},
+            "--date: found datetime.date(2026, 11, 20); write a text such as '2026-11-20', or leave it out",
+        ),
+        ({"records": ""}, "--records: found ''; name a folder or a URL, or leave it out"),
+        ({"overrides": "report=false"}, "overrides: found the text 'report=false'; write a list of such texts"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(tmp_path, monkeypatch, options, found):
+    """As they are in a config and on the command line; none is taken for another or fails in the middle."""
+    monkeypatch.chdir(tmp_path)
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
+    there = set(tmp_path.iterdir())
+
+    with pytest.raises(InputError) as error:
+        pipeline.evaluate(config, tracking=False, **options)
+
+    assert str(error.value) == found
+    assert set(tmp_path.iterdir()) == there
+
+
+def test_validate_refuses_an_empty_date_too(tmp_path):
+    """A job that validates first, with a variable that is not set, is told before it evaluates."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
 
-    with pytest.raises(InputError, match="0"):
-        pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", jobs=0)
+    with pytest.raises(InputError, match="--date: found ' '"):
+        validate(config, date=" ")
 
 
 # ---- where the MLflow store is

@@ -13,11 +13,14 @@ from pipeline.errors import InputError
 
 __all__ = ["last_fields", "parse_trec", "trec_lines"]
 
+_RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
+
 
 def parse_trec(part: Part) -> pa.Table:
     """The wanted fields, by their places in the line."""
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
+    _refuse_ranking(part, first.split())
     delimiter = "\t" if b"\t" in first else " "
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
@@ -29,6 +32,15 @@ def parse_trec(part: Part) -> pa.Table:
         except pa.ArrowInvalid:
             pass
     return table_of(part, (_trec_row(part, number, line) for number, line in trec_lines(part)))
+
+
+def _refuse_ranking(part: Part, fields: list[bytes]) -> None:
+    """Judgments whose first line is one of a ranking would be read, with ranks for grades, and give figures."""
+    if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
+        expected = ", ".join(part.kind.trec)
+        raise InputError(
+            f"{part.path}: a ranking, by its first line, where {expected} are expected; name the judgments"
+        )
 
 
 def _single_blanks(data: memoryview) -> memoryview:

@@ -111,6 +111,11 @@ def test_quiet_leaves_json_and_errors(folder):
     failed = piped(folder, *EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.returncode == 4
     assert re.fullmatch(r"runs/records/\S+\n", failed.stdout)
+    assert failed.stderr == "bm25 on web was not evaluated: none.txt: no such file; mend the path\n"
+    gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
+    fallen = piped(folder, *EVALUATE, "--quiet", "--set", gate)
+    assert re.fullmatch(r"runs/records/\S+\n", fallen.stdout)
+    assert re.fullmatch(r"fail.*: floor on web: ap of bm25 is .*\n", fallen.stderr)
     validated = piped(folder, "validate", "none.yaml", "-q")
     assert (validated.returncode, validated.stdout, validated.stderr.count("\n")) == (2, "", 1)
 

@@ -306,7 +306,16 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("bootstrap: 5", "bootstrap: found 5; write a mapping of `key: value`"),
         ("seed: -1", "seed: found -1; write a number of at least 0"),
         ("seed: no", "seed: found false; write a number"),
-        ("execution: {jobs: 0}", "execution.jobs: found 0; write a number of workers, or -1 for one per CPU"),
+        (
+            "execution: {jobs: 0}",
+            "execution.jobs: found 0; write a number of workers up to 1,000, or -1 for one per CPU",
+        ),
+        (
+            "execution: {jobs: 100000}",
+            "execution.jobs: found 100000; write a number of workers up to 1,000, or -1 for one per CPU",
+        ),
+        ("records: ''", "records: found ''; write a text of at least one character"),
+        ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads' or 'processes'"),
         ("conventions: trec_evil", "conventions: unknown profile 'trec_evil'; did you mean 'trec_eval'?"),
         ("conventions: xyz", f"conventions: unknown profile 'xyz'; known: {', '.join(PROFILES)}"),

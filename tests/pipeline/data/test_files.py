@@ -107,12 +107,18 @@ def test_what_lies_in_a_folder_that_begins_with_a_dot_or_underscore_is_no_part()
     assert found("out") == ["out/part-0"]
 
 
-@pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv", "folder"])
+@pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv"])
 def test_a_path_that_names_nothing_is_refused(path):
-    """A missing file, a glob without match and a folder without parts are all named as they were written."""
-    Path("folder").mkdir()
-
+    """A missing file and a glob without match are named as they were written."""
     assert refusal(find_files, path) == f"{path}: no such file; mend the path"
+
+
+def test_a_folder_without_parts_is_not_called_missing():
+    """Whoever sees the folder there is told what it lacks, also where a writer left nothing but its temporary files."""
+    parts("folder/_temporary/part-0")
+
+    message = "folder: a folder without files, but for such as begin with . or _; mend the path"
+    assert refusal(find_files, "folder") == message
 
 
 @pytest.mark.parametrize("name", ["nowhere.tsv", "nowhere/*.tsv", "*.tsv"])

@@ -261,6 +261,15 @@ def test_too_few_fields(text, line, count):
     assert refused(text).startswith(f"a.txt:{line}: {expected}")
 
 
+def test_a_ranking_is_not_taken_for_judgments():
+    """Its rank would be the grade; trec_eval refuses it, too. Judgments may say Q0, and have further fields."""
+    expected = "where query_id, iteration, doc_id, relevance are expected; name the judgments"
+
+    assert refused(b"# a comment\nq1 \t Q0 d1 1 7.5 tag\n") == f"a.txt: a ranking, by its first line, {expected}"
+    for line in (b"q1 Q0 d1 1\n", b"q1 0 d1 1 and more\n"):
+        assert read_judgments(write(Path("a.txt"), line)).values.tolist() == [1.0]
+
+
 def test_a_ranking_without_scores():
     """Four fields are judgments and no ranking."""
     path = write(Path("a.txt"), encode(JUDGED, "trec"))
