@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from pipeline.progress import quiet as showing_nothing
@@ -9,6 +11,7 @@ from pipeline.progress import quiet as showing_nothing
 __all__ = [
     "date",
     "evaluating",
+    "in_a_folder",
     "jobs",
     "json_or_markdown",
     "overrides",
@@ -38,6 +41,17 @@ tracking_uri = click.option(
     metavar="URI",
     help="The MLflow store. Unless given, that of a record's config; of mlflow:RUN_ID, that of MLFLOW_TRACKING_URI.",
 )
+
+
+def in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """A file to be written at the end: where its folder is missing, that is told at the beginning.
+
+    Raises:
+        UsageError: it is.
+    """
+    if file is not None and not Path(file).parent.is_dir():
+        raise click.UsageError(f"{file}: its folder does not exist; make it or mend {option.opts[0]}")
+    return file
 
 
 def _be_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> bool:
@@ -70,8 +84,18 @@ _EVALUATING = (
     records,
     click.option("--no-tracking", is_flag=True, help="Write the record only; leave MLflow alone."),
     click.option("--require-tracking", is_flag=True, help="Exit with 5 where MLflow was not told."),
-    click.option("--junit", "junit_file", metavar="FILE", help="Write what the gates say as JUnit's XML."),
-    click.option("--markdown", "markdown_file", metavar="FILE", help="Write what the gates say as Markdown."),
+    click.option(
+        *("--junit", "junit_file"),
+        metavar="FILE",
+        callback=in_a_folder,
+        help="Write what the gates say as JUnit's XML.",
+    ),
+    click.option(
+        *("--markdown", "markdown_file"),
+        metavar="FILE",
+        callback=in_a_folder,
+        help="Write what the gates say as Markdown.",
+    ),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of tables."),
     click.option(
         *("-q", "--quiet"),

@@ -28,7 +28,7 @@ _ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "lat
     type=click.Choice(list(_ENDINGS.values())),
     help="What to make; by the ending of --output unless given, or else html.",
 )
-@click.option("--output", metavar="FILE", help="Where to write it; stdout unless given.")
+@click.option("--output", metavar="FILE", callback=options.in_a_folder, help="Where to write it; stdout unless given.")
 @click.option("--name", help="Whose newest, latest and accepted are meant: an evaluation.")
 @click.option("--measure", "measures", multiple=True, metavar="MEASURE", help="A measure to show; may be repeated.")
 @click.option(
@@ -68,7 +68,7 @@ def _chosen(form: Form | None, output: str | None) -> Form:
     """What to make.
 
     Raises:
-        UsageError: the ending of the file does not say, its folder is not there, or a page would be for a terminal.
+        UsageError: the ending of the file does not say, or a page would be for a terminal.
     """
     if output is None:
         if form in (None, "html") and sys.stdout.isatty():
@@ -76,8 +76,6 @@ def _chosen(form: Form | None, output: str | None) -> Form:
                 "a page is for a browser, not for a terminal; add --output FILE or --format markdown"
             )
         return form or "html"
-    if not Path(output).parent.is_dir():
-        raise click.UsageError(f"{output}: its folder does not exist; make it or mend --output")
     found = form or _ENDINGS.get(Path(output).suffix.lower())
     if found is None:
         raise click.UsageError(f"{output}: its ending says nothing of what to make; add --format, or end it in .html")

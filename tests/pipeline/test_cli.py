@@ -435,6 +435,16 @@ def test_a_file_where_records_should_be_is_named(rankledger, config, tmp_path, b
     assert path.read_text(encoding="utf-8") == "in the way"
 
 
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+def test_a_file_that_nobody_could_write_is_told_at_the_beginning(rankledger, config, tmp_path, option):
+    """Exit 2 before anything is evaluated, where the folder of what the gates say is missing."""
+    told = rankledger("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
+
+    assert told.code == 2
+    assert told.err.endswith(f"gone/gates.xml: its folder does not exist; make it or mend {option}\n")
+    assert not is_recorded(tmp_path / "runs")
+
+
 def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_path):
     """Exit 74: a disk that is full in the middle of the record is told, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")

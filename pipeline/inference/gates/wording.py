@@ -50,7 +50,7 @@ def _found(line: Line, ends: Ends, limit: Limit) -> str:
     _, _, measure = line.subject
     difference, label = line.judged.estimate, line.baseline.label
     if line.plain.mark == "degenerate":
-        return f"is the same as of {label} on all {line.plain.n_queries:,} queries; {_asked(measure, limit, 0.0)}"
+        return f"is the same as of {label} on every query ({line.plain.n_queries:,}); {_asked(measure, limit, 0.0)}"
     verb = _verbs(measure)[difference < 0]
     by = f"by {amount(abs(difference))}{_interval(_outwards(difference, ends))}"
     return f"{verb} {by} against {label}; {_asked(measure, limit, difference)}"
