@@ -10,33 +10,15 @@ from pathlib import Path
 import pytest
 
 import pipeline
-from pipeline.cli import main
 from pipeline.tables import Evaluation
 from tests.generated import search_collection, write_config
 
 ROOT = Path(__file__).parents[3]
-Told = tuple[object, str, str]
 ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{8}")
 
 
 @pytest.fixture
-def rankledger(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The command, run in this process in an empty folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Told:
-        code: object = 0
-        try:
-            main(list(arguments))
-        except SystemExit as end:
-            code = end.code
-        return (code or 0, *capfd.readouterr())
-
-    return run
-
-
-@pytest.fixture
-def evaluation(rankledger: Callable[..., Told], tmp_path: Path) -> Evaluation:
+def evaluation(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path) -> Evaluation:
     config = write_config(tmp_path / "configs", {"web": search_collection(72, n_queries=8)}, {"search": ["ap"]})
     return pipeline.evaluate(config.relative_to(tmp_path), tracking=False)
 

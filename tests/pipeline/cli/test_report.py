@@ -9,31 +9,12 @@ from pathlib import Path
 import pytest
 
 import pipeline
-from pipeline.cli import main
 from pipeline.workflow.reporting import report
 from tests.generated import search_collection, write_config
 
-Told = tuple[object, str, str]
-
 
 @pytest.fixture
-def rankledger(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The command, run in this process in an empty folder of its own: exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Told:
-        code: object = 0
-        try:
-            main(list(arguments))
-        except SystemExit as end:
-            code = end.code
-        return (code or 0, *capfd.readouterr())
-
-    return run
-
-
-@pytest.fixture
-def reference(rankledger: Callable[..., Told], tmp_path: Path) -> str:
+def reference(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path) -> str:
     """The id of an evaluation with a model whose name is none that ASCII has."""
     collection = search_collection(73, n_queries=8, models=("bm25", "密集"))
     config = write_config(tmp_path / "configs", {"web": collection}, {"search": ["ap"]}, report=False)
