@@ -1,4 +1,4 @@
-"""From a reference to the record that is meant: an id, a path, `latest` or `accepted`.
+"""From a reference to the record that is meant: an id, a path, `newest`, `latest` or `accepted`.
 
 A bad night never becomes the baseline: `latest` is the newest earlier record in which nothing of the model failed and
 all that the gates said of it was `pass`. Two things count as one: that there was nothing to be held against yet, or no
