@@ -5,7 +5,7 @@ Differences are oriented: positive is better, whatever the measure's direction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
@@ -105,28 +105,8 @@ class Page:
         """The datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
         return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
 
-    @cached_property
-    def leading(self) -> Mapping[str, str]:
-        """By dataset, the measure to look at first: the first that models are compared by, or else the first of all.
-
-        Where `matters` names one of them, it is the first that `matters` names.
-        """
-        measures: dict[str, dict[str, None]] = {}
-        for compared in self.evaluation.comparison_lines:
-            measures.setdefault(compared.dataset, {})[compared.measure] = None
-        own: dict[str, dict[str, None]] = {}
-        for line in self.evaluation.estimates:
-            own.setdefault(line.dataset, {})[line.measure] = None
-        return {name: _first(measures.get(name, found), self.matters) for name, found in own.items()}
-
     @property
     def matters(self) -> Mapping[str, float]:
         """By measure, the least difference that matters, where the config says."""
         found: Mapping[str, float] = self.manifest.get("matters") or {}
         return found
-
-
-def _first(measures: Iterable[str], preferred: Collection[str]) -> str:
-    """The first that is preferred, or the first."""
-    found = list(measures)
-    return next((measure for measure in found if measure in preferred), found[0])

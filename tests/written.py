@@ -69,6 +69,7 @@ def page(
     *,
     directions: Mapping[str, str] | None = None,
     evaluation_id: str = ID,
+    lead: Mapping[str, str] | None = None,
     **manifest: Any,
 ) -> Page:
     """A page of these figures; higher is better unless told."""
@@ -100,5 +101,6 @@ def page(
         record=Path("runs/records") / evaluation_id,
         comparison_lines=tuple(comparisons),
         verdicts=tuple(verdicts),
+        lead=lead or {},
     )
     return Page("nightly", evaluation, said | manifest)

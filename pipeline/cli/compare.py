@@ -16,7 +16,7 @@ __all__ = ["compare"]
 @click.command(short_help="Show what moved between two evaluations or two models.")
 @click.argument("base")
 @click.argument("candidate")
-@click.option("--measure", help="By which to look at queries and slices; the first of each dataset unless given.")
+@click.option("--measure", help="By which to look at queries and slices; the one that leads unless given.")
 @click.option("--top", type=click.IntRange(0), default=10, show_default=True, help="Queries to show of each model.")
 @click.option("--force", is_flag=True, help="Compare all the same where judgments, queries or definitions differ.")
 @click.option("--name", help="Whose newest, latest and accepted are meant; the other side's evaluation unless given.")

@@ -87,7 +87,8 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
     else:
         print_text(leaderboard(evaluation, width=width(), colour=colour()))
         if evaluation.comparison_lines:
-            print_text("\n" + leading(evaluation.comparison_lines, width=width(), colour=colour()))
+            lines, measures = evaluation.comparison_lines, evaluation.leading_difference
+            print_text("\n" + leading(lines, measures, width=width(), colour=colour()))
         if evaluation.verdicts:
             print_text("\n" + table(evaluation.verdicts, width=width(), colour=colour()))
         print_text(closing(evaluation))

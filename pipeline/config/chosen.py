@@ -11,7 +11,7 @@ from pipeline.config.planned import PlannedDataset, kind_of
 from pipeline.config.planning import EVERYTHING, Planning
 from pipeline.config.source import KeyPath
 
-__all__ = ["choose_line", "choose_measures", "choose_names"]
+__all__ = ["choose_line", "choose_measures", "choose_names", "planned_measures"]
 
 _Item = TypeVar("_Item")
 
@@ -49,12 +49,21 @@ def choose_measures(
 def choose_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
     """The measures among these that one line writes; as `choose_measures`."""
     chosen: list[Measure] = []
+    for measure in planned_measures(planning, path, line, there):
+        if measure.metric.per == "dataset":
+            planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
+        else:
+            chosen.append(measure)
+    return chosen
+
+
+def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
+    """The measures among these that one line writes, those with one figure per dataset included."""
+    chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     for measure in measures or _written(planning, path, line, there):
         if measure not in there:
             planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
-        elif measure.metric.per == "dataset":
-            planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
         else:
             chosen.append(measure)
     return chosen

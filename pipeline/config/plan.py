@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pipeline.config.comparison_plan import plan_comparison, plan_matters
 from pipeline.config.dataset_plan import plan_datasets
 from pipeline.config.gate_plan import plan_gates
+from pipeline.config.lead_plan import plan_lead
 from pipeline.config.model_plan import plan_extras, plan_models
 from pipeline.config.planned import Plan, PlannedComparison, PlannedDataset, Task
 from pipeline.config.planning import Planning
@@ -35,7 +36,8 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
     comparison = plan_comparison(planning, datasets, models, tasks)
     matters = plan_matters(planning, datasets)
     gates = plan_gates(planning, datasets, models, tasks, extras)
-    plan_tracking(planning, datasets, models, comparison)
+    lead = plan_lead(planning, datasets, comparison)
+    plan_tracking(planning, datasets, models, comparison, lead)
     planning.refuse()
     return Plan(
         date,
@@ -44,6 +46,7 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
         tasks,
         extras,
         comparison,
+        lead,
         matters,
         gates,
         records=planning.records(),

@@ -104,6 +104,9 @@ class Plan:
     """The file of a model's numbers from outside, by model, of those that have one; paths as in `Task`."""
 
     comparison: PlannedComparison | None = None
+    lead: Mapping[str, Measure] = field(default_factory=dict)
+    """By dataset, the measure that leads on it everywhere."""
+
     matters: Mapping[str, float] = field(default_factory=dict)
     """By measure, the least difference that matters."""
 

@@ -171,6 +171,10 @@ class Config(Section):
     comparison: Comparison | None = None
     """Which models are compared query by query; none unless given."""
 
+    lead: Name | None = None
+    """The measure that comes first in every table, report and run, such as `ndcg@10`; datasets without it lead with the
+    first measure of their own first suite, as all do unless it is given."""
+
     matters: dict[str, Least] = Field(default_factory=dict)
     """By measure, the least difference that matters, such as `ndcg@10: 0.005`: reports hold intervals against it."""
 

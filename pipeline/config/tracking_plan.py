@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from metrics.measure import Measure
 from pipeline.config.entries import Model
 from pipeline.config.planned import PlannedComparison, PlannedDataset
 from pipeline.config.planning import EVERYTHING, Planning
@@ -37,6 +38,7 @@ def plan_tracking(
     datasets: Sequence[PlannedDataset],
     models: Mapping[str, Model],
     comparison: PlannedComparison | None,
+    lead: Mapping[str, Measure],
 ) -> None:
     """Find names, params and tags that are too long for MLflow, or that are one to it."""
     for dataset in datasets:
@@ -50,7 +52,7 @@ def plan_tracking(
         if len(name) > NAME_LIMIT:
             path = ("models", name if name in planning.config.models else EVERYTHING)
             _find(planning, path, [_too_long(f"the name of the model '{name[:60]}…'", name, NAME_LIMIT)])
-    _find(planning, ("models",), _overview_clashes(planning, datasets, models))
+    _find(planning, ("models",), _overview_clashes(planning, datasets, models, lead))
 
 
 def _find(planning: Planning, path: KeyPath, messages: Iterable[str]) -> None:
@@ -94,13 +96,14 @@ def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[st
                     yield found, f"{field} of {measure} to {baseline}"
 
 
-def _overview_clashes(planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str]) -> list[str]:
+def _overview_clashes(
+    planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
+) -> list[str]:
     """What is wrong with names in the evaluation's own run: of its figures; if nothing is, of what is said of them."""
     firsts = [
-        (overview(model, dataset.name, first.key), f"{model} on {dataset.name}")
+        (overview(model, dataset, measure.key), f"{model} on {dataset}")
         for model in models
-        for dataset in datasets
-        for first in dataset.measures[:1]
+        for dataset, measure in lead.items()
     ]
     pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if planning.config.pooled)
     means = [(overall(model, measure.key), f"{measure} of {model}") for model in models for measure in pooled]

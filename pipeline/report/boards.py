@@ -42,12 +42,20 @@ Board: TypeAlias = dict[str, dict[str, Estimate]]
 
 
 def boards(evaluation: Evaluation) -> dict[str, Board]:
-    """The board of each dataset, in the order of the summary."""
+    """The board of each dataset, in the order of the summary but for the leading measure, which comes first."""
     found: dict[str, Board] = {}
     for line in evaluation.estimates:
         if line.slice == ALL:
             found.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
-    return found
+    return {
+        dataset: {model: _led(lines, evaluation.leading[dataset]) for model, lines in board.items()}
+        for dataset, board in found.items()
+    }
+
+
+def _led(lines: Mapping[str, Estimate], measure: str) -> dict[str, Estimate]:
+    """The lines by measure, that of this measure first."""
+    return dict(sorted(lines.items(), key=lambda item: item[0] != measure))
 
 
 def called(dataset: str) -> str:

@@ -123,9 +123,10 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
         for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
             own = [line for line in movement.comparisons if line.dataset == dataset]
             lines = [line for line in own if line.slice == ALL and line.model not in _unmoved(movement, dataset)]
-            if lines:
-                yield differences(f"{dataset}: differences", lines, "measure")
             measure = movement.leading.get(dataset)
+            if lines:
+                led = sorted(lines, key=lambda line: line.measure != measure)
+                yield differences(f"{dataset}: differences", led, "measure")
             moved = [query for query in movement.movers if query.dataset == dataset]
             if moved:
                 yield queries(f"{dataset}: the queries that moved most by {measure}", moved)

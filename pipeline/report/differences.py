@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pipeline.report.readings import FEW
@@ -17,23 +17,25 @@ _ALL = "all"
 _ROWS = 45  # of a table at the end of an evaluation: all pairs of ten models
 
 
-def leading(lines: Sequence[Comparison], *, width: int, colour: bool) -> str:
-    """Of each dataset the comparisons by the first measure on all queries, and where the others are.
+def leading(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
+    """Of each dataset the comparisons by the leading measure on all queries, and where the others are.
 
     Args:
         lines: in the order of `comparisons.csv`.
+        measures: by dataset, the measure that leads.
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
     screen = Screen(width=width, colour=colour)
     for dataset in dict.fromkeys(line.dataset for line in lines):
+        measure = measures[dataset]
         own = [line for line in lines if line.dataset == dataset]
-        shown = [line for line in own if line.slice == _ALL and line.measure == own[0].measure]
+        shown = [line for line in own if line.slice == _ALL and line.measure == measure]
         screen.draw(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width))
         families = dict.fromkeys(line.family for line in own if line.family)
         said = [f"corrected p: among {family}" for family in families]
         if len(shown) > _ROWS:
-            said.append(f"{len(shown) - _ROWS:,} more by {own[0].measure} in comparisons.csv")
+            said.append(f"{len(shown) - _ROWS:,} more by {measure} in comparisons.csv")
         if len(own) > len(shown):
             said.append(f"{len(own) - len(shown):,} more in comparisons.csv, by other measures and slices")
         screen.say("; ".join(said))

@@ -133,7 +133,7 @@ def _dagger(line: Comparison) -> str:
 
 def _table(figures: Figures, dataset: str, n_measures: int, number: int) -> str:
     """One table, to be put into a paper as it is."""
-    known = [key[2] for key in figures.estimates if key[:2] == (dataset, ALL)]
+    known = [key[2] for key in figures.keys(dataset) if key[1] == ALL]
     measures, left = known[:n_measures], len(known[n_measures:])
     columns = [_column(figures, dataset, measure) for measure in measures]
     rows = [

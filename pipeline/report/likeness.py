@@ -11,12 +11,10 @@ __all__ = ["shared_leading", "unlike"]
 
 
 def shared_leading(pages: Sequence[Page]) -> dict[str, str]:
-    """By dataset of any of the evaluations the measure to look at first, which the first that has it says."""
-    found: dict[str, str] = {}
-    for page in pages:
-        for dataset, measure in page.leading.items():
-            found.setdefault(dataset, measure)
-    return found
+    """By dataset of any of the evaluations the measure that leads; where they differ, that of the newest."""
+    by_age = sorted(pages, key=lambda page: str(page.manifest["created"]))
+    newest = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
+    return {dataset: newest[dataset] for page in pages for dataset in page.datasets}
 
 
 def unlike(pages: Sequence[Page]) -> Iterator[str]:

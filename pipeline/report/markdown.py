@@ -143,8 +143,8 @@ def _leaderboard(evaluation: Evaluation, board: Board, n_measures: int) -> Sheet
 
 
 def _put_differences(room: Room, page: Page, dataset: str) -> None:
-    """The differences by the leading measure, what each comes to, and by which rule."""
-    measure = page.leading[dataset]
+    """The leading differences, what each comes to, and by which rule."""
+    measure = page.evaluation.leading_difference[dataset]
     lines = [
         _named(line)
         for line in page.evaluation.comparison_lines
@@ -169,7 +169,7 @@ def _named(line: Comparison) -> Comparison:
 
 def _put_slices(room: Room, page: Page, dataset: str) -> None:
     """The slices that did worst by the leading measure, folded away."""
-    measure = page.leading[dataset]
+    measure = page.evaluation.leading_difference[dataset]
     compared = [
         _named(line)
         for line in page.evaluation.comparison_lines
@@ -180,6 +180,7 @@ def _put_slices(room: Room, page: Page, dataset: str) -> None:
         sheet = differences("", compared, "slice", ("baseline", "figure"))
         _put_folded(room, f"Worst slices by {measure}", sheet, most=_SLICES, where="comparisons.csv")
         return
+    measure = page.evaluation.leading[dataset]
     lines = [line for line in page.evaluation.estimates if line.slice != ALL and line.estimate is not None]
     lines = [line for line in lines if (line.dataset, line.measure) == (dataset, measure)]
     sign = -1 if page.evaluation.directions[measure] == "lower" else 1

@@ -87,7 +87,7 @@ class _Table:
 
 
 def leaderboard(evaluation: Evaluation) -> str:
-    """A table per dataset, models by their first measure, best first, and what to know about them.
+    """A table per dataset, models by the leading measure, best first, and what to know about them.
 
     Args:
         evaluation: what to show.

@@ -33,7 +33,7 @@ _LINE = 2_000  # letters of a remark
 
 
 def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
-    """A table per dataset, models by their first measure, best first; then what to know about the data.
+    """A table per dataset, models by the leading measure, best first; then what to know about the data.
 
     Args:
         evaluation: what to show.
@@ -53,12 +53,13 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, record, estimates, comparisons, gates, quality and failures."""
+    """The evaluation as JSON can hold it: id, record, what leads, estimates, comparisons, gates, quality, failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
         "record": str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
+        "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],

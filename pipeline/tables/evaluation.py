@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_type_hints
 
@@ -73,6 +74,7 @@ class Evaluation:
         comparison_lines: the paired comparisons.
         verdicts: what the gates say.
         confidence: of the intervals; what is left to 1 is the level of the tests.
+        lead: by dataset, the measure that the plan leads with.
     """
 
     evaluation_id: str
@@ -90,10 +92,39 @@ class Evaluation:
     comparison_lines: tuple[Comparison, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     confidence: float = 0.95
+    lead: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Which one it is and where: all of its fields would be as long as the record."""
         return f"<Evaluation {self.evaluation_id} in {self.record}>"
+
+    @cached_property
+    def leading(self) -> Mapping[str, str]:
+        """By dataset with a figure, the measure that leads on every surface: the plan's.
+
+        The mean of all datasets, `*`, leads with the first of their measures that it has.
+        """
+        measures: dict[str, dict[str, None]] = {}
+        for line in self.estimates:
+            measures.setdefault(line.dataset, {})[line.measure] = None
+        return {
+            dataset: next(lead for lead in (self.lead.get(dataset, ""), *self.lead.values(), *own) if lead in own)
+            for dataset, own in measures.items()
+        }
+
+    @cached_property
+    def leading_difference(self) -> Mapping[str, str]:
+        """By dataset, the measure whose differences lead: the leading one.
+
+        Where models are compared by others alone, it is the first of those.
+        """
+        compared: dict[str, dict[str, None]] = {}
+        for line in self.comparison_lines:
+            compared.setdefault(line.dataset, {})[line.measure] = None
+        return {
+            dataset: lead if lead in (own := compared.get(dataset, {lead: None})) else next(iter(own))
+            for dataset, lead in self.leading.items()
+        }
 
     @property
     def summary(self) -> pd.DataFrame:

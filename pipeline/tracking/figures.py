@@ -2,8 +2,8 @@
 
 Conventions: a figure that is not finite is never logged, for one NaN breaks the page of a run; `.n_undefined` says that
 it is undefined. A run has at most 200 metrics. Beyond, they are taken in the order of `_Order`, what belongs together
-wholly or not at all, and within one order as the config lists its suites and measures. The first measure of each suite
-is primary.
+wholly or not at all, and within one order as the config lists its suites and measures. Of each suite one measure is
+primary: the one that leads on the dataset, or the first of a suite without it.
 """
 
 from __future__ import annotations
@@ -125,8 +125,8 @@ class Figures:
     def of_evaluation(self) -> Logged:
         """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
 
-        In a section of each model it is the figure by every dataset's first measure; and where figures are pooled,
-        those over all datasets together.
+        In a section of each model it is the figure by the measure that leads on every dataset; and where figures are
+        pooled, those over all datasets together.
         """
         primary = {measure for dataset in self._manifest["datasets"] for measure in _primary(self._manifest, dataset)}
         parts: list[_Part] = []
@@ -140,7 +140,7 @@ class Figures:
         return _logged(parts, {})
 
     def _overview(self, dataset: str, model: str) -> _Part:
-        _, measure = measures_of(self._manifest, dataset)[0]
+        measure = _lead(self._manifest, dataset)
         whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
         name = overview(model, dataset, self._key(measure))
         return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
@@ -148,9 +148,11 @@ class Figures:
     def primary(self, dataset: str) -> tuple[str, bool] | None:
         """The metric that a dataset's models are told apart by, and whether more of it is better.
 
-        It is the first measure, in the order of the suites, of which more or less is better; None if there is none.
+        It is the one that leads, or else the first measure, in the order of the suites, of which more or less is
+        better; None if there is none.
         """
-        for suite, measure in measures_of(self._manifest, dataset):
+        lead = _lead(self._manifest, dataset)
+        for suite, measure in sorted(measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
             if self._direction(measure) != "neither":
                 return self._name(suite, measure), self._direction(measure) == "higher"
         return None
@@ -181,8 +183,14 @@ def measures_of(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, st
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
 
 
+def _lead(manifest: Mapping[str, Any], dataset: str) -> str:
+    """The measure that leads on the dataset; the first where the record does not say."""
+    return str(manifest.get("lead", {}).get(dataset) or measures_of(manifest, dataset)[0][1])
+
+
 def _primary(manifest: Mapping[str, Any], dataset: str) -> set[str]:
-    return {measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
+    lead = _lead(manifest, dataset)
+    return {lead if lead in measures else measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
 
 
 def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_Part]:

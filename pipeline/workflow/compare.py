@@ -49,7 +49,8 @@ def compare(
         base: what is compared with: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`. Without a model each
             model of the candidate is compared with itself.
         candidate: what is compared, written likewise.
-        measure: by which to look at queries and slices; the first of each dataset unless given.
+        measure: by which to look at queries and slices; unless given, the measure that leads in the candidate, or the
+            first of both where that is not compared.
         top: how many queries to show for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
         name: the evaluation that `newest`, `latest` and `accepted` are of; that of the other side unless given.
@@ -65,7 +66,7 @@ def compare(
     unlike = tuple(line for match in matches for line in match.unlike())
     if unlike and not force:
         raise InputError("\n".join(f"{line}; add --force to compare all the same" for line in unlike))
-    comparer = _Comparer(sides, _leading(matches, measure), top, jobs)
+    comparer = _Comparer(sides, _leading(matches, measure, sides.candidate.planned.lead), top, jobs)
     return _movement((str(base), str(candidate)), sides, matches, unlike, comparer)
 
 
@@ -164,14 +165,15 @@ class _Comparer:
             return Groups()
 
 
-def _leading(matches: Sequence[Match], asked: str | None) -> dict[str, Measure]:
+def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
     """By dataset, the measure to look at queries and slices by; datasets that do not have it are left out.
 
     Raises:
         InputError: none has it.
     """
     if asked is None:
-        return {match.name: match.measures[0] for match in matches}
+        first = {match.name: match.measures[0] for match in matches}
+        return first | {match.name: lead[match.name] for match in matches if lead[match.name] in match.measures}
     known = dict.fromkeys(str(measure) for match in matches for measure in match.measures)
     found = {match.name: m for match in matches for m in match.measures if str(m) == asked}
     if not found:

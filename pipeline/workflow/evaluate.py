@@ -160,4 +160,5 @@ def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
         comparison_lines=inferred.comparisons or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),
         confidence=opened.loaded.config.bootstrap.confidence,
+        lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
     )

@@ -36,6 +36,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
         "comparison": None
         if config.comparison is None
         else config.comparison.model_dump() | {"correction": config.comparison.chosen_correction},
+        "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
         "matters": dict(planned.matters),
         "sensitivity": list(config.sensitivity),
         "expansions": dict(loaded.document.expansions),

@@ -130,7 +130,7 @@ def paired(
     column: Callable[[str, str, str], Column | None],
     records: Records,
 ) -> tuple[list[Shown], list[str]]:
-    """The pairs that the page of an evaluation shows, by the leading measure of each dataset; and what it leaves out.
+    """The pairs that the page of an evaluation shows, by each dataset's leading difference; and what it leaves out.
 
     Against records come first, for what has dropped since yesterday is asked first; then the best models against those
     that they were compared with.
@@ -167,7 +167,7 @@ class _Pager:
         column: Callable[[str, str, str], Column | None],
         records: Records,
     ) -> None:
-        self.leading = Page("", evaluation, manifest).leading
+        self.leading = evaluation.leading_difference
         self.remarks: list[str] = []
         self._evaluation = evaluation
         self._manifest = manifest

@@ -105,7 +105,7 @@ def _page(record: Record, records: Records, measures: Sequence[str], *, several:
 
 
 def _narrowed(record: Record, measures: Sequence[str]) -> Record:
-    """The record with the lines of these measures alone, in their order.
+    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it.
 
     Raises:
         InputError: it lacks one.
@@ -117,13 +117,12 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
                 f"{record.path}: has no measure {measure!r}; it has {', '.join(known)}{likely(measure, known)}"
             )
     place = {measure: number for number, measure in enumerate(measures)}
+    summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
     return Record(
         path=record.path,
-        manifest=record.manifest,
+        manifest={**record.manifest, "lead": {line.dataset: line.measure for line in reversed(summary)}},
         verdicts=record.verdicts,
-        summary=tuple(
-            sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
-        ),
+        summary=tuple(summary),
         comparisons=tuple(
             sorted((line for line in record.comparisons if line.measure in place), key=lambda line: place[line.measure])
         ),
@@ -142,7 +141,7 @@ def _with_histories(pages: Sequence[Page], last: int, runs_dir: str | Path, reco
 def _with_history(page: Page, last: int, runs_dir: str | Path, records: str | None) -> Page:
     """The page with the series that have more than one night; what keeps them from being read is remarked on."""
     histories, remarks = [], []
-    for measure in dict.fromkeys(page.leading.values()):
+    for measure in dict.fromkeys(page.evaluation.leading.values()):
         try:
             whole = history(page.evaluation.name, measure=measure, runs_dir=runs_dir, records=records)
         except (InputError, OSError) as error:
@@ -156,7 +155,7 @@ def _with_history(page: Page, last: int, runs_dir: str | Path, records: str | No
 
 def _is_of(series: Series, whole: History, page: Page) -> bool:
     """Whether a series is by the leading measure of its dataset and has nights to show."""
-    return page.leading.get(series.dataset) == whole.measure and len(series.nights) > 1
+    return page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1
 
 
 def _newest(series: Series, last: int) -> Series:

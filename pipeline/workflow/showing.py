@@ -92,6 +92,7 @@ def evaluation_of(record: Record) -> Evaluation:
         comparison_lines=record.comparisons,
         verdicts=record.verdicts,
         confidence=manifest["bootstrap"]["confidence"],
+        lead=manifest.get("lead") or {},
     )
 
 

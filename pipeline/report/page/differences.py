@@ -55,12 +55,10 @@ _COLUMNS = (
 
 def differences(figures: Figures) -> Section | None:
     """A forest plot and a table per dataset; None where nothing was compared."""
-    keys = [key for key in figures.comparisons if key[1] == ALL]
+    lead = figures.leading_difference
+    keys = sorted((key for key in figures.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
     whole = sum(len(figures.comparisons[key]) for key in keys) <= _ROWS
-    found = {
-        name: [key for key in keys if key[0] == name and (whole or key[2] == figures.leading[name])]
-        for name in figures.leading
-    }
+    found = {name: [key for key in keys if key[0] == name and (whole or key[2] == lead[name])] for name in lead}
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     parts += [Part(shown(called(name)), tuple(_dataset(figures, name, own))) for name, own in found.items() if own]
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
@@ -69,7 +67,7 @@ def differences(figures: Figures) -> Section | None:
 def slices(figures: Figures) -> Section | None:
     """The differences on each slice by the leading measure of each dataset; None where nothing was compared on any."""
     found = []
-    for dataset, measure in figures.leading.items():
+    for dataset, measure in figures.leading_difference.items():
         lines = figures.sliced(dataset)
         if any(line.slice != ALL for line in lines):
             chart = charts.slices(lines, figures.matters.get(measure))
@@ -78,7 +76,7 @@ def slices(figures: Figures) -> Section | None:
 
 
 def _dataset(figures: Figures, dataset: str, keys: list[Key]) -> Iterator[Block]:
-    measure = figures.leading[dataset]
+    measure = figures.leading_difference[dataset]
     chart = charts.forest(figures.on_all(dataset), figures.matters.get(measure))
     if chart:
         yield Drawings((Drawing(f"differences-{shown(dataset)}", chart),))
@@ -107,7 +105,7 @@ def _group(figures: Figures, key: Key) -> Group:
         slice=ALL,
         note=f"bars from {scale.written}",
         ground=scale.ground(margin),
-        open=measure == figures.leading[dataset],
+        open=measure == figures.leading_difference[dataset],
     )
 
 

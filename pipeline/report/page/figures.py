@@ -26,7 +26,8 @@ class Figures:
         page: whose figures they are.
         estimates: the lines of the summary, by model.
         comparisons: the paired differences.
-        leading: by dataset, the measure to look at first.
+        leading: by dataset, the measure that leads.
+        leading_difference: by dataset, the measure whose differences lead.
         matters: by measure, the least difference that matters.
         all_pairs: whether each model was compared with each, and not all with one.
         alpha: the level of the tests.
@@ -36,15 +37,17 @@ class Figures:
     estimates: Mapping[Key, Mapping[str, Estimate]]
     comparisons: Mapping[Key, Sequence[Comparison]]
     leading: Mapping[str, str]
+    leading_difference: Mapping[str, str]
     matters: Mapping[str, float]
     all_pairs: bool
     alpha: float
 
     def keys(self, dataset: str) -> list[Key]:
-        """The keys of a dataset's estimates: its measures on all queries, then slice by slice."""
+        """The keys of a dataset's estimates: all queries, then slice by slice; the leading measure first."""
         found = [key for key in self.estimates if key[0] == dataset]
         slices = list(dict.fromkeys(part for _, part, _ in found))
-        return sorted(found, key=lambda key: (key[1] != ALL, slices.index(key[1])))
+        lead = self.leading[dataset]
+        return sorted(found, key=lambda key: (key[1] != ALL, slices.index(key[1]), key[2] != lead))
 
     def ranked(self, key: Key) -> list[str]:
         """The models, the best first; those without a figure last."""
@@ -59,12 +62,12 @@ class Figures:
         return {model: {key[2]: line} for model, line in self.estimates[key].items()}
 
     def on_all(self, dataset: str) -> Sequence[Comparison]:
-        """A dataset's comparisons by its leading measure on all queries."""
-        return self.comparisons.get((dataset, ALL, self.leading[dataset]), ())
+        """A dataset's leading comparisons on all queries."""
+        return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
 
     def sliced(self, dataset: str) -> list[Comparison]:
-        """Its comparisons by that measure on all queries and in every slice."""
-        measure = self.leading[dataset]
+        """Its comparisons by the same measure on all queries and in every slice."""
+        measure = self.leading_difference[dataset]
         own = (lines for key, lines in self.comparisons.items() if (key[0], key[2]) == (dataset, measure))
         return [line for lines in own for line in lines]
 
@@ -96,7 +99,8 @@ def figures_of(page: Page) -> Figures:
         page=page,
         estimates=estimates,
         comparisons=comparisons,
-        leading=page.leading,
+        leading=page.evaluation.leading,
+        leading_difference=page.evaluation.leading_difference,
         matters=page.matters,
         all_pairs=(page.manifest.get("comparison") or {}).get("baseline") == "all_pairs",
         alpha=1 - page.manifest["bootstrap"]["confidence"],

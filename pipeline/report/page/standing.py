@@ -43,13 +43,13 @@ def _baselines(figures: Figures) -> Iterator[Block]:
         columns = (*_COMPARED, Column("reading", "text"), Column("figure"))
         caption = "Differences by the leading measure of each dataset"
         yield Table("standing", caption, columns, groups, searched="model")
-        for measure in dict.fromkeys(figures.leading[name] for name in found):
+        for measure in dict.fromkeys(figures.leading_difference[name] for name in found):
             few = f"unclear too where fewer than {FEW} queries or clusters tell the two apart (~)"
             yield Words(f"{rule(measure, figures.matters)}; {few}.", "quiet")
 
 
 def _against_baseline(figures: Figures, dataset: str, lines: Sequence[Comparison]) -> Group:
-    measure, matters = figures.leading[dataset], figures.matters
+    measure, matters = figures.leading_difference[dataset], figures.matters
     margin = matters.get(measure, 0.0)
     scale = difference_scale(lines, margin)
 

@@ -42,7 +42,7 @@ def _heads(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
 
 def _differences(figures: Figures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by differences; none where it has no slices."""
-    measure, matters = figures.leading[dataset], figures.matters
+    measure, matters = figures.leading_difference[dataset], figures.matters
     worst = _worst((line for line in figures.sliced(dataset) if line.slice != ALL), lambda line: line.difference)
     if worst:
         margin = matters.get(measure, 0.0)
@@ -58,7 +58,7 @@ def _differences(figures: Figures, dataset: str) -> Iterator[Group]:
             )
             for line in worst
         )
-        yield Group(rows, _title(figures, dataset), note=f"bars from {scale.written}", ground=scale.ground(margin))
+        yield Group(rows, _title(dataset, measure), note=f"bars from {scale.written}", ground=scale.ground(margin))
 
 
 def _estimates(figures: Figures, dataset: str) -> Iterator[Group]:
@@ -88,7 +88,7 @@ def _estimates(figures: Figures, dataset: str) -> Iterator[Group]:
             )
             for line in worst
         )
-        yield Group(rows, _title(figures, dataset), note=f"bars from {scale.written}")
+        yield Group(rows, _title(dataset, measure), note=f"bars from {scale.written}")
 
 
 def _worst(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list[Line]:
@@ -104,5 +104,5 @@ def _worst(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list
     return sorted(found.values(), key=place)[:_ROWS]
 
 
-def _title(figures: Figures, dataset: str) -> str:
-    return f"{shown(called(dataset))}: {figures.leading[dataset]}"
+def _title(dataset: str, measure: str) -> str:
+    return f"{shown(called(dataset))}: {measure}"

@@ -1,4 +1,4 @@
-"""The comparisons that an evaluation prints: those by the first measure, against what, and where the others are."""
+"""The comparisons that an evaluation prints: those by the leading measure, against what, and where the others are."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RRF = replace(LINE, model="rrf", difference=-0.02, ci_low=-0.05, ci_high=0.01, p
 
 
 def shown(*lines: Comparison, width: int = 140) -> str:
-    return leading(lines, width=width, colour=False)
+    return leading(lines, {line.dataset: "ndcg@10" for line in lines}, width=width, colour=False)
 
 
 def cells(text: str) -> list[list[str]]:

@@ -11,9 +11,13 @@ WEB = estimates("web", {"bm25": {"ap": 0.4, "rr": 0.5}})
 NEWS = estimates("news", {"bm25": {"rr": 0.5}})
 
 
-def test_each_dataset_has_the_leading_measure_of_the_first_that_has_it():
-    """web leads by ap in the first, which has no news: that leads by rr as in the second."""
-    assert shared_leading([page(WEB), page([*NEWS, *WEB])]) == {"web": "ap", "news": "rr"}
+def test_each_dataset_leads_as_in_the_newest_evaluation_that_has_it():
+    """web leads by ap on the 20th and by rr on the 21st, in whatever order they are named; news is in one alone."""
+    old = page([*NEWS, *WEB], lead={"web": "ap", "news": "rr"}, created="2026-11-20T02:00:00+00:00")
+    new = page(WEB, lead={"web": "rr"}, created="2026-11-21T02:00:00+00:00")
+
+    assert shared_leading([new, old]) == shared_leading([old, new]) == {"web": "rr", "news": "rr"}
+    assert list(shared_leading([old, new])) == ["news", "web"]
 
 
 @pytest.mark.parametrize(

@@ -178,6 +178,22 @@ def test_the_evaluations_own_run_tells_how_every_model_did():
     }
 
 
+def test_the_measure_that_leads_is_told_of_every_model():
+    """It is the evaluation's figure, the primary metric, and the one of its suite; of another suite it is the first."""
+    texts = ("ndcg@10", "rr", "ap")
+    lines = [
+        estimate(measure=measure, slice=where, estimate=value)
+        for measure in texts
+        for where, value in (("all", 0.5), ("market=de", 0.4))
+    ]
+    datasets = {"web": {"suites": {"graded": ["ndcg@10"], "binary": ["rr", "ap"]}}}
+    found = record(summary=lines, datasets=datasets, lead={"web": "ap"})
+
+    assert Figures(found, TEMPLATE).of_evaluation().metrics == {"dense/web.ap": 0.5}
+    assert Figures(found, TEMPLATE).primary("web") == ("binary/ap", True)
+    assert {*logged(found).tags} == {f"rankledger.worst_slice.{name}" for name in ("graded/ndcg_at_10", "binary/ap")}
+
+
 def test_the_worst_slice_is_that_of_the_first_measure_with_the_least_figure():
     """Its figure is a metric and its name a tag; the second measure of the suite has neither."""
     lines = [

@@ -218,16 +218,17 @@ def test_the_manifest_counts_what_the_page_tells():
     assert manifest["outputs"][0]["depth"] == [2.0, 2.5, 3.0]
 
 
-def test_what_matters_leads():
-    """Of the measures that are compared, the first one that somebody said a least difference of."""
+def test_without_a_word_the_first_measure_leads():
+    """And of those that models are compared by the first, whatever matters."""
     evaluation = evaluated(
         comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, matters={"ndcg@10": 0.1, "rr": 0.1}
     )
 
     page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
 
-    assert page.leading == {"web": "rr"}
-    assert {pair.measure for pair in page.pairs} == {"rr"}
+    assert page.evaluation.leading == {"web": "ndcg@10"}
+    assert page.evaluation.leading_difference == {"web": "ap"}
+    assert {pair.measure for pair in page.pairs} == {"ap"}
 
 
 def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
@@ -246,11 +247,11 @@ def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
     assert page_of(read_record(record), Records(record.parent)).evaluation.estimates
 
 
-def test_the_mean_of_all_datasets_is_led_by_what_matters_too():
-    """Nothing is compared on it; the measure that somebody cares about leads all the same."""
-    config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, matters={"ap": 0.1})
+def test_the_mean_of_all_datasets_is_led_by_their_measure():
+    """Nothing is compared on it; the measure that leads on the datasets leads all the same."""
+    config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, lead="ap")
     evaluation = pipeline.evaluate(config, tracking=False)
 
     page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
 
-    assert page.leading == {"web": "ap", "shop": "ap", "*": "ap"}
+    assert page.evaluation.leading == {"web": "ap", "shop": "ap", "*": "ap"}

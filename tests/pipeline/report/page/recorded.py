@@ -58,11 +58,9 @@ class Recorded:
         return list(dict.fromkeys(line["dataset"] for line in self.summary))
 
     def leading(self, dataset: str) -> str:
-        """The first measure by which models are compared, of those that matter if one does; or else the first."""
-        compared = [line["measure"] for line in self.comparisons if line["dataset"] == dataset]
-        matter = [measure for measure in compared if measure in self.manifest["matters"]]
-        first = [line["measure"] for line in self.summary if line["dataset"] == dataset]
-        return (matter or compared or first)[0]
+        """The measure that the manifest says leads; on the mean of all datasets, that of the first of them."""
+        lead: dict[str, str] = self.manifest["lead"]
+        return lead.get(dataset) or next(iter(lead.values()))
 
     def lower(self, measure: str) -> bool:
         """Whether lower is better."""

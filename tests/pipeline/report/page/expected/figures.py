@@ -11,10 +11,12 @@ __all__ = ["difference", "differences", "leaderboards"]
 
 
 def leaderboards(recorded: Recorded) -> Tables:
-    """A table per dataset: all queries first, then slice by slice."""
+    """A table per dataset: all queries first, then slice by slice; the leading measure first."""
     for dataset in recorded.datasets:
         own = [line for line in recorded.summary if line["dataset"] == dataset]
-        keys = sorted(dict.fromkeys((line["slice"], line["measure"]) for line in own), key=lambda k: k[0] != "all")
+        known = dict.fromkeys((line["slice"], line["measure"]) for line in own)
+        slices, lead = list(dict.fromkeys(part for part, _ in known)), recorded.leading(dataset)
+        keys = sorted(known, key=lambda key: (key[0] != "all", slices.index(key[0]), key[1] != lead))
         groups = [_board(recorded, dataset, *key, own) for key in keys]
         yield f"leaderboard-{dataset}", groups
 
@@ -87,7 +89,8 @@ def differences(recorded: Recorded) -> Tables:
     """A table per dataset with comparisons, over all queries."""
     for dataset in recorded.datasets:
         own = [line for line in recorded.comparisons if (line["dataset"], line["slice"]) == (dataset, "all")]
-        measures = dict.fromkeys(line["measure"] for line in own)
+        lead = recorded.leading(dataset)
+        measures = sorted(dict.fromkeys(line["measure"] for line in own), key=lambda measure: measure != lead)
         groups = [
             Expected(measure, [difference(recorded, line) for line in own if line["measure"] == measure])
             for measure in measures

@@ -1,0 +1,97 @@
+"""Which measure leads on each dataset: the config's, or the first of the dataset's own first suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.plan import plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+CONFIG = """\
+name: n
+datasets: {web: {judgments: q}, shop: {judgments: q, suites: [short]}, stars: {ratings: q}, answers: {scores: {care: }}}
+models: {a: {outputs: "{dataset}/a"}, b: {outputs: "{dataset}/b"}}
+suites: {long: ["ndcg@5,10", rr, item_coverage@10], short: [ap, rr], errors: [rmse]}
+matters: {ndcg@10: 0.02}
+"""
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write a config in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) -> dict[str, str]:
+    """What leads, by dataset; the last line of the config says what is to."""
+    text = config.replace("judgments: q,", "judgments: q, documents: q,").replace(
+        "judgments: q}", "judgments: q, documents: q}"
+    )
+    Path("a.yaml").write_text("\n".join([text.rstrip(), *sections, ""]), encoding="utf-8")
+    return {name: str(measure) for name, measure in plan(load("a.yaml", overrides, {})).lead.items()}
+
+
+def test_without_a_word_each_dataset_leads_with_its_first():
+    """Whatever `matters` names."""
+    assert lead() == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"}
+
+
+@pytest.mark.parametrize(
+    ("written", "led"),
+    [
+        ("ndcg@10", {"web": "ndcg@10"}),
+        ("nDCG@10", {"web": "ndcg@10"}),
+        ("recip_rank", {"web": "rr", "shop": "rr"}),
+        ("item_coverage@10", {"web": "item_coverage@10"}),
+        ("rmse", {}),
+        ("care", {}),
+    ],
+)
+def test_what_is_written_leads_where_it_is_measured(written, led):
+    """As any tool writes it, one figure of a whole dataset too; other datasets lead with their first."""
+    assert lead(f"lead: {written}") == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"} | led
+
+
+def test_the_command_line_may_say_it():
+    """`--set` wins over the file, and nothing takes it away."""
+    assert lead("lead: rr", overrides=("lead=ndcg@10",))["web"] == "ndcg@10"
+    assert lead("lead: rr", overrides=("lead=",))["web"] == "ndcg@5"
+
+
+@pytest.mark.parametrize(
+    ("written", "finding"),
+    [
+        ("ndgc@10", "a.yaml:6: lead: there is no measure 'ndgc@10'; did you mean 'ndcg@10'?"),
+        ("ndcg@20", "a.yaml:6: lead: ndcg@20 is in no suite of the datasets; add it to one of theirs"),
+        ("'ndcg@5,10'", "a.yaml:6: lead: ndcg@5,10 is 2 measures: ndcg@5, ndcg@10; write one"),
+        ("[rr]", "a.yaml:6: lead: found a list; write a text"),
+    ],
+)
+def test_what_cannot_lead_is_refused(written, finding):
+    """A measure that there is not, one that nobody measures, and several."""
+    with pytest.raises(InputError) as error:
+        lead(f"lead: {written}")
+
+    assert str(error.value).startswith(finding)
+
+
+def test_without_scores_an_unknown_measure_is_corrected_too():
+    """By the names of the metrics."""
+    with pytest.raises(InputError, match=r"a\.yaml:6: lead: unknown metric 'ndgc@10'; did you mean 'ndcg@10'\?"):
+        lead("lead: ndgc@10", config=CONFIG.replace(", answers: {scores: {care: }}", ""))
+
+
+def test_models_that_are_compared_by_others_alone_are_warned_of():
+    """For then differences cannot lead with it; nothing is said where nothing was asked for."""
+    compared = "comparison: {baseline: a, measures: [rr, ap]}"
+    lead(compared, "lead: ndcg@10")
+
+    assert plan(load("a.yaml", (), {})).warnings == (
+        "a.yaml:7: lead: models are not compared by ndcg@10 on web, and differences lead with another measure; add it "
+        "to `comparison.measures`",
+    )
+    lead(compared)
+    assert plan(load("a.yaml", (), {})).warnings == ()
