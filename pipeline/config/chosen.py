@@ -51,12 +51,13 @@ def choose_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Me
     chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     for measure in measures or _written(planning, path, line, there):
-        if measure not in there:
+        named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
+        if not named:
             planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
         elif measure.metric.per == "dataset":
             planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
         else:
-            chosen.append(measure)
+            chosen += named
     return chosen
 
 

@@ -102,8 +102,9 @@ def _overview_clashes(planning: Planning, datasets: Sequence[PlannedDataset], mo
         for dataset in datasets
         for first in dataset.measures[:1]
     ]
-    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if planning.config.pooled)
-    means = [(overall(model, measure.key), f"{measure} of {model}") for model in models for measure in pooled]
+    measures = [measure for dataset in datasets for measure in dataset.measures if planning.config.pooled]
+    pooled = dict.fromkeys((measure.key, str(measure)) for measure in measures)
+    means = [(overall(model, key), f"{name} of {model}") for model in models for key, name in pooled]
     naming = _naming(planning)
     beside = (
         (found, owner if field == "estimate" else f"{field} of {owner}")
