@@ -12,7 +12,7 @@ import math
 import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,14 @@ class Measure:
             _refuse_without_expectation(measures[0])
         _try(measures[0])
         return measures
+
+    def with_default(self, name: str, value: Value | None) -> Measure:
+        """The measure with another default of a parameter, if it has that parameter; with the metric's own for None."""
+        parameter = self.metric.parameters.get(name)
+        others = tuple((key, default) for key, default in self.defaults if key != name)
+        if value is None or parameter is None or value == parameter.default:
+            return replace(self, defaults=others)
+        return replace(self, defaults=(*others, (name, value)))
 
     def __str__(self) -> str:
         """The measure as it is written in a config."""

@@ -5,36 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pipeline.tables import definitions_on
+
 __all__ = ["redefined", "unlike_definitions"]
 
 Manifest = Mapping[str, Any]
 
 
-def redefined(base: Manifest, candidate: Manifest, measures: Sequence[str]) -> tuple[str, ...]:
-    """Those of the measures that have another fingerprint in the candidate."""
-    return tuple(name for name in measures if _fingerprint(base, name) != _fingerprint(candidate, name))
+def redefined(base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = "") -> tuple[str, ...]:
+    """Those of the measures that have another fingerprint in the candidate, as the dataset defines them."""
+    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
+    return tuple(name for name in measures if before[name]["fingerprint"] != after[name]["fingerprint"])
 
 
-def unlike_definitions(base: Manifest, candidate: Manifest, measures: Sequence[str]) -> Iterator[str]:
+def unlike_definitions(
+    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
+) -> Iterator[str]:
     """A line per way in which definitions differ, with the measures that it concerns.
 
     Args:
         base: the manifest of the one.
         candidate: that of the other.
         measures: those that both have.
+        dataset: the dataset that they are of; any that has no definitions of its own unless given.
     """
+    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
-    for name in redefined(base, candidate, measures):
-        ways = [*_unlike_parameters(base["definitions"][name], candidate["definitions"][name])]
+    for name in redefined(base, candidate, measures, dataset):
+        ways = [*_unlike_parameters(before[name], after[name])]
         for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
             found.setdefault(way, []).append(name)
     for way, names in found.items():
         listed = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
         yield f"{listed}: {way}"
-
-
-def _fingerprint(manifest: Manifest, measure: str) -> str:
-    return str(manifest["definitions"][measure]["fingerprint"])
 
 
 def _unlike_parameters(before: Manifest, after: Manifest) -> Iterator[str]:

@@ -62,10 +62,11 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     chosen: list[Measure] = []
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     for measure in measures or _written(planning, path, line, there):
-        if measure not in there:
+        named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
+        if not named:
             planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
         else:
-            chosen.append(measure)
+            chosen += named
     return chosen
 
 

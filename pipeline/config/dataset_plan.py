@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from metrics.measure import Measure
 from pipeline.config.entries import Dataset
@@ -28,6 +29,7 @@ def plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
     datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
     _check_scores(planning, datasets)
     _check_sums(planning, datasets)
+    _warn_of_pooled(planning, datasets)
     return datasets
 
 
@@ -61,11 +63,13 @@ def _dataset(
         duplicates=dataset.duplicates,
         subtopics=dataset.subtopics,
         suites=_scores(dataset) if dataset.scores else _chosen(planning, name, dataset, suites),
+        relevant=dataset.relevant,
         cluster=_cluster(planning, name, dataset),
         slices=_slices(planning, name, dataset),
     )
     _check_needs(planning, planned, dataset)
-    return planned
+    defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
+    return replace(planned, suites=defined)
 
 
 def _scores(dataset: Dataset) -> Mapping[str, tuple[Measure, ...]]:
@@ -137,6 +141,18 @@ def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> Non
             if first != measure and dataset.kind == "scores":
                 message = f"would be taken for {first} of the dataset {where!r}, which is another; choose another name"
                 planning.find(("datasets", dataset.name, "scores", str(measure)), message)
+
+
+def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Warn of measures that have no mean over datasets, for some define them by another `relevant`."""
+    if planning.config.pooled:
+        meant: dict[str, set[Measure]] = {}
+        for measure in (measure for dataset in datasets for measure in dataset.measures):
+            meant.setdefault(str(measure), set()).add(measure)
+        unlike = [name for name, found in meant.items() if len(found) > 1]
+        if unlike:
+            listed = ", ".join(unlike)
+            planning.warn(("pooled",), f"{listed}: not pooled, for datasets differ in `relevant`; write rel=… to pool")
 
 
 def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:

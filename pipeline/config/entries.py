@@ -16,9 +16,9 @@ from pipeline.config.fields import Columns, DatasetName, Ends, Keys, Name, Plain
 from pipeline.config.section import Section
 from pipeline.mlflow_names import MODEL_ID, MODEL_URI
 
-__all__ = ["Dataset", "DatasetDefaults", "File", "Model", "Outputs", "Score"]
+__all__ = ["Dataset", "DatasetDefaults", "File", "Model", "OutputFile", "Outputs", "Score"]
 
-_NOT_OF_SCORES = ("subtopics", "documents", "interactions", "suites", "duplicates")
+_NOT_OF_SCORES = ("subtopics", "relevant", "documents", "interactions", "suites", "duplicates")
 
 
 class File(Section):
@@ -40,6 +40,14 @@ class File(Section):
     @classmethod
     def _read_shorthand(cls, data: object) -> object:
         return {"path": data} if isinstance(data, str) else data
+
+
+class OutputFile(File):
+    """A model's output: a file that may say, too, that it has nothing in common with the dataset."""
+
+    allow_no_overlap: bool = False
+    """Whether the output may have no query, document or rated pair of the dataset; it is refused otherwise, for its ids
+    are likely written in another way."""
 
 
 class Score(Section):
@@ -82,6 +90,9 @@ class DatasetDefaults(Section):
 
     subtopics: bool = False
     """Whether its judgments are of subtopics: (query, subtopic, document, relevance), as `alpha_ndcg` needs them."""
+
+    relevant: float | None = Field(None, gt=0, allow_inf_nan=False)
+    """The least relevance that makes a document relevant: what `rel` is in measures that do not say; 1 unless given."""
 
     ratings: File | None = None
     """What users gave: (query, document, rating), to be predicted."""
@@ -139,6 +150,8 @@ class Dataset(DatasetDefaults):
             raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; make two datasets of it")
         if self.subtopics and self.ratings is not None:
             raise ValueError("it has ratings, which have no subtopics; take `subtopics` out")
+        if self.relevant is not None and self.ratings is not None:
+            raise ValueError("it has ratings, and their measures have no `rel`; remove `relevant`")
         idle = [key for key in _NOT_OF_SCORES if self.scores is not None and self._says(key)]
         if idle:
             raise ValueError(f"its scores were made elsewhere, of nothing known here; take `{idle[0]}` out")
@@ -153,7 +166,8 @@ def _outputs_tag(value: object) -> str:
 
 
 Outputs: TypeAlias = Annotated[
-    Annotated[File, Tag("\0file")] | Annotated[dict[DatasetName, File], Tag("\0datasets")], Discriminator(_outputs_tag)
+    Annotated[OutputFile, Tag("\0file")] | Annotated[dict[DatasetName, OutputFile], Tag("\0datasets")],
+    Discriminator(_outputs_tag),
 ]
 
 

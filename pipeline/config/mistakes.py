@@ -131,7 +131,7 @@ def _message(error: ErrorDetails, *, secret: bool) -> str:
         return str(context["error"])
     if kind == "literal_error" and error["loc"][-1] == "[key]":
         return f"{value!r} is none of our names ({context['expected']}); write our name first, then the file's"
-    if context.get("class_name") == "File":
+    if context.get("class_name") in ("File", "OutputFile"):
         wanted = "a path, or a mapping with `path:`"
     else:
         wanted = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]

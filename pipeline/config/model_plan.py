@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 
-from pipeline.config.entries import Dataset, File, Model
+from pipeline.config.entries import Dataset, File, Model, OutputFile
 from pipeline.config.fields import is_printable
 from pipeline.config.mistakes import suggestion
 from pipeline.config.paths import absolute, fill, search
@@ -93,7 +93,9 @@ def _check_entry(planning: Planning, entry: str, model: Model) -> None:
 def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
     readers: dict[tuple[str, str], str] = {}
     for task in tasks:
-        first = readers.setdefault((task.dataset, task.output.model_dump_json()), task.model)
+        first = readers.setdefault(
+            (task.dataset, task.output.model_dump_json(exclude={"allow_no_overlap"})), task.model
+        )
         if first != task.model:
             path = ("models", _entry(planning, task.model), "outputs")
             message = f"the model reads the same output as {first!r}; tell them apart, as by {{model}} in the path"
@@ -101,7 +103,7 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
 
 
 def _check_compared(
-    planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, File]]
+    planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, OutputFile]]
 ) -> None:
     """Find measures that compare with a model of which there is no output on the dataset."""
     for dataset in datasets:
@@ -113,7 +115,7 @@ def _check_compared(
                 planning.find(("datasets", dataset.name), message)
 
 
-def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, File]]:
+def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
     """Dataset by dataset, where an entry of `models` names its output, and the file with placeholders."""
     outputs = planning.config.models[entry].outputs
     for name, dataset in planning.config.datasets.items():
@@ -123,7 +125,7 @@ def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, K
             yield name, dataset, ("models", entry, "outputs", name), outputs[name]
 
 
-def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> dict[str, File]:
+def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> dict[str, OutputFile]:
     """By dataset, the outputs of a model that `entry` describes, where it is evaluated."""
     outputs = {}
     for name, dataset, path, file in _templates(planning, entry):
@@ -135,8 +137,8 @@ def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] 
 
 
 def _search(
-    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, Mapping[str, File]]
-) -> dict[str, dict[str, File]]:
+    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, Mapping[str, OutputFile]]
+) -> dict[str, dict[str, OutputFile]]:
     """The outputs of the models that are found: each is expected on every dataset of a kind where it has one.
 
     A file that a dataset or a listed model names is not the output of another model.

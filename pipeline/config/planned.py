@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from metrics.measure import Measure
 from pipeline.config.comparison import Correction, Test
-from pipeline.config.entries import File, Model
+from pipeline.config.entries import File, Model, OutputFile
 from pipeline.verdicts import PlannedGate
 
 __all__ = ["Kind", "Plan", "PlannedComparison", "PlannedDataset", "Task", "kind_of"]
@@ -22,7 +22,7 @@ class Task:
 
     dataset: str
     model: str
-    output: File
+    output: OutputFile
     """Its path is absolute or a URL; its columns include the dataset's."""
 
 
@@ -42,6 +42,9 @@ class PlannedDataset:
     suites: Mapping[str, tuple[Measure, ...]]
     """By name; scores that were made elsewhere are one suite, `scores`."""
 
+    relevant: float | None = None
+    """What `rel` is in measures that do not say; None where the dataset does not say either."""
+
     cluster: str | None = None
     """The column of the queries table whose queries of equal text are drawn as one; None where each is by itself."""
 
@@ -52,6 +55,12 @@ class PlannedDataset:
     def measures(self) -> tuple[Measure, ...]:
         """The distinct measures of all its suites, in their order."""
         return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
+
+    def defined(self, measure: Measure) -> Measure:
+        """The measure as the dataset defines it: with its `relevant` for a `rel` that the measure does not give."""
+        if self.relevant is None or "rel" not in measure.parameters:
+            return measure
+        return measure.with_default("rel", int(self.relevant) if self.relevant.is_integer() else self.relevant)
 
     @property
     def judged(self) -> File:

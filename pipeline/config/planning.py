@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from metrics.measure import Measure
 from pipeline.config.entries import File
@@ -13,6 +14,8 @@ from pipeline.config.sections import Loaded
 from pipeline.config.source import KeyPath, finding
 
 __all__ = ["EVERYTHING", "Planning"]
+
+FileT = TypeVar("FileT", bound=File)
 
 EVERYTHING = "*"  # stands for every model, or every dataset
 
@@ -73,8 +76,8 @@ class Planning:
         return {"date": self._date, **self.config.models[entry].keys, "model": model}
 
     def filled(
-        self, path: KeyPath, file: File, words: Mapping[str, str | None], columns: Columns | None = None
-    ) -> File | None:
+        self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None
+    ) -> FileT | None:
         """The file with its placeholders filled in, its path absolute, and the columns under its own."""
         try:
             where = absolute(fill(file.path, words), self.directory(path))

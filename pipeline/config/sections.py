@@ -19,7 +19,7 @@ from pydantic_core import PydanticKnownError
 import metrics.conventions
 from pipeline.config import loader
 from pipeline.config.comparison import Comparison
-from pipeline.config.entries import Dataset, DatasetDefaults, File, Model, Score
+from pipeline.config.entries import Dataset, DatasetDefaults, File, Model, OutputFile, Score
 from pipeline.config.fields import (
     DatasetName,
     Duration,
@@ -300,4 +300,4 @@ def _section_at(path: KeyPath) -> type[Section]:
         return Dataset if path[0] == "datasets" else Model
     if path[-2:-1] == ("scores",):
         return Score
-    return sections.get(path, File)
+    return sections.get(path, OutputFile if "outputs" in path else File)

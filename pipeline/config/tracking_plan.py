@@ -105,8 +105,9 @@ def _overview_clashes(
         for model in models
         for dataset, measure in lead.items()
     ]
-    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if planning.config.pooled)
-    means = [(overall(model, measure.key), f"{measure} of {model}") for model in models for measure in pooled]
+    measures = [measure for dataset in datasets for measure in dataset.measures if planning.config.pooled]
+    pooled = dict.fromkeys((measure.key, str(measure)) for measure in measures)
+    means = [(overall(model, key), f"{name} of {model}") for model in models for key, name in pooled]
     naming = _naming(planning)
     beside = (
         (found, owner if field == "estimate" else f"{field} of {owner}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from metrics.conventions import Conventions
@@ -17,10 +18,11 @@ from pipeline.data.catalogue import Catalogue, known_documents
 from pipeline.data.groups import group_queries
 from pipeline.data.join import join_predictions, join_ranking
 from pipeline.data.judgments import Judgments, index_judgments
+from pipeline.data.overlap import find_unmatched, refuse_other_pairs, refuse_other_queries, shares_document
 from pipeline.errors import InputError
 from pipeline.tables import Groups, Ids, InputFile, Joined, Rows
 
-__all__ = ["DatasetInput", "Source", "read_dataset", "read_output"]
+__all__ = ["DatasetInput", "Source", "read_dataset", "read_output", "returns_any"]
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ def read_output(
     with_catalogue: bool,
     depth: float = float("inf"),
     compared: float = 0.0,
+    allow_no_overlap: bool = False,
 ) -> tuple[tuple[InputFile, ...], Joined]:
     """One model's output on a dataset: the files it consists of, and what the join gives.
 
@@ -144,15 +147,22 @@ def read_output(
         with_catalogue: whether a measure asks which documents were recommended.
         depth: the ranks down to which it asks.
         compared: the ranks down to which a measure compares rankings with another model's; 0 where none does.
+        allow_no_overlap: whether it may have no query, document or pair of the dataset.
 
     Raises:
-        InputError: the output is missing or malformed.
+        InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
     """
     if dataset.kind == "ratings":
         rows = readers.read_predictions(output.path, output.format, output.columns)
-        return rows.files, join_predictions(dataset.judgments, rows)
-    by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
-    rows = readers.read_ranking(output.path, output.format, output.columns, by=by)
+        if not allow_no_overlap:
+            refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist(), what="rated")
+        joined = join_predictions(dataset.judgments, rows)
+        if joined.missing.all() and not allow_no_overlap:
+            refuse_other_pairs(dataset.judgments, rows)
+        return rows.files, joined
+    rows = _read_ranking(output, conventions)
+    if not allow_no_overlap:
+        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist())
     joined = join_ranking(
         dataset.judgments,
         rows,
@@ -162,7 +172,23 @@ def read_output(
         depth=depth,
         compared=compared,
     )
+    if not allow_no_overlap and joined.hits is not None and not joined.hits.queries.size:
+        joined = replace(joined, unmatched=find_unmatched(dataset.judgments, dataset.catalogue, rows))
     return rows.files, joined
+
+
+def returns_any(output: Source, documents: pa.StringArray, conventions: Conventions) -> bool:
+    """Whether a ranking has any of these documents.
+
+    Raises:
+        InputError: it is missing or malformed.
+    """
+    return shares_document(_read_ranking(output, conventions), documents)
+
+
+def _read_ranking(output: Source, conventions: Conventions) -> Rows:
+    by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
+    return readers.read_ranking(output.path, output.format, output.columns, by=by)
 
 
 def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:

@@ -81,7 +81,7 @@ def _with_convention(name: str, value: object, definition: Definition) -> Defini
 
 
 def _of_parameters(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:
-    ours, theirs = dict(measure.defaults), other.defaults.get(measure.metric.name, {})
+    ours, theirs = (profile.defaults.get(measure.metric.name, {}) for profile in (own, other))
     for name, parameter in measure.metric.parameters.items():
         before, after = (defaults.get(name, parameter.default) for defaults in (ours, theirs))
         if name not in dict(measure.given) and before != after:
@@ -92,8 +92,7 @@ def _of_parameters(measure: Measure, own: Profile, other: Profile) -> Iterator[_
 def _with_default(name: str, value: Value | None, definition: Definition) -> Definition:
     """With another default of a parameter; with that of the metric's own for None."""
     measure, profile = definition
-    others = [(key, default) for key, default in measure.defaults if key != name]
-    return replace(measure, defaults=tuple(others if value is None else [*others, (name, value)])), profile
+    return measure.with_default(name, value), profile
 
 
 def _because(own: Profile, other: Profile, choice: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from pipeline.pages import Page
 from pipeline.report.boards import called
+from pipeline.tables import definitions_on
 
 __all__ = ["shared_leading", "unlike"]
 
@@ -24,5 +25,8 @@ def unlike(pages: Sequence[Page]) -> Iterator[str]:
         on = f"on {called(dataset)} in these evaluations: figures there cannot be compared"
         if len({manifest["datasets"].get(dataset, {}).get("reading") for manifest in own}) > 1:
             yield f"the judgments are not the same {on}"
-        if len({manifest["definitions"].get(measure, {}).get("fingerprint") for manifest in own} - {None}) > 1:
+        if (
+            len({definitions_on(manifest, dataset).get(measure, {}).get("fingerprint") for manifest in own} - {None})
+            > 1
+        ):
             yield f"{measure} is not defined alike {on}"

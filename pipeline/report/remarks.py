@@ -14,10 +14,11 @@ _NAMED = 3  # intervals that are named of those with a mark
 
 
 def remarks(evaluation: Evaluation) -> Iterator[str]:
-    """What the joins found, which leads and intervals are not to be trusted, and which slices there are."""
+    """What the joins found, which inputs are likely wrong, which leads and intervals are unsure, and the slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {joined(quality, n_queries[dataset])}"
+    yield from map(str, evaluation.data_warnings)
     for dataset, board in boards(evaluation).items():
         yield from _flips(evaluation, called(dataset), board)
         yield from _unsure(called(dataset), board)

@@ -63,6 +63,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "estimates": [asdict(line) for line in evaluation.estimates],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],
+        "warnings": [asdict(warning) for warning in evaluation.data_warnings],
         "quality": [
             {"dataset": dataset, "model": model, **asdict(quality)}
             for (dataset, model), quality in evaluation.quality.items()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from pipeline.tables.evaluation import Evaluation, Failure, Record, Validation
+from pipeline.tables.evaluation import DataWarning, Evaluation, Failure, Record, Validation, definitions_on
 from pipeline.tables.inputs import Chunk, Content, Ids, InputFile, Rows
-from pipeline.tables.joined import Groups, Hits, Joined, Quality
+from pipeline.tables.joined import Groups, Hits, Joined, Quality, Unmatched
 from pipeline.tables.scores import Estimate, Scores
 
 __all__ = [
     "Chunk",
     "Content",
+    "DataWarning",
     "Estimate",
     "Evaluation",
     "Failure",
@@ -22,5 +23,7 @@ __all__ = [
     "Record",
     "Rows",
     "Scores",
+    "Unmatched",
     "Validation",
+    "definitions_on",
 ]

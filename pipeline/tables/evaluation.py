@@ -17,7 +17,26 @@ from pipeline.verdicts import Comparison, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Evaluation", "Failure", "Record", "Validation"]
+__all__ = ["DataWarning", "Evaluation", "Failure", "Record", "Validation", "definitions_on"]
+
+
+@dataclass(frozen=True)
+class DataWarning:
+    """What is likely wrong with the inputs, though nothing had to be refused.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model whose output it is of; empty where it is of the dataset itself.
+        warning: one line.
+    """
+
+    dataset: str
+    model: str
+    warning: str
+
+    def __str__(self) -> str:
+        """The line with what it is of."""
+        return f"{self.model} on {self.dataset}: {self.warning}" if self.model else f"{self.dataset}: {self.warning}"
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,7 @@ class Evaluation:
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
         warnings: what is worth knowing and stopped nothing, a line each.
+        data_warnings: what is likely wrong with the inputs.
         comparison_lines: the paired comparisons.
         verdicts: what the gates say.
         confidence: of the intervals; what is left to 1 is the level of the tests.
@@ -89,6 +109,7 @@ class Evaluation:
     untracked: str | None = None
     unsaved: str | None = None
     warnings: tuple[str, ...] = ()
+    data_warnings: tuple[DataWarning, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     confidence: float = 0.95
@@ -177,6 +198,12 @@ class Validation:
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
+
+
+def definitions_on(manifest: Mapping[str, Any], dataset: str) -> Mapping[str, Any]:
+    """What a manifest says of measures, by name, as the dataset defines them; of other datasets, as most do."""
+    own = manifest["datasets"].get(dataset, {}).get("definitions", {}) if "datasets" in manifest else {}
+    return {**manifest["definitions"], **own}
 
 
 def _frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from metrics.catalogue import CatalogueBlock
 from metrics.overlap import Ranked
 from metrics.rating import RatingsBlock
 
-__all__ = ["Groups", "Hits", "Joined", "Quality"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Groups", "Hits", "Joined", "Quality", "Unmatched"]
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,19 @@ class Hits:
 
 
 @dataclass(frozen=True, eq=False)
+class Unmatched:
+    """A ranking whose documents nothing that was read with the dataset knows.
+
+    Attributes:
+        refusal: why it is refused, unless another model returns such documents, too: one line.
+        documents: its distinct documents.
+    """
+
+    refusal: str
+    documents: pa.StringArray
+
+
+@dataclass(frozen=True, eq=False)
 class Joined:
     """What the join of a dataset's judgments with one model's output gives.
 
@@ -74,6 +91,7 @@ class Joined:
         catalogue: the documents recommended, where a catalogue was given.
         ranked: the documents retrieved, where they are compared with those of another model.
         hits: what the blocks were made of; None for ratings.
+        unmatched: that no document is known; None if one is, or if that was not looked at.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -84,6 +102,7 @@ class Joined:
     catalogue: CatalogueBlock | None = None
     ranked: Ranked | None = None
     hits: Hits | None = None
+    unmatched: Unmatched | None = None
 
 
 @dataclass(frozen=True, eq=False)

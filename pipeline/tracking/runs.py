@@ -24,7 +24,7 @@ from pipeline.mlflow_names import (
     experiment_of,
     text_of,
 )
-from pipeline.tables import Record
+from pipeline.tables import Record, definitions_on
 from pipeline.tracking.figures import Figures, measures_of
 from pipeline.tracking.names import EVALUATION, MANIFEST, TrackingError, by_name, storable
 from pipeline.verdicts import Verdict, failed
@@ -150,12 +150,18 @@ def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> 
 
 
 def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figures) -> Run:
-    definitions = record.manifest["definitions"]
+    definitions = definitions_on(record.manifest, task[0])
     measures = [measure for _, measure in measures_of(record.manifest, task[0])]
     logged = figures.of_model(task)
     tags = {
         FINGERPRINT + definitions[measure]["mlflow_key"]: definitions[measure]["fingerprint"] for measure in measures
     }
+    warnings = [
+        warning["warning"]
+        for warning in record.manifest.get("warnings", ())
+        if warning["dataset"] == task[0] and warning["model"] in ("", task[1])
+    ]
+    tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
     run = _task_run(record, task, start, figures, {**logged.tags, **tags})
     return replace(run, metrics=logged.metrics)
 

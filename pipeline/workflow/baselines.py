@@ -23,7 +23,7 @@ from pipeline.errors import InputError
 from pipeline.evaluation import score
 from pipeline.parallel import Workers
 from pipeline.record import read_scores
-from pipeline.tables import InputFile, Joined, Record, Scores
+from pipeline.tables import InputFile, Joined, Record, Scores, definitions_on
 from pipeline.workflow.manifest import reading_of
 from pipeline.workflow.reading import Inputs, kept_of, source_of
 from pipeline.workflow.sources import open_record, recorded_output
@@ -101,7 +101,7 @@ def _kept(
 
 def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonight: Tonight) -> str | None:
     """Why a score of the record does not mean what the measure means tonight; None where it does."""
-    definition = record.manifest["definitions"].get(str(measure))
+    definition = definitions_on(record.manifest, dataset.name).get(str(measure))
     if definition is None or not any(
         str(measure) in suite for suite in record.manifest["datasets"][dataset.name]["suites"].values()
     ):

@@ -32,9 +32,12 @@ def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers
     if not config.report:
         return ()
     profile = config.conventions.resolved
-    ranked = {dataset.name for dataset in planned.datasets if dataset.kind == "rankings"}
+    levels = recall_levels(profile)
+    ranked = {
+        dataset.name: tuple(map(dataset.defined, levels)) for dataset in planned.datasets if dataset.kind == "rankings"
+    }
     joined = {task: found for task, found in inputs.joined.items() if task[0] in ranked}
-    return score(joined, dict.fromkeys(ranked, recall_levels(profile)), profile, workers)
+    return score(joined, ranked, profile, workers)
 
 
 def curves_of(

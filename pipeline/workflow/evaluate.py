@@ -141,7 +141,7 @@ def validate(
         models=tuple(planned.models),
         quality=inputs.quality,
         failures=inputs.failures,
-        warnings=planned.warnings,
+        warnings=(*planned.warnings, *map(str, inputs.warnings)),
     )
 
 
@@ -157,6 +157,7 @@ def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
         failures=inputs.failures,
         record=path,
         warnings=(*planned.warnings, *inputs.remarks),
+        data_warnings=inputs.warnings,
         comparison_lines=inferred.comparisons or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),
         confidence=opened.loaded.config.bootstrap.confidence,

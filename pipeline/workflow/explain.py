@@ -20,7 +20,7 @@ from pipeline.errors import InputError, likely
 from pipeline.explanation.lines import explain as take_apart
 from pipeline.explanation.profiles import compare
 from pipeline.record import open_records, read_score, refuse_changed
-from pipeline.tables import InputFile, Record
+from pipeline.tables import InputFile, Record, definitions_on
 from pipeline.workflow.reading import read_planned, source_of
 from pipeline.workflow.sources import open_source, recorded_output, refuse_other_inputs
 
@@ -72,6 +72,8 @@ def explain(
     single, task = _find(query, tasks, wanted, profile, record)
     if record is not None:
         _refuse_other_output(record, task, single.files(profile.conventions))
+    relevant = next(found.relevant for found, _ in tasks if found.name == task.dataset)
+    wanted = wanted if relevant is None else wanted.with_default("rel", relevant)
     listed = single.listed(profile.conventions)
     found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
     return replace(
@@ -144,7 +146,7 @@ def _recorded(record: Record, found: Explanation) -> Recorded:
     """
     name = str(found.measure)
     stored = read_score(record.path, found.dataset, found.model, found.query_id, name)
-    definition = record.manifest["definitions"].get(name, {}).get("fingerprint")
+    definition = definitions_on(record.manifest, found.dataset).get(name, {}).get("fingerprint")
     same = definition == found.measure.fingerprint(found.profile)
     value = math.nan if found.outcome.value is None else found.outcome.value
     if stored is not None and not np.isclose(stored, value, rtol=1e-12, atol=1e-12, equal_nan=True):

@@ -10,6 +10,7 @@ from pipeline.errors import InputError, likely
 from pipeline.ledger import Figure, Found
 from pipeline.record import open_records
 from pipeline.record.browsing import Entry, browse
+from pipeline.tables import definitions_on
 
 __all__ = ["find"]
 
@@ -73,7 +74,6 @@ def _measures(entry: Entry) -> tuple[str, ...]:
 
 
 def _figures(entry: Entry, measure: str, low: Decimal, high: Decimal) -> Iterator[Figure]:
-    fingerprint = entry.manifest["definitions"].get(measure, {}).get("fingerprint", "")
     for line in entry.lines(measure):
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
             yield Figure(
@@ -86,5 +86,5 @@ def _figures(entry: Entry, measure: str, low: Decimal, high: Decimal) -> Iterato
                 estimate=line.estimate,
                 ci_low=line.ci_low,
                 ci_high=line.ci_high,
-                fingerprint=fingerprint,
+                fingerprint=definitions_on(entry.manifest, line.dataset).get(measure, {}).get("fingerprint", ""),
             )

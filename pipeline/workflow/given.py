@@ -12,6 +12,7 @@ from metrics.measure import Measure
 from pipeline.config.plan import PlannedDataset
 from pipeline.data.given_scores import GivenInput, GivenOutput, given_dataset, read_given_scores
 from pipeline.data.inputs import Source
+from pipeline.data.overlap import refuse_other_queries
 from pipeline.errors import InputError
 from pipeline.parallel import Workers
 from pipeline.tables import Failure, InputFile, Quality, Scores
@@ -31,7 +32,7 @@ class Given:
 def read_given(
     dataset: PlannedDataset,
     queries: Source | None,
-    outputs: Mapping[str, Source],
+    outputs: Mapping[str, tuple[Source, bool]],
     conventions: Conventions,
     workers: Workers,
     *,
@@ -42,7 +43,7 @@ def read_given(
     Args:
         dataset: what was planned; its measures are the scores.
         queries: its queries table.
-        outputs: the models' files, by model.
+        outputs: by model, its file, and whether it may have no query of the dataset.
         conventions: say whether a query may be without scores.
         workers: read the files.
         recorded: the queries of an earlier evaluation, where it is evaluated again.
@@ -50,12 +51,14 @@ def read_given(
     Raises:
         InputError: the queries table is missing or wrong, or of other queries than those recorded.
     """
-    calls = [(dataset.name, model, source, dataset.measures) for model, source in outputs.items()]
+    calls = [(dataset.name, model, source, dataset.measures) for model, (source, _) in outputs.items()]
     found = dict(zip(outputs, workers.run("Reading", _read, calls, unit="outputs"), strict=True))
     read = [output for output in found.values() if isinstance(output, GivenOutput)]
     given = given_dataset(read, queries, cluster=dataset.cluster, slices=dataset.slices, recorded=recorded)
     return given, {
-        model: output if isinstance(output, Failure) else _scores(dataset, model, output, given, conventions)
+        model: output
+        if isinstance(output, Failure)
+        else _scores(dataset, model, output, given, conventions, allow_no_overlap=outputs[model][1])
         for model, output in found.items()
     }
 
@@ -68,9 +71,17 @@ def _read(dataset: str, model: str, output: Source, measures: Sequence[Measure])
 
 
 def _scores(
-    dataset: PlannedDataset, model: str, output: GivenOutput, given: GivenInput, conventions: Conventions
+    dataset: PlannedDataset,
+    model: str,
+    output: GivenOutput,
+    given: GivenInput,
+    conventions: Conventions,
+    *,
+    allow_no_overlap: bool,
 ) -> Given | Failure:
     try:
+        if not allow_no_overlap:
+            refuse_other_queries(output.path, output.query_ids, given.query_ids.tolist(), what="queries")
         values, missing, quality = output.of(given.query_ids, conventions)
     except InputError as error:
         return Failure(dataset.name, model, str(error))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
@@ -42,6 +42,7 @@ class Evaluated:
         readings: by dataset, the digest of its judgments and how they are read; None where that is not known.
         version: of rankledger.
         commit: of the config's repository; None outside one.
+        own_fingerprints: by dataset, what the measure means there, where that is not what it means on others.
     """
 
     evaluation_id: str
@@ -56,6 +57,7 @@ class Evaluated:
     readings: Mapping[str, str | None]
     version: str | None
     commit: str | None
+    own_fingerprints: Mapping[str, str] = field(default_factory=dict)
 
 
 @work()
@@ -138,6 +140,11 @@ def _evaluated(entry: Entry, measure: str) -> Evaluated:
         verdicts=entry.verdicts,
         direction=definition.get("direction"),
         fingerprint=definition.get("fingerprint"),
+        own_fingerprints={
+            name: dataset["definitions"][measure]["fingerprint"]
+            for name, dataset in manifest["datasets"].items()
+            if measure in dataset.get("definitions", {})
+        },
         readings={name: dataset["reading"] for name, dataset in manifest["datasets"].items()},
         version=environment["packages"].get("rankledger"),
         commit=(environment["git"] or {}).get("commit"),
@@ -237,10 +244,15 @@ def _breaks(dataset: str, before: Evaluated, after: Evaluated) -> Iterator[Break
     """What keeps the figures of two nights on a dataset from being compared."""
     if (old := _judged(dataset, before)) != (new := _judged(dataset, after)):
         yield Break("judgments", old, new)
-    if before.fingerprint != after.fingerprint:
-        yield Break("definition", before.fingerprint, after.fingerprint)
+    if (old := _meant(dataset, before)) != (new := _meant(dataset, after)):
+        yield Break("definition", old, new)
     if before.version != after.version:
         yield Break("rankledger", before.version, after.version)
+
+
+def _meant(dataset: str, evaluated: Evaluated) -> str | None:
+    """The fingerprint of the measure on the dataset."""
+    return evaluated.own_fingerprints.get(dataset, evaluated.fingerprint)
 
 
 def _judged(dataset: str, evaluated: Evaluated) -> str | None:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from metrics.conventions import Profile
+from metrics.measure import Measure
 from pipeline.config.plan import Plan, PlannedDataset
 from pipeline.config.sections import Loaded
 from pipeline.data.contents import content_of
@@ -26,7 +28,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
     """The manifest but for the command, the machine, the times and the record's own files."""
     config = loaded.config
     profile = config.conventions.resolved
-    measures = dict.fromkeys(measure for dataset in planned.datasets for measure in dataset.measures)
+    shared = _shared_definitions(planned, profile)
     return {
         "name": config.name,
         "date": planned.date,
@@ -40,13 +42,19 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
         "matters": dict(planned.matters),
         "sensitivity": list(config.sensitivity),
         "expansions": dict(loaded.document.expansions),
-        "definitions": definitions(measures, profile),
+        "definitions": shared,
         "datasets": {
             dataset.name: {
                 "kind": dataset.kind,
                 "reading": reading_of(dataset, inputs.datasets[dataset.name].files),
+                "relevant": dataset.relevant,
+                "definitions": {
+                    name: meant
+                    for name, meant in definitions(dataset.measures, profile).items()
+                    if meant["fingerprint"] != shared[name]["fingerprint"]
+                },
                 "n_queries": len(inputs.datasets[dataset.name].query_ids),
-                "n_without_relevant": _n_without_relevant(inputs.datasets[dataset.name]),
+                "n_without_relevant": _n_without_relevant(inputs.datasets[dataset.name], dataset.relevant),
                 "suites": {suite: [str(measure) for measure in found] for suite, found in dataset.suites.items()},
                 "inputs": [
                     {"role": role, **asdict(file)}
@@ -80,6 +88,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
             if (task.dataset, task.model) in inputs.files
         ],
         "failures": [asdict(failure) for failure in inputs.failures],
+        "warnings": [asdict(warning) for warning in inputs.warnings],
     }
 
 
@@ -97,13 +106,24 @@ def reading_of(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
-def _n_without_relevant(dataset: DatasetInput | GivenInput) -> int | None:
-    """The queries of which no document is graded above 0; None where none is graded."""
+def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Any]:
+    """What every measure means; where datasets define it differently by their `relevant`, as it is without that."""
+    found: dict[str, Measure] = {}
+    for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
+        first = found.setdefault(str(measure), measure)
+        if measure != first:
+            found[str(measure)] = measure.with_default("rel", None)
+    return definitions(found.values(), profile)
+
+
+def _n_without_relevant(dataset: DatasetInput | GivenInput, relevant: float | None) -> int | None:
+    """The queries of which no document is relevant, or graded above 0; None where none is graded."""
     if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
         return None
     judgments = dataset.judgments
-    relevant = judgments.kept[judgments.rows.values[judgments.kept] > 0]
-    return len(judgments.query_ids) - len(np.unique(judgments.queries[relevant]))
+    grades = judgments.rows.values[judgments.kept]
+    found = judgments.kept[grades > 0 if relevant is None else grades >= relevant]
+    return len(judgments.query_ids) - len(np.unique(judgments.queries[found]))
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

@@ -77,7 +77,7 @@ class Match:
     def redefined(self) -> tuple[str, ...]:
         """The measures that mean something else."""
         names = [str(measure) for measure in self.measures]
-        return redefined(self.before.record.manifest, self.after.record.manifest, names)
+        return redefined(self.before.record.manifest, self.after.record.manifest, names, self.name)
 
     def relisted(self, measure: Measure) -> bool:
         """Whether the measure asks for documents or interactions, and these are others."""
@@ -99,7 +99,7 @@ class Match:
         if relisted:
             yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
         names = [str(measure) for measure in self.measures]
-        for line in unlike_definitions(self.before.record.manifest, self.after.record.manifest, names):
+        for line in unlike_definitions(self.before.record.manifest, self.after.record.manifest, names, self.name):
             yield f"{self.name}: the definitions differ: {line}"
 
     def shared(self, pair: Pair) -> tuple[Scores, Scores]:

@@ -22,7 +22,7 @@ from pipeline.pages import CurvePoint, Page, PairedScores
 from pipeline.record import Records, read_column, read_curves, read_movers, read_record
 from pipeline.record.acceptance import digest_of
 from pipeline.record.references import damage
-from pipeline.tables import Evaluation, Record
+from pipeline.tables import Evaluation, Record, definitions_on
 from pipeline.workflow.showing import evaluation_of
 
 __all__ = ["Shown", "new_page", "page_of", "paired"]
@@ -247,7 +247,7 @@ def _pinned(records: Records, evaluation_id: str, sha256: str) -> Record | str:
 def _meaning(manifest: Mapping[str, Any], dataset: str, measure: str) -> tuple[str | None, str | None]:
     """What a score means: the digest of the judgments, and the fingerprint of the measure."""
     reading = manifest["datasets"].get(dataset, {}).get("reading")
-    return reading, manifest["definitions"].get(measure, {}).get("fingerprint")
+    return reading, definitions_on(manifest, dataset).get(measure, {}).get("fingerprint")
 
 
 def _label(pair: _Pair) -> str:

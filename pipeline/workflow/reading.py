@@ -21,8 +21,9 @@ from pipeline.errors import InputError
 from pipeline.parallel import Workers
 from pipeline.progress import each
 from pipeline.record import read_query_ids, refuse_changed
-from pipeline.tables import Failure, InputFile, Joined, Quality, Record, Scores
+from pipeline.tables import DataWarning, Failure, InputFile, Joined, Quality, Record, Scores
 from pipeline.workflow.given import Given, read_given
+from pipeline.workflow.overlap import data_warnings, refuse_unmatched
 from pipeline.workflow.sources import recorded_output, refuse_other_inputs
 from pipeline.workflow.stored import OutputReader, OutputStore, Read
 
@@ -46,6 +47,9 @@ class Inputs:
 
     remarks: tuple[str, ...]
     """What is worth saying of the block store, a line each."""
+
+    warnings: tuple[DataWarning, ...] = ()
+    """What is likely wrong with the inputs."""
 
 
 def read_inputs(
@@ -80,6 +84,8 @@ def read_inputs(
     present = replace(planned, tasks=tuple(task for task in planned.tasks if (task.dataset, task.model) not in late))
     scored, given = _read_scored(present, conventions, workers, record)
     found = _read_judged(present, readers, workers, record) | given | late
+    outputs = {(task.dataset, task.model): source_of(task.output) for task in present.tasks}
+    found |= refuse_unmatched(found, outputs, readers, workers)
     inputs = {(task.dataset, task.model): found[task.dataset, task.model] for task in planned.tasks}
     if record is not None:
         inputs = {(task.dataset, task.model): _as_recorded(task, inputs, record) for task in planned.tasks}
@@ -95,6 +101,7 @@ def read_inputs(
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
         parsed={key: output.parsed if isinstance(output, Read) else True for key, output in inputs.items()},
         remarks=tuple(dict.fromkeys(remarks)),
+        warnings=tuple(data_warnings(planned, datasets, inputs)),
     )
 
 
@@ -111,7 +118,8 @@ def _read_scored(
     found: dict[tuple[str, str], Read | Given | Failure] = {}
     for dataset in planned.datasets:
         if not _is_judged(dataset):
-            outputs = {task.model: source_of(task.output) for task in planned.tasks if task.dataset == dataset.name}
+            tasks = [task for task in planned.tasks if task.dataset == dataset.name]
+            outputs = {task.model: (source_of(task.output), _is_allowed(task, record)) for task in tasks}
             queries = None if dataset.queries is None else source_of(dataset.queries)
             before = () if record is None else read_query_ids(record.path, dataset.name)
             scored[dataset.name], given = read_given(dataset, queries, outputs, conventions, workers, recorded=before)
@@ -168,7 +176,10 @@ def _read_judged(
 ) -> dict[tuple[str, str], Read | Given | Failure]:
     """The outputs on the datasets that have readers, by (dataset, model)."""
     tasks = [task for task in planned.tasks if task.dataset in readers]
-    calls = [(task, readers[task.dataset], () if record is None else recorded_output(record, task)) for task in tasks]
+    calls = [
+        (task, readers[task.dataset], recorded_output(record, task) if record else (), _is_allowed(task, record))
+        for task in tasks
+    ]
     found = workers.run("Reading", _read_task, calls, unit="outputs")
     return {(task.dataset, task.model): output for task, output in zip(tasks, found, strict=True)}
 
@@ -196,9 +207,16 @@ def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"])
     return max((math.inf if k is None else float(k) for k in cutoffs), default=0.0)
 
 
-def _read_task(task: Task, reader: OutputReader, recorded: Sequence[InputFile]) -> Read | Failure:
+def _is_allowed(task: Task, record: Record | None) -> bool:
+    """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
+    return task.output.allow_no_overlap or (record is not None and bool(recorded_output(record, task)))
+
+
+def _read_task(
+    task: Task, reader: OutputReader, recorded: Sequence[InputFile], allow_no_overlap: bool
+) -> Read | Failure:
     try:
-        return reader.read(source_of(task.output), recorded)
+        return reader.read(source_of(task.output), recorded, allow_no_overlap=allow_no_overlap)
     except InputError as error:
         return Failure(task.dataset, task.model, str(error))
 

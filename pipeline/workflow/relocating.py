@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pipeline.config.entries import File
 from pipeline.config.paths import is_url
@@ -20,6 +20,8 @@ from pipeline.workflow.reading import source_of
 from pipeline.workflow.sources import recorded_output
 
 __all__ = ["Located", "locate"]
+
+FileT = TypeVar("FileT", bound=File)
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions")
 
@@ -102,7 +104,7 @@ class _Locator:
         if "sha256" in recorded:
             self._placed(f"extra of {model}", file, [_file(recorded)])
 
-    def _placed(self, what: str, file: File, recorded: Sequence[InputFile]) -> File:
+    def _placed(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
         """The file by the path under which it is read now."""
         here = _described(file)
         if _digests(here) == _digests(recorded):

@@ -143,7 +143,11 @@ def _compared(recorded: Record, located: Located, again: _Again) -> Reproduction
         n_found=located.n_moved,
         inputs=located.changed,
         versions=tuple(other_versions(before["environment"], now)),
-        definitions=tuple(unlike_definitions(before, after, measures)),
+        definitions=tuple(
+            dict.fromkeys(
+                line for dataset in before["datasets"] for line in unlike_definitions(before, after, measures, dataset)
+            )
+        ),
         code=tuple(other_code(before["environment"], now)),
         failures=again.failures,
     )

@@ -125,7 +125,8 @@ def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
         if hits is not None:
             return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
     refuse_changed(files, describe(output))
-    return OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store).read(output).joined
+    reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
+    return reader.read(output, allow_no_overlap=True).joined  # what was evaluated was accepted then
 
 
 def rescore(

@@ -9,7 +9,7 @@ from pipeline.errors import InputError, likely
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Shelf, resolve
-from pipeline.tables import Evaluation, Failure, Quality, Record
+from pipeline.tables import DataWarning, Evaluation, Failure, Quality, Record
 from pipeline.verdicts import Reference
 from pipeline.workflow.displayed import DisplayedEvaluation
 from pipeline.workflow.named import named_record, newest_record, one_record
@@ -89,6 +89,7 @@ def evaluation_of(record: Record) -> Evaluation:
         quality={(output["dataset"], output["model"]): Quality(**output["quality"]) for output in manifest["outputs"]},
         failures=tuple(Failure(**failure) for failure in manifest["failures"]),
         record=record.path,
+        data_warnings=tuple(DataWarning(**warning) for warning in manifest.get("warnings", ())),
         comparison_lines=record.comparisons,
         verdicts=record.verdicts,
         confidence=manifest["bootstrap"]["confidence"],

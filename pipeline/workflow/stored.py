@@ -80,12 +80,14 @@ class OutputReader:
     compared: float
     kept: OutputStore | None = None
 
-    def read(self, output: Source, recorded: Sequence[InputFile] = ()) -> Read:
+    def read(self, output: Source, recorded: Sequence[InputFile] = (), *, allow_no_overlap: bool = False) -> Read:
         """One model's output: from the store if it is there and suffices, else from its files.
 
         Args:
             output: where the output is.
             recorded: the files of which it consisted, to be taken for it where it is gone.
+            allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
+                document the store does not know which it has: unless it may, or is gone, it is read again.
 
         Raises:
             InputError: the output is missing or malformed.
@@ -93,7 +95,7 @@ class OutputReader:
         gone = bool(recorded) and not exists(output)
         files = tuple(recorded) if gone else self._described(output)
         hits, remarks = self._find(output, files)
-        if hits is not None:
+        if hits is not None and (hits.queries.size or gone or allow_no_overlap):
             joined = assemble(
                 self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
             )
@@ -107,6 +109,7 @@ class OutputReader:
             with_catalogue=self.depth > 0,
             depth=self.depth,
             compared=self.compared,
+            allow_no_overlap=allow_no_overlap,
         )
         return Read(files, joined, parsed=True, remarks=(*remarks, *self._keep(output, files, joined)))
 

@@ -18,6 +18,11 @@ def definitions(figures: Figures) -> Section:
     manifest = figures.page.manifest
     heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
     columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
+    own = [
+        (f"{measure} on {name}", meant)
+        for name, dataset in manifest["datasets"].items()
+        for measure, meant in dataset.get("definitions", {}).items()
+    ]
     rows = tuple(
         (
             shown(measure),
@@ -29,7 +34,7 @@ def definitions(figures: Figures) -> Section:
             meant["fingerprint"],
             meant["reference"],
         )
-        for measure, meant in manifest["definitions"].items()
+        for measure, meant in [*manifest["definitions"].items(), *own]
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest["conventions"].items())

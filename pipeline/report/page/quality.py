@@ -13,6 +13,7 @@ from pipeline.tables import Quality
 
 __all__ = ["quality"]
 
+_WARNING = 600  # letters
 _HEADS = (
     *("model", "rows", "queries without output", "queries without judgments, ignored", "judged down to rank 10"),
     *("tied scores", "unpaired ratings", "documents retrieved: least", "median", "most"),
@@ -33,6 +34,10 @@ def _dataset(figures: Figures, dataset: str, described: Mapping[str, Any]) -> It
     if n_queries is not None:
         without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
         yield Words(f"{queries(n_queries)} with judgments or ratings{without}.")
+    for warning in figures.page.evaluation.data_warnings:
+        if warning.dataset == dataset:
+            of = f"{shown(warning.model)}: " if warning.model else ""
+            yield Words(f"{of}{shown(warning.warning, _WARNING)}.", "warn")
     outputs = [output for output in figures.page.manifest["outputs"] if output["dataset"] == dataset]
     if outputs:
         columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)

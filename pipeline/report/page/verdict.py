@@ -49,6 +49,7 @@ def verdict(figures: Figures) -> Section:
     blocks = [
         *_headline(figures),
         *_failures(figures),
+        *_warnings(figures),
         *_raised(evaluation.verdicts),
         *_passed(evaluation.verdicts),
         *standing(figures),
@@ -92,6 +93,13 @@ def _failures(figures: Figures) -> Iterator[Block]:
     if rows:
         columns = (Column("model", "name"), Column("dataset", "name"), Column("reason", "reason"))
         yield Table("failures", "Model outputs that were not evaluated", columns, (Group(rows),))
+
+
+def _warnings(figures: Figures) -> Iterator[Block]:
+    """That something is likely wrong with the inputs."""
+    n_warnings = len(figures.page.evaluation.data_warnings)
+    if n_warnings:
+        yield Words(f"{counted(n_warnings, 'warning')} on the inputs: see Data quality.", "warn")
 
 
 def _raised(verdicts: Sequence[Verdict]) -> Iterator[Block]:

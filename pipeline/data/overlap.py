@@ -1,0 +1,216 @@
+"""Whether an output and the judgments speak of the same queries and documents; if they do not, the likely cause.
+
+An id that was read as a number, or has a prefix on one side only, matches nothing and scores 0, which looks like a bad
+model. The causes are told by trying them: ids of both sides are written alike in one way after another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
+from statistics import median
+from typing import NoReturn
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pipeline.arrow import concatenate
+from pipeline.data.catalogue import Catalogue
+from pipeline.data.judgments import Judgments, places_of
+from pipeline.errors import InputError
+from pipeline.tables import Quality, Rows, Unmatched
+
+__all__ = [
+    "find_unmatched",
+    "likely_cause",
+    "refuse_other_pairs",
+    "refuse_other_queries",
+    "shares_document",
+    "small_overlap",
+]
+
+_ALLOW = "or accept it with allow_no_overlap: true"
+
+_OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
+_LONGEST = 256  # characters of an id that is looked at
+_SHOWN = 80  # characters of an id in a message
+_FEW = 0.1  # of the queries
+_HALF = 0.5
+_HARDLY = 0.01  # of the top 10
+_TIMES = 10  # that the other models have
+
+Rule = Callable[[str], str]
+
+
+def refuse_other_queries(path: str, ours: Sequence[str], theirs: Sequence[str], *, what: str = "judged") -> None:
+    """Refuse an output that has no query of the dataset.
+
+    Args:
+        path: the output as it was named.
+        ours: its distinct queries, at least one.
+        theirs: those of the dataset, at least one.
+        what: where these stand: they are `judged`, `rated`, or in the `queries` table.
+
+    Raises:
+        InputError: none of its queries is among them.
+    """
+    known = set(theirs)
+    if any(query_id in known for query_id in ours):
+        return
+    found = f"none of its {len(ours):,} queries is " + ("in the queries table" if what == "queries" else what)
+    others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
+    raise InputError(_mismatch(path, found, ours, theirs, others))
+
+
+def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
+    """Refuse predictions of which none has a rating, though some of their queries have.
+
+    Raises:
+        InputError: always.
+    """
+    ours, theirs = _texts(_documents(predictions, ratings)), _texts(_judged(ratings))
+    found = f"none of its {len(predictions.query_codes):,} predictions has a rating"
+    if set(ours).isdisjoint(theirs):
+        raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
+    remedy = f"its queries and documents are rated, but no such pair; predict the pairs of the test data, {_ALLOW}"
+    raise InputError(f"{predictions.path}: {found}: {remedy}")
+
+
+def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranking: Rows) -> Unmatched | None:
+    """What is wrong with a ranking that has judged queries and none of their judged documents.
+
+    Returns:
+        None if some of its documents are judged for other queries, stand in the documents table or were consumed
+        before: then its ids are those of the dataset.
+    """
+    documents, judged = _documents(ranking, judgments).unique(), _judged(judgments)
+    if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
+        return None
+    found = f"none of its {len(documents):,} documents is judged"
+    refusal = _mismatch(ranking.path, found, _texts(documents), _texts(judged), "the judgments have")
+    return Unmatched(refusal, documents)
+
+
+def shares_document(ranking: Rows, documents: pa.StringArray) -> bool:
+    """Whether the ranking has any of these documents."""
+    return any(_any_in(chunk.doc_ids, documents) for chunk in ranking.chunks)
+
+
+def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
+    """The way of writing ids by which most of them would match, though none does as they are.
+
+    Args:
+        ours: the ids of an output.
+        theirs: those of the dataset.
+
+    Returns:
+        An id of each side that would match, and what to do; None if no way makes any match.
+    """
+    ours = [text for text in ours[:_OURS] if len(text) <= _LONGEST]
+    theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
+    plain = {text: text for text in theirs}
+    most, cause = 0, None
+    for remedy, rule, of_both in _ways(ours, theirs):
+        known = {rule(text): text for text in reversed(theirs)} if of_both else plain
+        pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
+        if len(pairs) > most:
+            most, cause = len(pairs), (*pairs[0], remedy)
+    return cause
+
+
+def small_overlap(
+    n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
+) -> str | None:
+    """What to know of an output that has little in common with the dataset; None if it has enough.
+
+    Args:
+        n_queries: queries of the dataset.
+        quality: what the join found.
+        others: what it found of the other models' outputs on the dataset.
+        n_judged: judged documents among those retrieved; None where none are retrieved, as in predictions.
+    """
+    found = [*_few_queries(n_queries, quality)]
+    judged, beside = quality.judged_at_10, [one.judged_at_10 for one in others if one.judged_at_10 is not None]
+    typical = median(beside) if beside else 0.0
+    if n_judged == 0 and quality.n_missing_queries < n_queries:
+        found.append("none of the documents retrieved is judged for its query")
+    elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
+        found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
+    return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
+
+
+def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:
+    """Few queries of the dataset have output; or few of the output's are the dataset's, and these are not most."""
+    shared = n_queries - quality.n_missing_queries
+    n_own = shared + quality.n_unjudged_queries
+    if shared < _FEW * n_queries:
+        yield f"{shared:,} of the dataset's {n_queries:,} queries are in the output"
+    elif shared < _FEW * n_own and shared < _HALF * n_queries:
+        yield f"{shared:,} of the output's {n_own:,} queries are the dataset's"
+
+
+def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str) -> str:
+    """One line on ids that match nothing: an id of each side, and what to do."""
+    one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+
+
+def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, Rule, bool]]:
+    """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
+    yield "remove the whitespace around ids", str.strip, True
+    yield (
+        "write ids as text (pandas made floats of them)",
+        lambda text: text.removesuffix(".0"),
+        False,
+    )
+    yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
+    yield "keep the leading zeros", lambda text: text.lstrip("0") or text[-1:], True
+    yield "write the letters of both in the same case", str.casefold, True
+    for end in _beginnings(ours):
+        yield f"remove the prefix '{end}'", _without(end), False
+    for end in _beginnings(theirs):
+        yield f"add the prefix '{end}'", end.__add__, False
+    for end in _endings(ours):
+        yield f"remove the suffix '{end}'", _without("", end), False
+    for end in _endings(theirs):
+        yield f"add the suffix '{end}'", _with_suffix(end), False
+
+
+def _beginnings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them begin, the shortest first; digits alone are left out, for numbers share them by chance."""
+    least, greatest = min(ids, default=""), max(ids, default="")  # all others begin as these two do
+    shared = takewhile(lambda n: least[:n] == greatest[:n], range(1, min(len(least), _SHOWN) + 1))
+    yield from (least[:n] for n in shared if not least[:n].isdigit())
+
+
+def _endings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them end, likewise."""
+    yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
+
+
+def _without(prefix: str, suffix: str = "") -> Rule:
+    return lambda text: text.removeprefix(prefix).removesuffix(suffix)
+
+
+def _with_suffix(suffix: str) -> Rule:
+    return lambda text: text + suffix
+
+
+def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
+    """The documents of the rows whose query is judged."""
+    places = places_of(rows, judgments.query_ids)
+    return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
+
+
+def _judged(judgments: Judgments) -> pa.StringArray:
+    return concatenate([chunk.doc_ids for chunk in judgments.rows.chunks])
+
+
+def _any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
+    return bool(pc.any(pc.is_in(documents, known)).as_py())
+
+
+def _texts(documents: pa.StringArray) -> list[str]:
+    found: list[str] = documents.unique().to_pylist()
+    return found
