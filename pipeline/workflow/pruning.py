@@ -23,8 +23,7 @@ from pipeline.record.browsing import Entry
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name
 from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from pipeline.tracking.names import TrackingError
-from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import Stores, open_existing_store
+from pipeline.workflow.tracking import Stores, open_existing_store, tracking_of
 
 __all__ = ["prune"]
 
@@ -69,7 +68,7 @@ def prune(
     failures: list[str] = []
     if delete:
         with Stores(open_existing_store, Path(runs_dir)) as stores:
-            deleting = _Deleting(kept, stores, tracking_uri)
+            deleting = _Deleting(kept, Path(runs_dir), stores, tracking_uri)
             going = [found for found in each("Deleting", going, len(going), "records") if deleting.delete(found)]
         failures = deleting.failures
         clear_leftovers(kept, before=now - _CUT_SHORT)
@@ -113,9 +112,10 @@ def _runs_of(receipt: Receipt | None) -> tuple[str, ...]:
 class _Deleting:
     """Deletes records with their runs."""
 
-    def __init__(self, records: Records, stores: Stores, tracking_uri: str | None) -> None:
+    def __init__(self, records: Records, runs_dir: Path, stores: Stores, tracking_uri: str | None) -> None:
         self.failures: list[str] = []
         self._records = records
+        self._runs_dir = runs_dir
         self._stores = stores
         self._tracking_uri = tracking_uri
 
@@ -149,7 +149,7 @@ class _Deleting:
         if path is None:
             raise InputError("it is not there any more")
         try:
-            return open_record(path, tracking=True).loaded.config.tracking
+            return tracking_of(path, self._runs_dir)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: cannot be read as a record ({error}); name the store of its runs") from None
 
