@@ -14,8 +14,9 @@ import click
 
 from pipeline.cli.exits import BUG, DISK, INTERRUPTED, notes_of
 from pipeline.cli.group import cli
-from pipeline.cli.printing import print_remark, unread_is_fine
+from pipeline.cli.printing import print_remark
 from pipeline.errors import InputError, LockedError
+from pipeline.escaping import visible
 from pipeline.progress import work
 
 __all__ = ["main"]
@@ -32,11 +33,13 @@ def main(arguments: list[str] | None = None) -> None:
         with work():
             cli.main(arguments, prog_name="rankledger", standalone_mode=False)
     except click.ClickException as error:
-        with unread_is_fine(sys.stderr):
-            error.show()
+        print_remark(*_usage(error))
         sys.exit(InputError.exit_code)
-    except (InputError, LockedError) as error:
-        print_remark(error)
+    except InputError as error:
+        print_remark(*error.lines)
+        sys.exit(error.exit_code)
+    except LockedError as error:
+        print_remark(str(error))
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as error:
         print_remark("; ".join(["interrupted", *notes_of(error)]))
@@ -45,9 +48,17 @@ def main(arguments: list[str] | None = None) -> None:
         print_remark("; ".join([f"{error.filename or 'disk'}: {error.strerror or error}", *notes_of(error)]))
         sys.exit(DISK)
     except Exception:
-        print_remark(traceback.format_exc())
+        print_remark(*traceback.format_exc().rstrip("\n").split("\n"))
         print_remark("this is a bug of rankledger; please report it with the lines above")
         sys.exit(BUG)
+
+
+def _usage(error: click.ClickException) -> list[str]:
+    """What click says of a wrong command, in its lines; a word of the command ends none."""
+    error.message = visible(error.message)
+    text = io.StringIO()
+    error.show(file=text)
+    return text.getvalue().rstrip("\n").split("\n")
 
 
 def _prepare() -> None:

@@ -8,7 +8,7 @@ import click
 
 from pipeline.cli import options
 from pipeline.cli.exits import DONE, NOT_RECORDED, leave
-from pipeline.cli.printing import print_text
+from pipeline.cli.printing import print_lines
 
 __all__ = ["sync"]
 
@@ -37,6 +37,6 @@ def sync(**options: Any) -> None:
         done = ["kept"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
-        print_text(f"{synced.evaluation_id}: {', '.join(done)}")
+        print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
         failed |= bool(synced.reason)
     leave(NOT_RECORDED if failed else DONE)

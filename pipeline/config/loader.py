@@ -199,7 +199,7 @@ def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
 
 def _raise(errors: list[str]) -> None:
     if errors:
-        raise InputError("\n".join(dict.fromkeys(errors)))  # a file extended twice is read twice
+        raise InputError(*dict.fromkeys(errors))  # a file extended twice is read twice
 
 
 def _read(path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:

@@ -75,7 +75,7 @@ class Sheet:
         )
         for header, numeric, kept, least in zip(self.headers, self.numeric, self._whole, self._least(), strict=True):
             justify: Literal["right", "left"] = "right" if numeric else "left"
-            table.add_column(Text(header), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
+            table.add_column(Text(visible(header)), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
         for row in rows:
             table.add_row(*map(Text, row))
         return table

@@ -78,7 +78,7 @@ def reproduce(
     recorded = named_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
     broken = [*damages(recorded)]
     if broken:
-        raise InputError("\n".join(f"{line}; restore it" for line in broken))
+        raise InputError(*(f"{line}; restore it" for line in broken))
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
     refuse_foreign_servers(opened)
     workers = workers_of(opened.loaded.config, jobs)
@@ -107,7 +107,7 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
     try:
         computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
     except InputError as error:
-        return _Again(None, opened.record.manifest, (str(error),))
+        return _Again(None, opened.record.manifest, error.lines)
     known = {(failure["dataset"], failure["model"]) for failure in opened.record.manifest["failures"]}
     failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
     written = write_record(

@@ -65,9 +65,7 @@ def sync(
     """
     kept = open_records(Path(runs_dir), records)
     with Stores(open_store, Path(runs_dir)) as stores:
-        find = partial(
-            tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False
-        )
+        find = partial(tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False)
         courier = _Courier(kept, Path(runs_dir), stores, find, again=again)
         ids = kept.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):

@@ -71,7 +71,7 @@ def verify(
             remarks.append(str(error))
     faults += _denied(found.path / "manifest.json", digest, witnesses)
     if faults:
-        raise InputError("\n".join(faults))
+        raise InputError(*faults)
     return Verification(found.path, len(found.manifest["files"]) + 1, tuple(witnesses), tuple(remarks))
 
 

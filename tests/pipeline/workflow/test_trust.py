@@ -181,10 +181,12 @@ def test_variables_that_are_allowed_for_tracking_are_for_nothing_else(own, thief
 
 
 def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(own, thief, tmp_path):
-    """Neither its store, nor its place of records, nor inputs whose URL names a server; and its twin is not one's own."""
+    """Neither its store, nor its place of records, nor inputs whose URL names a server; nor is its twin one's own."""
     runs = own.parents[1]
     rewritten(own, to(f"http://{thief.address}"))
-    with pytest.raises(InputError, match="set tracking.uri with --set, set MLFLOW_TRACKING_URI, or add --no-tracking"):
+    with pytest.raises(
+        InputError, match=r"set tracking\.uri with --set, set MLFLOW_TRACKING_URI, or add --no-tracking"
+    ):
         pipeline.evaluate(own, runs_dir=runs)
 
     rewritten(own, lambda config: config.update(records=str(tmp_path / "elsewhere")))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipeline.report.sheets import visible
+from pipeline.escaping import visible
 
 __all__ = ["Cell", "Chart", "cut", "data", "known", "letters", "short"]
 
