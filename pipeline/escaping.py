@@ -18,7 +18,7 @@ _QUOTE = "'"
 
 
 def visible(text: str) -> str:
-    """Text on one line and in its own order: what would steer a terminal or a CI or turn the text round is spelt out."""
+    """Text on one line and in its own order: what would steer a terminal or a CI, or turn it round, is spelt out."""
     return _STEERING.sub(lambda found: "\\x23" if found[0] == "#" else ascii(found[0])[1:-1], text)
 
 
