@@ -16,7 +16,6 @@ from pipeline.cli.exits import BUG, DISK, INTERRUPTED, notes_of
 from pipeline.cli.group import cli
 from pipeline.cli.printing import print_remark
 from pipeline.errors import InputError, LockedError
-from pipeline.escaping import visible
 from pipeline.progress import work
 
 __all__ = ["main"]
@@ -54,11 +53,12 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _usage(error: click.ClickException) -> list[str]:
-    """What click says of a wrong command, in its lines; a word of the command ends none."""
-    error.message = visible(error.message)
-    text = io.StringIO()
-    error.show(file=text)
-    return text.getvalue().rstrip("\n").split("\n")
+    """What click's own `show` says of a wrong command, with the message on one line whatever word it repeats."""
+    message = f"Error: {error.format_message()}"
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return [message]
+    hint = f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
+    return [*error.ctx.get_usage().split("\n"), hint, "", message]
 
 
 def _prepare() -> None:

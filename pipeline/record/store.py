@@ -22,7 +22,6 @@ from urllib.parse import unquote, urlsplit
 from pipeline.errors import InputError
 from pipeline.progress import each
 from pipeline.record.remote import Remote
-from pipeline.record.signature import signature_name
 
 __all__ = ["DamagedError", "Records", "is_evaluation_id", "open_records"]
 
@@ -155,7 +154,7 @@ class Records:
     def delete(self, evaluation_id: str) -> None:
         """Delete a record wherever it is, whole; one that is gone already is no error.
 
-        Here first: a copy that was left here would be uploaded again. Its signature goes with it.
+        Here first: a copy that was left here would be uploaded again.
 
         Raises:
             OSError: it cannot be deleted, or the place elsewhere cannot be reached.
@@ -164,7 +163,6 @@ class Records:
         with contextlib.suppress(FileNotFoundError):  # another process may have been faster
             (self.folder / evaluation_id).rename(gone)
             shutil.rmtree(gone)
-        (self.folder / signature_name(evaluation_id)).unlink(missing_ok=True)
         if self.remote is not None:
             self.remote.delete(f"{evaluation_id}/{_MANIFEST}")
             self.remote.delete_folder(evaluation_id)

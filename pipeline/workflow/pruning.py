@@ -20,6 +20,7 @@ from pipeline.pruning import Going, Pruning
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of, read_accepted
 from pipeline.record.browsing import Entry
+from pipeline.record.own import forget_own
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name
 from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from pipeline.tracking.names import TrackingError
@@ -129,6 +130,8 @@ class _Deleting:
             return False
         self._records.delete(going.evaluation_id)
         self._records.forget(receipt_name(going.evaluation_id))
+        with suppress(OSError):  # without the record it says nothing
+            forget_own(going.evaluation_id)
         return True
 
     def _delete_runs(self, going: Going) -> None:

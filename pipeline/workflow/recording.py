@@ -16,7 +16,7 @@ from pipeline.config.paths import relocate
 from pipeline.movement import MovedQuery
 from pipeline.progress import stage
 from pipeline.record import Records, write_record
-from pipeline.record.signature import sign
+from pipeline.record.own import remember_own
 from pipeline.report.page import html
 from pipeline.tables import Evaluation, Record, Scores
 from pipeline.workflow.computing import Computed
@@ -75,7 +75,7 @@ def keep(
     )
     if opened.is_own:  # else its config is still somebody else's
         with suppress(OSError):  # `sync` then asks which store is meant
-            sign(record.path)
+            remember_own(record.path)
     return record
 
 

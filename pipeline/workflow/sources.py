@@ -16,7 +16,7 @@ from pipeline.credentials import without_credentials
 from pipeline.errors import InputError
 from pipeline.record import Records, read_record, refuse_changed
 from pipeline.record.checking import refuse_changed_config
-from pipeline.record.signature import is_own
+from pipeline.record.own import is_own
 from pipeline.tables import InputFile, Record
 
 __all__ = [
@@ -42,8 +42,8 @@ class Opened:
         loaded: the config.
         planned: what it comes to.
         record: the record; None where a config was named.
-        is_own: whether the user wrote it: a config that was named, or a record with a valid signature. Nothing that is
-            not chooses a server.
+        is_own: whether it is the user's: a config that was named, or a record that the user made on this machine.
+            Nothing else chooses a server.
     """
 
     config: Path
@@ -138,8 +138,8 @@ def refuse_foreign_servers(opened: Opened) -> None:
     for key, path in paths_of(opened.loaded.document.data):
         if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
             raise InputError(
-                f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record has no "
-                "valid signature of yours; if you trust it, evaluate its config.yaml instead"
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
+                "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
             )
 
 

@@ -11,8 +11,8 @@ from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
 from pipeline.progress import each
 from pipeline.record import Records, open_records, read_record
+from pipeline.record.own import is_own
 from pipeline.record.receipts import read_receipt
-from pipeline.record.signature import is_own
 from pipeline.record.store import DamagedError
 from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError

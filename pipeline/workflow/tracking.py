@@ -133,8 +133,8 @@ def tracking_of(
         by_default: whether the default store will do for the record of somebody else.
 
     Raises:
-        InputError: the config is not the one that was evaluated or reads another variable; or the record has no valid
-            signature of this user, and its config names another store than the local one.
+        InputError: the config is not the one that was evaluated or reads another variable; or the record was
+            not made by this user on this machine, and its config names another store than the local one.
     """
     overrides = ["tracking.uri="] if uri else []
     opened = open_record(path, overrides=overrides, tracking=True, allow_env=allow_env)
@@ -164,7 +164,7 @@ def with_own_places(opened: Opened, runs_dir: Path, *, tracking: bool) -> Opened
     loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": found}))
     planned = opened.planned
     if planned.records is not None and not opened.is_typed(("records",)):
-        ignored = f"{opened.config}: records: ignored, for the record has no valid signature of yours; use --records"
+        ignored = f"{opened.config}: records: ignored, for you did not make the record on this machine; use --records"
         planned = replace(planned, records=None, warnings=(*planned.warnings, ignored))
     return replace(opened, loaded=loaded, planned=planned)
 
@@ -179,7 +179,7 @@ def _local(opened: Opened, runs_dir: Path, advice: str, *, by_default: bool = Tr
     if (is_chosen or by_default) and theirs in (None, public_uri(_uri(None, runs_dir)).rstrip("/")):
         return tracking.model_copy(update={"uri": None})
     named = f"names the MLflow store {theirs}" if theirs else "names no MLflow store"
-    raise InputError(f"{opened.config}: the record has no valid signature of yours, and {named}; {advice}")
+    raise InputError(f"{opened.config}: the record was not made by you on this machine, and {named}; {advice}")
 
 
 def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Records) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,7 +16,7 @@ import yaml
 
 import pipeline
 from pipeline.errors import InputError
-from pipeline.record.signature import is_own
+from pipeline.record.own import is_own
 from pipeline.workflow.reproducing import reproduce
 from pipeline.workflow.sources import open_record
 from pipeline.workflow.sync import sync
@@ -23,7 +24,6 @@ from pipeline.workflow.tracking import open_store, tracking_of
 from tests.generated import search_collection, write_config
 
 SECRET = "wJalrXUtnFEMI-K7MDENG"
-NIGHT = "20261120T020000Z-generated-1f0c9a2b"
 
 
 class Thief:
@@ -134,7 +134,7 @@ def tracking_of_in(record: Path) -> Callable[[Path], object]:
 
 
 def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
-    """The night's server was away; its record has a signature, so that `sync` finds the store by the config."""
+    """The night's server was away; its record is on the user's list, so that `sync` finds the store by the config."""
     text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${MLFLOW_USER}@mlflow.internal'}\n"
     config.write_text(text, encoding="utf-8")
     monkeypatch.setenv("MLFLOW_USER", "ann")
@@ -203,14 +203,18 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     assert thief.sent == []
 
 
-def test_a_copy_of_a_record_of_ones_own_keeps_its_signature_and_no_other_record_has_it(own):
-    """The signature is of the manifest: another manifest, or none beside it, is somebody else's."""
+def test_a_record_of_ones_own_is_one_wherever_it_is_copied_and_nobody_elses_becomes_one(own, tmp_path, monkeypatch):
+    """It is known by its id and its manifest; another manifest, or another user, makes it somebody else's."""
     assert is_own(own)
+    assert is_own(Path(shutil.copytree(own, tmp_path / "copy" / own.name)))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "another"))
+    assert not is_own(own)
+    monkeypatch.undo()
     (own / "manifest.json").write_bytes((own / "manifest.json").read_bytes() + b" ")
     assert not is_own(own)
 
 
-def test_a_user_without_a_home_has_no_signature_and_all_the_rest(config, monkeypatch):
+def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     """A state folder that cannot be written costs no evaluation."""
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
 
