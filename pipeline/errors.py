@@ -5,16 +5,32 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+from pipeline.escaping import visible
+
 __all__ = ["InputError", "LockedError", "likely"]
 
 
 class InputError(Exception):
-    """A bad config, file or command: one line that says where, what was found and what to do.
-
-    Several findings about one input are joined by line breaks, one line each.
-    """
+    """A bad config, file or command: one line that says where, what was found and what to do."""
 
     exit_code = 2
+
+    def __init__(self, *lines: str) -> None:
+        """Say it.
+
+        Args:
+            lines: a line for each finding about one input. What stands in one, be it an id or a path, ends no line.
+        """
+        super().__init__(*map(visible, lines))
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The lines."""
+        return tuple(self.args)
+
+    def __str__(self) -> str:
+        """The lines, one below another."""
+        return "\n".join(self.lines)
 
 
 class LockedError(Exception):

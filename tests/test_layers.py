@@ -16,6 +16,7 @@ SHARED = {
     "arrow",
     "credentials",
     "errors",
+    "escaping",
     "ledger",
     "mlflow_names",
     "movement",

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text
+from pipeline.cli.printing import print_lines
 
 __all__ = ["accept"]
 
@@ -36,4 +36,4 @@ def accept(record: str, **options: Any) -> None:
     from pipeline.workflow.accept import accept as run
 
     accepted = run(record, **options)
-    print_text(acceptance(accepted.file, accepted.entries, accepted.replaced))
+    print_lines(*acceptance(accepted.file, accepted.entries, accepted.replaced))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import colour, print_text, width
+from pipeline.cli.printing import colour, print_json, print_text, width
 
 __all__ = ["compare"]
 
@@ -39,7 +38,7 @@ def compare(base: str, candidate: str, form: str | None, **options: Any) -> None
 
     movement = run(base, candidate, **options)
     if form == "json":
-        print_text(json.dumps(as_data(movement), ensure_ascii=False))
+        print_json(as_data(movement))
     elif form == "markdown":
         print_text(markdown(movement))
     else:

@@ -14,7 +14,7 @@ import click
 
 from pipeline.cli.exits import BUG, DISK, INTERRUPTED, notes_of
 from pipeline.cli.group import cli
-from pipeline.cli.printing import print_remark, unread_is_fine
+from pipeline.cli.printing import print_remark
 from pipeline.errors import InputError, LockedError
 from pipeline.progress import work
 
@@ -32,11 +32,13 @@ def main(arguments: list[str] | None = None) -> None:
         with work():
             cli.main(arguments, prog_name="rankledger", standalone_mode=False)
     except click.ClickException as error:
-        with unread_is_fine(sys.stderr):
-            error.show()
+        print_remark(*_usage(error))
         sys.exit(InputError.exit_code)
-    except (InputError, LockedError) as error:
-        print_remark(error)
+    except InputError as error:
+        print_remark(*error.lines)
+        sys.exit(error.exit_code)
+    except LockedError as error:
+        print_remark(str(error))
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as error:
         print_remark("; ".join(["interrupted", *notes_of(error)]))
@@ -45,9 +47,18 @@ def main(arguments: list[str] | None = None) -> None:
         print_remark("; ".join([f"{error.filename or 'disk'}: {error.strerror or error}", *notes_of(error)]))
         sys.exit(DISK)
     except Exception:
-        print_remark(traceback.format_exc())
+        print_remark(*traceback.format_exc().rstrip("\n").split("\n"))
         print_remark("this is a bug of rankledger; please report it with the lines above")
         sys.exit(BUG)
+
+
+def _usage(error: click.ClickException) -> list[str]:
+    """What click's own `show` says of a wrong command, with the message on one line whatever word it repeats."""
+    message = f"Error: {error.format_message()}"
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return [message]
+    hint = f"Try '{error.ctx.command_path} {error.ctx.help_option_names[0]}' for help."
+    return [*error.ctx.get_usage().split("\n"), hint, "", message]
 
 
 def _prepare() -> None:

@@ -15,6 +15,7 @@ __all__ = ["evaluate"]
 @click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
 @options.overrides
 @options.date
+@options.allow_env
 @options.evaluating
 def evaluate(config: str, **options: Any) -> None:
     """Evaluate every model of CONFIG and record the result.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import colour, print_text, width
+from pipeline.cli.printing import colour, print_json, print_text, width
 
 __all__ = ["explain"]
 
@@ -40,7 +39,7 @@ def explain(source: str, form: str | None, **options: Any) -> None:
 
     explanation = run(source, **options)
     if form == "json":
-        print_text(json.dumps(as_data(explanation), ensure_ascii=False))
+        print_json(as_data(explanation))
     elif form == "markdown":
         print_text(markdown(explanation))
     else:

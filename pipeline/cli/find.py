@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text, width
+from pipeline.cli.printing import print_json, print_text, width
 
 __all__ = ["find"]
 
@@ -35,4 +34,7 @@ def find(as_json: bool, **options: Any) -> None:
     from pipeline.workflow.finding import find as run
 
     figures = run(**options)
-    print_text(json.dumps(as_data(figures), ensure_ascii=False) if as_json else found(figures, width=width()))
+    if as_json:
+        print_json(as_data(figures))
+    else:
+        print_text(found(figures, width=width()))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import colour, print_text, width
+from pipeline.cli.printing import colour, print_json, print_text, width
 
 __all__ = ["history"]
 
@@ -38,7 +37,7 @@ def history(form: str | None, last: int, **options: Any) -> None:
 
     found = run(**options)
     if form == "json":
-        print_text(json.dumps(as_data(found, last=last), ensure_ascii=False))
+        print_json(as_data(found, last=last))
     elif form == "markdown":
         print_text(markdown(found, last=last))
     else:

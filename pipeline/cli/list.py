@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_text, width
+from pipeline.cli.printing import print_json, print_text, width
 
 __all__ = ["list_"]
 
@@ -30,4 +29,7 @@ def list_(as_json: bool, **options: Any) -> None:
     from pipeline.workflow.listing import list_evaluations
 
     found = list_evaluations(**options)
-    print_text(json.dumps(as_data(found), ensure_ascii=False) if as_json else listing(found, width=width()))
+    if as_json:
+        print_json(as_data(found))
+    else:
+        print_text(listing(found, width=width()))

@@ -9,6 +9,7 @@ import click
 from pipeline.progress import quiet as showing_nothing
 
 __all__ = [
+    "allow_env",
     "date",
     "evaluating",
     "in_a_folder",
@@ -40,6 +41,12 @@ tracking_uri = click.option(
     "--tracking-uri",
     metavar="URI",
     help="The MLflow store. Unless given, that of a record's config; of mlflow:RUN_ID, that of MLFLOW_TRACKING_URI.",
+)
+allow_env = click.option(
+    "--allow-env",
+    multiple=True,
+    metavar="NAME",
+    help="Let `tracking` of a record's config read this variable; MLFLOW_… and those of RANKLEDGER_ALLOW_ENV it may.",
 )
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable
 from typing import Any
 
 from pipeline.cli.exits import exit_code_of, leave, notes_of
-from pipeline.cli.printing import colour, print_remark, print_text, width
+from pipeline.cli.printing import colour, print_json, print_lines, print_remark, print_text, width
 from pipeline.tables import Evaluation
 
 __all__ = ["evaluate_and_leave", "print_evaluation"]
@@ -79,10 +78,10 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
     from pipeline.report.verdicts import failing, table
 
     if as_json:
-        print_text(json.dumps(as_data(evaluation), ensure_ascii=False))
+        print_json(as_data(evaluation))
     elif quiet:
-        print_text(str(evaluation.record))
-        for line in (*failures(evaluation), *failing(evaluation.verdicts), *evaluation.data_warnings):
+        print_lines(str(evaluation.record))
+        for line in (*failures(evaluation), *failing(evaluation.verdicts), *map(str, evaluation.data_warnings)):
             print_remark(line)
     else:
         print_text(leaderboard(evaluation, width=width(), colour=colour()))
@@ -91,7 +90,7 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
             print_text("\n" + leading(lines, measures, width=width(), colour=colour()))
         if evaluation.verdicts:
             print_text("\n" + table(evaluation.verdicts, width=width(), colour=colour()))
-        print_text(closing(evaluation))
+        print_lines(*closing(evaluation))
     for warning in evaluation.warnings:
         print_remark(warning)
     if evaluation.unsaved:

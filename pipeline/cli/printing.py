@@ -1,4 +1,7 @@
-"""Printing results on stdout, and remarks on stderr; and what the terminal is like."""
+"""Printing results on stdout, and remarks on stderr; and what the terminal is like.
+
+Whatever stands in a line, an id, a path or a key, neither ends it nor steers the terminal, nor is it a command to a CI.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,37 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 
+from pipeline.escaping import json_text, one_line
 from pipeline.progress import aside
 
-__all__ = ["colour", "print_bytes", "print_remark", "print_text", "unread_is_fine", "width"]
+__all__ = [
+    "colour",
+    "print_bytes",
+    "print_json",
+    "print_lines",
+    "print_remark",
+    "print_text",
+    "unread_is_fine",
+    "width",
+]
+
+
+def print_lines(*lines: str) -> None:
+    """Print lines on stdout."""
+    print_text("\n".join(map(one_line, lines)))
+
+
+def print_json(data: Any, *, indent: int | None = None) -> None:
+    """Print data on stdout as JSON."""
+    print_text(json_text(data, indent=indent))
 
 
 def print_text(text: str) -> None:
-    """Print on stdout."""
+    """Print on stdout what was made for a terminal."""
     with aside(), unread_is_fine(sys.stdout):
         click.echo(text.rstrip("\n"), color=True)  # whether there is colour was decided when the text was made
         sys.stdout.flush()
@@ -30,10 +53,10 @@ def print_bytes(texts: Iterable[str]) -> None:
         sys.stdout.flush()
 
 
-def print_remark(remark: object) -> None:
-    """Print what is worth knowing on stderr."""
+def print_remark(*lines: str) -> None:
+    """Print what is worth knowing on stderr, a line each."""
     with aside(), unread_is_fine(sys.stderr):
-        click.echo(remark, err=True)
+        click.echo("\n".join(map(one_line, lines)), err=True)
 
 
 def width() -> int:

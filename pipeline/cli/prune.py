@@ -9,7 +9,7 @@ import click
 
 from pipeline.cli import options
 from pipeline.cli.exits import NOT_RECORDED
-from pipeline.cli.printing import print_remark, print_text
+from pipeline.cli.printing import print_lines, print_remark
 
 __all__ = ["prune"]
 
@@ -43,7 +43,7 @@ def prune(no_tracking: bool, **options: Any) -> None:
     from pipeline.workflow.pruning import prune as run
 
     found = run(tracking=not no_tracking, **options)
-    print_text(lines(found))
+    print_lines(*lines(found))
     for failure in found.failures:
         print_remark(f"{failure}; --no-tracking leaves MLflow alone")
     if found.failures:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_bytes
+from pipeline.cli.printing import print_bytes, print_lines
 
 if TYPE_CHECKING:
     from pipeline.workflow.reporting import Form
@@ -55,7 +55,9 @@ def report(references: tuple[str, ...], form: Form | None, output: str | None, *
 
     text = run(*references, form=chosen, **options)
     try:
-        if output is None:
+        if output is None and sys.stdout.isatty():
+            print_lines(*text.rstrip("\n").split("\n"))
+        elif output is None:
             print_bytes([text])
         else:
             write_text(Path(output), text)

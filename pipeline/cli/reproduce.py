@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from pipeline.cli import options
 from pipeline.cli.exits import DIFFERENT
-from pipeline.cli.printing import print_text
+from pipeline.cli.printing import print_json, print_lines
 
 __all__ = ["reproduce"]
 
@@ -38,6 +37,9 @@ def reproduce(record: str, as_json: bool, **options: Any) -> None:
     from pipeline.workflow.reproducing import reproduce as run
 
     found = run(record, **options)
-    print_text(json.dumps(as_data(found), ensure_ascii=False) if as_json else lines(found))
+    if as_json:
+        print_json(as_data(found))
+    else:
+        print_lines(*lines(found))
     if found.verdict == "different":
         sys.exit(DIFFERENT)

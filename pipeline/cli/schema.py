@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from pipeline.cli.printing import print_text
+from pipeline.cli.printing import print_json
 
 __all__ = ["schema"]
 
@@ -21,4 +19,4 @@ def schema() -> None:
     """
     from pipeline.config.schema import json_schema
 
-    print_text(json.dumps(json_schema(), indent=2, ensure_ascii=False))
+    print_json(json_schema(), indent=2)

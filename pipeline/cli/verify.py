@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import print_remark, print_text
+from pipeline.cli.printing import print_lines, print_remark
 
 __all__ = ["verify"]
 
@@ -32,6 +32,6 @@ def verify(record: str, no_tracking: bool, **options: Any) -> None:
     from pipeline.workflow.verifying import verify as run
 
     found = run(record, tracking=not no_tracking, **options)
-    print_text(verification(found.record, found.n_files, found.witnesses))
+    print_lines(verification(found.record, found.n_files, found.witnesses))
     for remark in found.remarks:
         print_remark(f"not held against MLflow: {remark}")

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import cast
 
 from pipeline.config.source import KeyPath, Origin, Value, dotted, finding, parse
+from pipeline.config.variables import TrackingVariables
 from pipeline.errors import InputError
 
 __all__ = ["FILES", "Document", "load", "merge"]
@@ -105,13 +106,19 @@ class _Layer:
         return _Layer(merge(self.data, over.data), self.origins | over.origins)
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> Document:
+def load(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    tracking: TrackingVariables | None = None,
+) -> Document:
     """Read a YAML file, what it extends, `--set` overrides and environment variables.
 
     Args:
         path: the file; errors spell it as given.
         overrides: `key.path=value` texts, later ones on top.
         environ: the variables that `${NAME}` may name.
+        tracking: those that it may name under `tracking`; the same unless given.
 
     Raises:
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
@@ -124,7 +131,7 @@ def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, 
     _raise(errors)
     for text in overrides:
         layer = _override(layer, text, errors)
-    expander = _Expander(environ, layer.origins, errors)
+    expander = _Expander(environ, tracking or TrackingVariables(environ), layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
     origins = {place: layer.origins[place] for place in _places(data, ())}
@@ -192,7 +199,7 @@ def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
 
 def _raise(errors: list[str]) -> None:
     if errors:
-        raise InputError("\n".join(dict.fromkeys(errors)))  # a file extended twice is read twice
+        raise InputError(*dict.fromkeys(errors))  # a file extended twice is read twice
 
 
 def _read(path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:
@@ -238,9 +245,16 @@ def _extend(layer: _Layer, path: Path, chain: tuple[Path, ...], errors: list[str
 class _Expander:
     """Puts environment variables into texts and notes which were used."""
 
-    def __init__(self, environ: Mapping[str, str], origins: Mapping[KeyPath, Origin], errors: list[str]) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        tracking: TrackingVariables,
+        origins: Mapping[KeyPath, Origin],
+        errors: list[str],
+    ) -> None:
         self.used: dict[str, str] = {}
         self._environ = environ
+        self._tracking = tracking
         self._origins = origins
         self._errors = errors
 
@@ -261,8 +275,11 @@ class _Expander:
             return "$"
         if match["bad"]:
             return self._refuse(path, "`${` begins no ${NAME} or ${NAME:-default}; write $${ to mean it literally")
-        value = self._environ.get(name)
-        if value is not None and path[0] != _SECRET:
+        is_secret = path[0] == _SECRET
+        if is_secret and name in self._tracking.withheld:
+            return self._refuse(path, self._tracking.refusal(name))
+        value = (self._tracking.values if is_secret else self._environ).get(name)
+        if value is not None and not is_secret:
             self.used[name] = value
         if value or (value is not None and default is None):
             return value

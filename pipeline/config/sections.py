@@ -40,6 +40,7 @@ from pipeline.config.nightly import Nightly
 from pipeline.config.secrets import secrets_in
 from pipeline.config.section import Section
 from pipeline.config.source import KeyPath
+from pipeline.config.variables import TrackingVariables
 
 __all__ = [
     "Bootstrap",
@@ -131,7 +132,8 @@ class Tracking(Section):
     """How evaluations are logged to MLflow."""
 
     uri: str | None = Field(None, min_length=1)
-    """The tracking store; `mlflow.db` in the runs folder unless given. A relative path starts at the runs folder."""
+    """The tracking store; unless given, that of `MLFLOW_TRACKING_URI`, else `mlflow.db` in the runs folder. A relative
+    path starts at the runs folder."""
 
     metric_name: MetricName = "{suite}/{measure}"
     """What a figure is called in MLflow; with `{measure}`, and `{suite}` if wanted."""
@@ -258,13 +260,20 @@ class Loaded:
     """What was written, and where."""
 
 
-def load(path: str | Path, overrides: Sequence[str] = (), environ: Mapping[str, str] = os.environ) -> Loaded:
+def load(
+    path: str | Path,
+    overrides: Sequence[str] = (),
+    environ: Mapping[str, str] = os.environ,
+    tracking: TrackingVariables | None = None,
+) -> Loaded:
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
+
+    Arguments are those of `loader.load`.
 
     Raises:
         InputError: all findings at once, one line each.
     """
-    document = loader.load(path, overrides, environ)
+    document = loader.load(path, overrides, environ, tracking)
     try:
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:

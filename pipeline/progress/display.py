@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.escaping import visible
 from pipeline.progress.stages import PATIENCE, Stage
 
 __all__ = ["Display", "told"]
@@ -68,7 +69,8 @@ class Display:
             if place and now - stage.began < PATIENCE:  # what is quick would only flash
                 break
             within = stages[place + 1] if place + 1 < len(stages) else None
-            title, words = Text("  " * place + stage.title, no_wrap=True), Text(told(stage, within, now), no_wrap=True)
+            said = ("  " * place + stage.title, told(stage, within, now))
+            title, words = (Text(visible(text), no_wrap=True) for text in said)
             lines.append((title, ProgressBar(stage.total, _done(stage, within), pulse=stage.total is None), words))
         return self._beside(lines) if lines else Group()  # a table without rows is a line
 

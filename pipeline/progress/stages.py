@@ -16,6 +16,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from pipeline.escaping import one_line
+
 if TYPE_CHECKING:
     from pipeline.progress.display import Display
 
@@ -178,7 +180,7 @@ def say(line: str) -> None:
     """Write a line on stderr that logs are to have too, unless it is to be quiet."""
     if not _WORK.silent:
         with aside():
-            print(line, file=sys.stderr, flush=True)
+            print(one_line(line), file=sys.stderr, flush=True)
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""Tables of text, `summary.csv`, `comparisons.csv` and `curves.csv`: a line per row, a column per field."""
+"""Tables of text, `summary.csv`, `comparisons.csv` and `curves.csv`: a line per row, a column per field.
+
+A text that a spreadsheet would compute stands after an apostrophe, which is taken away when it is read.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from pathlib import Path
 from sys import intern
 from typing import Any, Literal, TextIO, TypeAlias, TypeVar, get_origin, get_type_hints
 
+from pipeline.escaping import from_cell, to_cell
 from pipeline.pages import CurvePoint
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
@@ -39,11 +43,15 @@ class Rows:
 
 def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
     """Write a header and the lines; shortest digits that give the same double again."""
-    names = [field.name for field in fields(kind)]
+    names, types = [field.name for field in fields(kind)], get_type_hints(kind)
+    texts = [place for place, name in enumerate(names) if _is_text(types[name])]
+    known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
+    rows = map(attrgetter(*names), lines)  # None is an empty cell
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(Rows(file), lineterminator=Rows.END)
         writer.writerow(names)
-        writer.writerows(map(attrgetter(*names), lines))  # None is an empty cell
+        plain = all(text == to_cell(text) for text in known)
+        writer.writerows(rows if plain else (_cells(row, texts) for row in rows))
 
 
 def read_lines(path: Path, kind: type[Line]) -> tuple[Line, ...]:
@@ -61,7 +69,7 @@ def lines_of(text: str, measure: str) -> tuple[Estimate, ...]:
     """
     header, *rows = text.split("\n")
     if '"' not in text:  # else a row may run over several lines
-        rows = [row for row in rows if f",{measure}," in row]
+        rows = [row for row in rows if f",{to_cell(measure)}," in row]
     found = _parsed((f"{row}\n" for row in [header, *rows]), Estimate)
     return tuple(line for line in found if line.measure == measure)
 
@@ -77,9 +85,29 @@ def _parsed(lines: Iterable[str], kind: type[Line]) -> tuple[Line, ...]:
     )
 
 
+def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
+    """The row, with its texts as cells."""
+    cells = list(row)
+    for place in texts:
+        cells[place] = to_cell(cells[place])
+    return cells
+
+
+def _is_text(type_: Any) -> bool:
+    return type_ is str or get_origin(type_) is Literal
+
+
+class _Texts(dict[str, str]):
+    """The texts of cells: the same few names stand in every line."""
+
+    def __missing__(self, cell: str) -> str:
+        text = self[cell] = intern(from_cell(cell))
+        return text
+
+
 def _parser(type_: Any) -> Parser:
-    if type_ is str or get_origin(type_) is Literal:
-        return intern  # the same few names stand in every line
+    if _is_text(type_):
+        return _Texts().__getitem__
     return int if type_ is int else _figure
 
 

@@ -8,6 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
+from pipeline.escaping import from_cell, to_cell
 from pipeline.movement import MovedQuery, RankedDocument
 from pipeline.record.lines import Rows
 
@@ -26,7 +27,7 @@ def write_movers(path: Path, movers: Sequence[MovedQuery]) -> None:
         writer = csv.writer(Rows(file), lineterminator=Rows.END)
         writer.writerow((*_NAMES, *_SCORES, *_DOCUMENT))
         for query in movers:
-            named = [getattr(query, name) for name in (*_NAMES, *_SCORES)]
+            named = [*(to_cell(getattr(query, name)) for name in _NAMES), *(getattr(query, name) for name in _SCORES)]
             writer.writerows([*named, *cells] for cells in _documents(query.documents))
 
 
@@ -48,11 +49,11 @@ def _documents(documents: Sequence[RankedDocument] | None) -> Sequence[tuple[str
 
 def _cells(document: RankedDocument) -> tuple[str | float, ...]:
     before, after = ("" if rank is None else rank for rank in (document.before, document.after))
-    return document.doc_id, document.grade, before, after
+    return to_cell(document.doc_id), document.grade, before, after
 
 
 def _query(rows: Sequence[Mapping[str, str]]) -> MovedQuery:
-    names = {name: rows[0][name] for name in _NAMES}
+    names = {name: from_cell(rows[0][name]) for name in _NAMES}
     before, after, change = (float(rows[0][name]) for name in _SCORES)
     documents = None
     if rows[0]["grade"]:
@@ -62,4 +63,4 @@ def _query(rows: Sequence[Mapping[str, str]]) -> MovedQuery:
 
 def _document(row: Mapping[str, str]) -> RankedDocument:
     before, after = (int(row[name]) if row[name] else None for name in ("rank_before", "rank_after"))
-    return RankedDocument(row["doc_id"], float(row["grade"]), before, after)
+    return RankedDocument(from_cell(row["doc_id"]), float(row["grade"]), before, after)

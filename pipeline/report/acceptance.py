@@ -10,7 +10,7 @@ from pipeline.verdicts import Acceptance
 __all__ = ["acceptance"]
 
 
-def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[str, Acceptance]) -> str:
+def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[str, Acceptance]) -> list[str]:
     """A line per model that says what was accepted, and what it replaces; then the file, which is to be committed.
 
     Args:
@@ -23,4 +23,4 @@ def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[
         before = replaced.get(model)
         instead = f", instead of {before.record} ({before.reason}; {before.by}, {before.accepted})" if before else ""
         lines.append(f"{model}: {entry.record}{instead}")
-    return "\n".join([*lines, f"written to {file}; commit it"])
+    return [*lines, f"written to {file}; commit it"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
+from typing import Any
 
+from pipeline.escaping import to_cell
 from pipeline.pages import Page
 from pipeline.tables import Estimate
 
@@ -23,8 +25,13 @@ def estimates(pages: Sequence[Page]) -> str:
     writer.writeheader()
     for page in pages:
         named = {"evaluation_id": page.evaluation.evaluation_id, "date": _night(page)}
-        writer.writerows(named | asdict(line) for line in page.evaluation.estimates)
+        writer.writerows(map(_cells, (named | asdict(line) for line in page.evaluation.estimates)))
     return text.getvalue()
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as spreadsheets show it."""
+    return {key: to_cell(value) if isinstance(value, str) else value for key, value in row.items()}
 
 
 def _night(page: Page) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.escaping import visible
 from pipeline.ledger import Break, History, LevelChange, Night, Series
 from pipeline.report.differences import figure, signed
 from pipeline.report.screen import Screen
-from pipeline.report.sheets import Sheet, counted, plain, visible
+from pipeline.report.sheets import Sheet, counted, plain
 from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 
 __all__ = ["as_data", "markdown", "said_below", "tables", "written"]

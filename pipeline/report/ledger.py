@@ -6,10 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from pipeline.escaping import visible
 from pipeline.ledger import Figure, Found, Listed, Listing
 from pipeline.report.differences import figure
 from pipeline.report.screen import Screen
-from pipeline.report.sheets import Sheet, counted, size, visible
+from pipeline.report.sheets import Sheet, counted, size
 
 __all__ = ["as_data", "found", "listing"]
 

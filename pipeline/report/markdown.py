@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pipeline.escaping import visible
 from pipeline.ledger import History
 from pipeline.pages import Page, PairedScores
 from pipeline.report.boards import ALL, Board, boards, called, cell, ranked
@@ -17,7 +18,7 @@ from pipeline.report.provenance import asked_for
 from pipeline.report.readings import FEW, reading, rule
 from pipeline.report.remarks import failures, remarks
 from pipeline.report.room import COMMENT, Room, n_bytes
-from pipeline.report.sheets import Sheet, clipped, counted, plain, visible
+from pipeline.report.sheets import Sheet, clipped, counted, plain
 from pipeline.report.verdicts import put_verdicts
 from pipeline.tables import Evaluation
 from pipeline.verdicts import Comparison

@@ -10,12 +10,8 @@ from pipeline.report.sheets import counted, size
 __all__ = ["lines"]
 
 
-def lines(pruning: Pruning) -> str:
+def lines(pruning: Pruning) -> Iterator[str]:
     """A line per record that goes; then their sum, that of the block store, and what stays though it is old."""
-    return "\n".join(_lines(pruning))
-
-
-def _lines(pruning: Pruning) -> Iterator[str]:
     for going in pruning.records:
         yield f"{going.evaluation_id}  {size(going.size)}, {counted(len(going.run_ids), 'run')}"
     verb = "deleted" if pruning.done else "would delete"

@@ -15,9 +15,9 @@ __all__ = ["as_data", "lines"]
 _SHOWN = 10  # figures that moved
 
 
-def lines(found: Reproduction) -> str:
+def lines(found: Reproduction) -> list[str]:
     """The verdict in a line; then what has changed, and the first of the figures that moved, a line each."""
-    return "\n".join([_verdict(found), *_causes(found), *_figures(found), *_closing(found)])
+    return [_verdict(found), *_causes(found), *_figures(found), *_closing(found)]
 
 
 def as_data(found: Reproduction) -> dict[str, Any]:

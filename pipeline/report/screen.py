@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.report.sheets import visible
+from pipeline.escaping import one_line
 
 __all__ = ["Screen"]
 
@@ -36,7 +36,7 @@ class Screen:
     def say(self, *lines: str, style: str = "") -> None:
         """Show lines, which the terminal itself may wrap; what would steer it is spelt out."""
         for line in lines:
-            self._console.print(Text(visible(line), style=style), soft_wrap=True)
+            self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
     def draw(self, table: Table) -> None:
         """Show a table: wider than the terminal rather than cut."""

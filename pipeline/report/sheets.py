@@ -11,12 +11,13 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-__all__ = ["Sheet", "clipped", "counted", "number", "numbers", "plain", "printable", "size", "visible"]
+from pipeline.escaping import visible
+
+__all__ = ["Sheet", "clipped", "counted", "number", "numbers", "plain", "printable", "size"]
 
 _NARROWEST = 12  # what is left of a column of text on a narrow terminal
 _FRAME = 3  # a line and a blank on either side
 _CELL = 2_000  # letters of a cell that a terminal shows
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # of XML's characters, those of one line
 
 
@@ -74,7 +75,7 @@ class Sheet:
         )
         for header, numeric, kept, least in zip(self.headers, self.numeric, self._whole, self._least(), strict=True):
             justify: Literal["right", "left"] = "right" if numeric else "left"
-            table.add_column(Text(header), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
+            table.add_column(Text(visible(header)), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
         for row in rows:
             table.add_row(*map(Text, row))
         return table
@@ -121,11 +122,6 @@ def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str
     if value.is_integer() if whole is None else whole:
         return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
     return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
-
-
-def visible(text: str) -> str:
-    """Text on one line and in its own order: what would steer a terminal or turn the writing round is spelt out."""
-    return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def printable(text: str) -> str:

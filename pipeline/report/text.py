@@ -13,10 +13,11 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from pipeline.escaping import visible
 from pipeline.report.boards import Board, boards, called, cell, lettered, marked, ranked
 from pipeline.report.remarks import failures, joined, legend, remarks
 from pipeline.report.screen import Screen
-from pipeline.report.sheets import clipped, counted, visible
+from pipeline.report.sheets import clipped, counted
 from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 from pipeline.tables import Estimate, Evaluation, Validation
 
@@ -78,15 +79,14 @@ def matrix(validation: Validation, *, width: int) -> str:
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
-        header = (
-            f"{dataset}\n{counted(n_queries, 'query', 'queries')}, {counted(validation.n_measures[dataset], 'measure')}"
-        )
+        measures = counted(validation.n_measures[dataset], "measure")
+        header = f"{visible(dataset)}\n{counted(n_queries, 'query', 'queries')}, {measures}"
         table.add_column(Text(header, overflow="fold"), overflow="fold")
     failed = {(failure.dataset, failure.model) for failure in validation.failures}
     for model in validation.models:
         tasks = [(dataset, model) for dataset in validation.n_queries]
         states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
-        table.add_row(Text(model), *states)
+        table.add_row(Text(visible(model)), *states)
     screen = Screen(width=width)
     screen.draw(table)
     for (dataset, model), quality in validation.quality.items():
@@ -96,16 +96,16 @@ def matrix(validation: Validation, *, width: int) -> str:
     return str(screen)
 
 
-def closing(evaluation: Evaluation) -> str:
+def closing(evaluation: Evaluation) -> list[str]:
     """Where the evaluation is: the MLflow store, if one has it, the page, and on the last line the record."""
     lines = [""]
     if evaluation.store:
-        server = evaluation.store.startswith("http")
+        server = evaluation.store.startswith(("http", "databricks"))
         opened = evaluation.store if server else f"mlflow ui --backend-store-uri {shlex.quote(evaluation.store)}"
         lines.append(f"MLflow: {opened}")
     if (evaluation.record / _PAGE).is_file():
         lines.append(f"report: {evaluation.record / _PAGE}")
-    return "\n".join([*lines, f"record: {evaluation.record}"])
+    return [*lines, f"record: {evaluation.record}"]
 
 
 def _remarks(evaluation: Evaluation) -> list[str]:

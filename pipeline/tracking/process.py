@@ -39,6 +39,7 @@ def main() -> None:
     lines = _lines()
     store = json.loads(next(lines))
     uri, artifacts = store["uri"], Path(store["artifacts"])
+    os.environ["MLFLOW_TRACKING_URI"] = uri  # where MLflow asks for what it was not told: the registry, artifacts
     client = _Client(uri)
     client.load()
     calls: Mapping[str, Callable[..., Any]] = {

@@ -65,7 +65,7 @@ def compare(
     matches = match_datasets(sides)
     unlike = tuple(line for match in matches for line in match.unlike())
     if unlike and not force:
-        raise InputError("\n".join(f"{line}; add --force to compare all the same" for line in unlike))
+        raise InputError(*(f"{line}; add --force to compare all the same" for line in unlike))
     comparer = _Comparer(sides, _leading(matches, measure, sides.candidate.planned.lead), top, jobs)
     return _movement((str(base), str(candidate)), sides, matches, unlike, comparer)
 

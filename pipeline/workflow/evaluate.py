@@ -23,8 +23,8 @@ from pipeline.workflow.judging import check_comparison
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.recording import Drawn, draw, keep
-from pipeline.workflow.sources import Opened, checked_date, open_source
-from pipeline.workflow.tracking import told_store
+from pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
+from pipeline.workflow.tracking import told_store, with_own_places
 
 __all__ = ["evaluate", "evaluate_opened", "validate"]
 
@@ -40,6 +40,7 @@ def evaluate(
     runs_dir: str | Path = "runs",
     records: str | None = None,
     tracking: bool = True,
+    allow_env: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Evaluation:
     """Evaluate every model of a config, write the record, and log it to MLflow.
@@ -54,6 +55,7 @@ def evaluate(
         runs_dir: where records and the default MLflow store are.
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
         tracking: whether to log to MLflow, where the config does not rule it out.
+        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
         command: the words of the command line that asked for it, if one did; they are recorded.
 
     Raises:
@@ -61,7 +63,9 @@ def evaluate(
             among the evaluation's failures instead, and the others are evaluated.
         OSError: the record could not be written.
     """
-    opened = open_source(config, open_records(Path(runs_dir), records), overrides=overrides, date=date)
+    kept = open_records(Path(runs_dir), records)
+    opened = open_source(config, kept, overrides=overrides, date=date, allow_env=allow_env)
+    opened = with_own_places(opened, Path(runs_dir), tracking=tracking)
     return evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend),
@@ -112,7 +116,7 @@ def evaluate_opened(
             "command": command,
             "repeats": opened.record.path.name if opened.record else None,
             **at_work(),
-            "environment": environment(opened.config.parent),
+            "environment": environment(repository_of(opened)),
             "created": started.isoformat(),
         }
         drawn = draw(evaluation, computed, manifest, records) if config.report else Drawn()

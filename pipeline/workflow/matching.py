@@ -21,7 +21,7 @@ from pipeline.tables import Groups, InputFile, Record, Scores
 from pipeline.workflow.reading import source_of
 from pipeline.workflow.rescoring import Kept
 from pipeline.workflow.sides import Sides
-from pipeline.workflow.sources import Opened
+from pipeline.workflow.sources import Opened, refuse_foreign_servers
 
 __all__ = ["Match", "match_datasets"]
 
@@ -116,6 +116,7 @@ class Match:
         planned = self.after.planned
         if planned.queries is None or not (planned.cluster or planned.slices):
             return Groups()
+        refuse_foreign_servers(self.after.opened)
         queries = source_of(planned.queries)
         inputs = self.after.record.manifest["datasets"][self.name]["inputs"]
         recorded = [file for file in inputs if file["role"] == "queries"]

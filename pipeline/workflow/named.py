@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.config.references import MLFLOW
+from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
 from pipeline.record import Records, read_record
 from pipeline.record.references import Resolved, Shelf
 from pipeline.tables import Record
-from pipeline.workflow.tracking import fetch_record, tracking_without_config
+from pipeline.workflow.tracking import fetch_record
 
 __all__ = ["named_path", "named_record", "newest_record", "one_record", "record_at"]
 
@@ -30,8 +31,7 @@ def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | 
     """
     path: Path | None
     if text.startswith(MLFLOW):
-        tracking = tracking_without_config(tracking_uri)
-        path = fetch_record(text.removeprefix(MLFLOW), tracking, runs_dir, records)
+        path = fetch_record(text.removeprefix(MLFLOW), Tracking(uri=tracking_uri or None), runs_dir, records)
     else:
         path = records.find(text)
     if path is None:

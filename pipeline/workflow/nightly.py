@@ -21,6 +21,7 @@ from pipeline.config.planning import Planning
 from pipeline.config.sections import Loaded, load
 from pipeline.credentials import without_credentials
 from pipeline.errors import InputError
+from pipeline.escaping import one_line
 from pipeline.progress import aside, say
 from pipeline.record import Records, new_evaluation_id, open_records, read_record
 from pipeline.record.nights import Claim, claim_night
@@ -140,7 +141,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     planned = plan(loaded, night)
     needed = _files(planned)
     if lacking := [each.reason for each in late if each.wanted.path in needed]:
-        raise InputError("\n".join(lacking))
+        raise InputError(*lacking)
     return Opened(
         config,
         loaded,
@@ -174,4 +175,4 @@ def _path(file: File) -> str:
 def _remark(line: str) -> None:
     """Tell what is to be known even where it is to be quiet."""
     with aside():
-        print(line, file=sys.stderr, flush=True)
+        print(one_line(line), file=sys.stderr, flush=True)

@@ -20,11 +20,11 @@ from pipeline.pruning import Going, Pruning
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of, read_accepted
 from pipeline.record.browsing import Entry
+from pipeline.record.own import forget_own
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name
 from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from pipeline.tracking.names import TrackingError
-from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import Stores, open_existing_store
+from pipeline.workflow.tracking import Stores, open_existing_store, tracking_of
 
 __all__ = ["prune"]
 
@@ -69,7 +69,7 @@ def prune(
     failures: list[str] = []
     if delete:
         with Stores(open_existing_store, Path(runs_dir)) as stores:
-            deleting = _Deleting(kept, stores, tracking_uri)
+            deleting = _Deleting(kept, Path(runs_dir), stores, tracking_uri)
             going = [found for found in each("Deleting", going, len(going), "records") if deleting.delete(found)]
         failures = deleting.failures
         clear_leftovers(kept, before=now - _CUT_SHORT)
@@ -113,9 +113,10 @@ def _runs_of(receipt: Receipt | None) -> tuple[str, ...]:
 class _Deleting:
     """Deletes records with their runs."""
 
-    def __init__(self, records: Records, stores: Stores, tracking_uri: str | None) -> None:
+    def __init__(self, records: Records, runs_dir: Path, stores: Stores, tracking_uri: str | None) -> None:
         self.failures: list[str] = []
         self._records = records
+        self._runs_dir = runs_dir
         self._stores = stores
         self._tracking_uri = tracking_uri
 
@@ -129,6 +130,8 @@ class _Deleting:
             return False
         self._records.delete(going.evaluation_id)
         self._records.forget(receipt_name(going.evaluation_id))
+        with suppress(OSError):  # without the record it says nothing
+            forget_own(going.evaluation_id)
         return True
 
     def _delete_runs(self, going: Going) -> None:
@@ -149,7 +152,7 @@ class _Deleting:
         if path is None:
             raise InputError("it is not there any more")
         try:
-            return open_record(path, tracking=True).loaded.config.tracking
+            return tracking_of(path, self._runs_dir)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}: cannot be read as a record ({error}); name the store of its runs") from None
 

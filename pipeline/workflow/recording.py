@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -15,6 +16,7 @@ from pipeline.config.paths import relocate
 from pipeline.movement import MovedQuery
 from pipeline.progress import stage
 from pipeline.record import Records, write_record
+from pipeline.record.own import remember_own
 from pipeline.report.page import html
 from pipeline.tables import Evaluation, Record, Scores
 from pipeline.workflow.computing import Computed
@@ -58,7 +60,7 @@ def keep(
         OSError: it cannot be written.
     """
     config = relocate(opened.loaded.document, evaluation.record)
-    return write_record(
+    record = write_record(
         folder,
         evaluation_id=evaluation.evaluation_id,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
@@ -71,6 +73,10 @@ def keep(
         movers=drawn.movers,
         page=drawn.page,
     )
+    if opened.is_own:  # else its config is still somebody else's
+        with suppress(OSError):  # `sync` then asks which store is meant
+            remember_own(record.path)
+    return record
 
 
 @stage("Drawing the page")

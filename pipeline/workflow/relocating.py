@@ -62,7 +62,7 @@ def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path)
     for model, file in planned.extras.items():
         locator.extra(model, file)
     if locator.missing:
-        raise InputError("\n".join(locator.missing))
+        raise InputError(*locator.missing)
     moved = replace(planned, datasets=datasets, tasks=tasks, extras={})
     return Located(moved, locator.n_moved, tuple(dict.fromkeys(locator.changed)))
 

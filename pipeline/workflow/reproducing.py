@@ -30,7 +30,7 @@ from pipeline.workflow.computing import compute, workers_of
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.named import named_record
 from pipeline.workflow.relocating import Located, locate
-from pipeline.workflow.sources import Opened, open_record
+from pipeline.workflow.sources import Opened, open_record, refuse_foreign_servers, repository_of
 
 __all__ = ["reproduce"]
 
@@ -78,15 +78,17 @@ def reproduce(
     recorded = named_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
     broken = [*damages(recorded)]
     if broken:
-        raise InputError("\n".join(f"{line}; restore it" for line in broken))
+        raise InputError(*(f"{line}; restore it" for line in broken))
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
+    refuse_foreign_servers(opened)
     workers = workers_of(opened.loaded.config, jobs)
     with TemporaryDirectory(prefix="rankledger-") as name:
         scratch = Path(name)
         located = locate(
             opened.planned, recorded, folder=None if inputs is None else Path(inputs), scratch=scratch / "inputs"
         )
-        return _compared(recorded, located, _evaluated(opened, located, workers, scratch / "runs"))
+        again = _evaluated(opened, located, workers, scratch / "runs")
+        return _compared(recorded, located, again, repository_of(replace(opened, config=config_of(recorded))))
 
 
 def _settings(manifest: Mapping[str, Any]) -> Iterator[str]:
@@ -105,7 +107,7 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
     try:
         computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
     except InputError as error:
-        return _Again(None, opened.record.manifest, (str(error),))
+        return _Again(None, opened.record.manifest, error.lines)
     known = {(failure["dataset"], failure["model"]) for failure in opened.record.manifest["failures"]}
     failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
     written = write_record(
@@ -122,7 +124,7 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
     return _Again(written.path, written.manifest, reasons)
 
 
-def _compared(recorded: Record, located: Located, again: _Again) -> Reproduction:
+def _compared(recorded: Record, located: Located, again: _Again, repository: Path) -> Reproduction:
     before, after = recorded.manifest, again.manifest
     files = tuple(name for name in FIGURES if name in before["files"])
     unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
@@ -130,7 +132,7 @@ def _compared(recorded: Record, located: Located, again: _Again) -> Reproduction
     moved = [*_moved(recorded.path, again.path, unlike, more=older)] if again.path else []
     n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
     config = config_of(recorded)
-    now = environment(config.parent) | ({} if config.is_file() else {"git": None})  # else another repository's commit
+    now = environment(repository) | ({} if config.is_file() else {"git": None})  # else another repository's commit
     measures = [name for name in before["definitions"] if name in after["definitions"]]
     different = located.changed or again.failures or moved
     return Reproduction(

@@ -26,7 +26,7 @@ from pipeline.parallel import Workers
 from pipeline.record import refuse_changed
 from pipeline.tables import Chunk, InputFile, Joined, Record, Rows, Scores
 from pipeline.workflow.reading import kept_of, read_planned, source_of
-from pipeline.workflow.sources import Opened, recorded_output, refuse_other_inputs
+from pipeline.workflow.sources import Opened, recorded_output, refuse_foreign_servers, refuse_other_inputs
 from pipeline.workflow.stored import OutputReader, OutputStore, rescored
 
 __all__ = ["Kept", "can_rescore", "join_anew", "rescore", "retrieved"]
@@ -79,6 +79,7 @@ class Kept:
         with contextlib.suppress(StoreError):
             rows = self.store().store.read_judgments(self.store().judgments)
         if rows is None:
+            refuse_foreign_servers(self.opened)
             needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
             read = read_planned(needed, self.profile.conventions)
             refuse_other_inputs(self.record, self.planned.name, read.files)
@@ -124,6 +125,7 @@ def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
         hits = store.store.read_hits(store.key(output, files))
         if hits is not None:
             return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
+    refuse_foreign_servers(kept.opened)
     refuse_changed(files, describe(output))
     reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
     return reader.read(output, allow_no_overlap=True).joined  # what was evaluated was accepted then

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pipeline.config.references import MLFLOW, WORDS, parse_reference
+from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import ACCEPTED, config_of
@@ -15,7 +16,7 @@ from pipeline.tables import Record
 from pipeline.verdicts import Reference
 from pipeline.workflow.named import newest_record, one_record, record_at
 from pipeline.workflow.sources import Opened, open_record
-from pipeline.workflow.tracking import fetch_record, tracking_without_config
+from pipeline.workflow.tracking import fetch_record, tracking_of
 
 __all__ = ["Sides", "open_sides"]
 
@@ -115,9 +116,8 @@ class _Finder:
                 yield path
                 continue
             other = next((found for found in paths if found is not None), None)
-            tracking = (
-                tracking_without_config() if other is None else open_record(other, tracking=True).loaded.config.tracking
-            )
+            advice = "set MLFLOW_TRACKING_URI to the store of the run"
+            tracking = Tracking() if other is None else tracking_of(other, self._runs_dir, advice=advice)
             yield fetch_record(record.removeprefix(MLFLOW), tracking, self._runs_dir, self._records)
 
     def _newest(self, name: str | None) -> Record:

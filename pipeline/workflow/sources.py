@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
-import yaml
-
+from pipeline.config.paths import is_url, paths_of
 from pipeline.config.plan import Plan, Task, plan
 from pipeline.config.sections import Loaded, load
+from pipeline.config.source import KeyPath, dotted
+from pipeline.config.variables import allowed_variables
+from pipeline.credentials import without_credentials
 from pipeline.errors import InputError
 from pipeline.record import Records, read_record, refuse_changed
+from pipeline.record.checking import refuse_changed_config
+from pipeline.record.own import is_own
 from pipeline.tables import InputFile, Record
 
-__all__ = ["Opened", "checked_date", "open_record", "open_source", "recorded_output", "refuse_other_inputs"]
+__all__ = [
+    "Opened",
+    "checked_date",
+    "open_record",
+    "open_source",
+    "recorded_output",
+    "refuse_foreign_servers",
+    "refuse_other_inputs",
+    "repository_of",
+]
+
+_PUBLIC = ("file", "gs", "gcs", "s3")  # schemes whose server the URL does not name, but in its options
 
 
 @dataclass(frozen=True)
@@ -28,12 +42,19 @@ class Opened:
         loaded: the config.
         planned: what it comes to.
         record: the record; None where a config was named.
+        is_own: whether it is the user's: a config that was named, or a record that the user made on this machine.
+            Nothing else chooses a server.
     """
 
     config: Path
     loaded: Loaded
     planned: Plan
     record: Record | None
+    is_own: bool = True
+
+    def is_typed(self, key: KeyPath) -> bool:
+        """Whether the user set the value of a key for this command, with `--set`."""
+        return self.loaded.document.origin(key).line is None
 
 
 def open_source(
@@ -43,6 +64,7 @@ def open_source(
     overrides: Sequence[str] = (),
     date: str | None = None,
     tracking: bool = True,
+    allow_env: Sequence[str] = (),
 ) -> Opened:
     """The config that is named, or the record with the config that it holds.
 
@@ -52,9 +74,11 @@ def open_source(
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in paths stands for; a record has its own.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
-        InputError: there is neither, or the config or the date is wrong, or a date is given to a record.
+        InputError: there is neither, or the config or the date is wrong, or a date is given to a record; or the record
+            is somebody else's and its inputs name a server.
     """
     path = records.find(str(source))
     if path is None:
@@ -64,7 +88,9 @@ def open_source(
         return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
     if date is not None:
         raise InputError(f"{path}: a record has a date of its own; leave --date out")
-    return open_record(path, overrides=overrides, tracking=tracking)
+    opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env)
+    refuse_foreign_servers(opened)
+    return opened
 
 
 def checked_date(date: str | None) -> str | None:
@@ -78,21 +104,43 @@ def checked_date(date: str | None) -> str | None:
     return date
 
 
-def open_record(path: Path, *, overrides: Sequence[str] = (), tracking: bool = False) -> Opened:
+def open_record(
+    path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, allow_env: Sequence[str] = ()
+) -> Opened:
     """The record in that folder with the config that it holds.
 
     Args:
         path: the record's folder.
         overrides: `key.path=value` texts that win over its config.
         tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        allow_env: the environment variables that it may read, beside those of MLflow.
 
     Raises:
-        InputError: the overrides are wrong, or the config is not what this version can read.
+        InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
+            can read.
     """
     record, config = read_record(path), path / "config.yaml"
+    refuse_changed_config(record)
     overrides = overrides if tracking else [*overrides, "tracking="]
-    loaded = load(config, overrides, {**_tracking_variables(config), **record.manifest["expansions"]})
-    return Opened(config, loaded, plan(loaded, record.manifest["date"], _tasks(record)), record)
+    expansions = record.manifest["expansions"]
+    loaded = load(config, overrides, expansions, allowed_variables(allow_env, expansions))
+    return Opened(config, loaded, plan(loaded, record.manifest["date"], _tasks(record)), record, is_own(path))
+
+
+def refuse_foreign_servers(opened: Opened) -> None:
+    """Refuse to read inputs from servers that the record of somebody else names: they would be sent credentials.
+
+    Raises:
+        InputError: an input is such a URL.
+    """
+    if opened.is_own:
+        return
+    for key, path in paths_of(opened.loaded.document.data):
+        if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
+            raise InputError(
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
+                "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
+            )
 
 
 def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
@@ -114,6 +162,14 @@ def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequen
             refuse_changed(before, found)
 
 
+def repository_of(opened: Opened) -> Path:
+    """The folder of the repository whose commit counts: the config's; that of the user for somebody else's record.
+
+    What git runs there, such as a monitor or a filter, the repository itself chooses.
+    """
+    return opened.config.parent if opened.is_own else Path()
+
+
 def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
     """The files of the output that was evaluated; none where it was not."""
     for output in record.manifest["outputs"]:
@@ -126,10 +182,3 @@ def _tasks(record: Record) -> list[tuple[str, str]]:
     """The (dataset, model) that were to be evaluated."""
     entries = [*record.manifest["outputs"], *record.manifest["failures"]]
     return [(entry["dataset"], entry["model"]) for entry in entries]
-
-
-def _tracking_variables(config: Path) -> dict[str, str]:
-    """The environment variables that `tracking` names: they may be secrets, which no record holds."""
-    section = yaml.safe_load(config.read_text(encoding="utf-8")).get("tracking")
-    names = re.findall(r"\$\{(\w+)", str(section))
-    return {name: os.environ[name] for name in names if name in os.environ}

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
+from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
 from pipeline.progress import each
 from pipeline.record import Records, open_records, read_record
+from pipeline.record.own import is_own
 from pipeline.record.receipts import read_receipt
 from pipeline.record.store import DamagedError
 from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError
 from pipeline.workflow.delivering import track
 from pipeline.workflow.showing import evaluation_of
-from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import Stores, open_store
+from pipeline.workflow.tracking import Stores, open_store, tracking_of
 
 __all__ = ["Synced", "sync"]
 
@@ -38,14 +40,24 @@ class Synced:
     reason: str = ""
 
 
-def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bool = False) -> Iterator[Synced]:
+def sync(
+    *,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    again: bool = False,
+    tracking_uri: str | None = None,
+    allow_env: Sequence[str] = (),
+) -> Iterator[Synced]:
     """Deliver what is undelivered, the oldest evaluation first; one that needs nothing is passed over.
 
     Args:
         runs_dir: where records are, and the default MLflow store.
-        records: where records are kept; in the runs folder unless given. Records that lie in the runs folder and say
-            themselves that they are kept elsewhere are copied there, too.
+        records: where records are kept; in the runs folder unless given. Records of the user that lie in the runs
+            folder and say themselves that they are kept elsewhere are copied there, too.
         again: whether to tell MLflow again what it was told before, as after `mlflow gc`.
+        tracking_uri: the store for all of them. Unless given, a record of the user goes where its config says, and one
+            of somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
+        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
         InputError: the place of records is none.
@@ -53,7 +65,8 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
     """
     kept = open_records(Path(runs_dir), records)
     with Stores(open_store, Path(runs_dir)) as stores:
-        courier = _Courier(kept, Path(runs_dir), stores, again=again)
+        find = partial(tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False)
+        courier = _Courier(kept, Path(runs_dir), stores, find, again=again)
         ids = kept.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
             found = courier.deliver(evaluation_id)
@@ -64,10 +77,13 @@ def sync(*, runs_dir: str | Path = "runs", records: str | None = None, again: bo
 class _Courier:
     """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
-    def __init__(self, records: Records, runs_dir: Path, stores: Stores, *, again: bool) -> None:
+    def __init__(
+        self, records: Records, runs_dir: Path, stores: Stores, find: Callable[[Path], Tracking], *, again: bool
+    ) -> None:
         self._records = records
         self._runs_dir = runs_dir
         self._stores = stores
+        self._find = find
         self._again = again
         self._places = {records.place: records}
         self._away: dict[str, OSError] = {}
@@ -102,12 +118,14 @@ class _Courier:
         return not self._again and read_receipt(records, evaluation_id) is not None
 
     def _place_of(self, record: Record) -> Records:
-        """Where the record says that it is kept.
+        """Where the record says that it is kept, if it is the user's; where records are, otherwise.
 
         Raises:
             OSError: that could not be reached before.
         """
-        place = record.manifest["records"] or self._records.place
+        place = record.manifest["records"] if is_own(record.path) else None
+        if place is None:
+            return self._reach(self._records)
         if place not in self._places:
             self._places[place] = open_records(self._runs_dir, place)
         return self._reach(self._places[place])
@@ -129,7 +147,7 @@ class _Courier:
 
     def _track(self, record: Record, records: Records) -> str:
         """Have MLflow hold a record; gives the store."""
-        tracking = open_record(record.path, tracking=True).loaded.config.tracking
+        tracking = self._find(record.path)
         with self._stores.at(tracking) as store:
             receipt = track(
                 record,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.sections import Tracking
+from pipeline.credentials import public_uri
 from pipeline.errors import InputError
 from pipeline.record import Records
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.store import TrackingStore
+from pipeline.workflow.sources import Opened, open_record
 
 __all__ = [
     "Stores",
@@ -20,17 +23,21 @@ __all__ = [
     "open_existing_store",
     "open_store",
     "told_store",
-    "tracking_without_config",
+    "tracking_of",
+    "with_own_places",
 ]
 
 _DATABASE = "sqlite:///"
+_VARIABLE = "MLFLOW_TRACKING_URI"
+_NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
 
 
 def open_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
     """The tracking store of a config, to be entered.
 
     Args:
-        tracking: what the config says of it; the path of a local store starts at the runs folder.
+        tracking: what the config says of it; the path of a local store starts at the runs folder. Where it names no
+            store it is that of MLFLOW_TRACKING_URI, or else the default one.
         runs_dir: the runs folder.
     """
     return TrackingStore(_uri(tracking.uri, runs_dir), runs_dir / "mlflow-artifacts", timeout=tracking.timeout)
@@ -106,13 +113,73 @@ class Stores:
             raise
 
 
-def tracking_without_config(uri: str | None = None) -> Tracking:
-    """Where a run is that is named beside no config: in that store, in that of MLFLOW_TRACKING_URI, or the default one.
+def tracking_of(
+    path: Path,
+    runs_dir: Path,
+    *,
+    uri: str | None = None,
+    allow_env: Sequence[str] = (),
+    advice: str = _NAME_A_STORE,
+    by_default: bool = True,
+) -> Tracking:
+    """Where the runs of a record belong: never at a store that the record of somebody else chooses.
 
     Args:
-        uri: the store, if the command names one.
+        path: the record's folder.
+        runs_dir: the runs folder.
+        uri: the store that the command names; it wins over the record's config.
+        allow_env: the environment variables that the config may read, beside those of MLflow.
+        advice: what to do otherwise.
+        by_default: whether the default store will do for the record of somebody else.
+
+    Raises:
+        InputError: the config is not the one that was evaluated or reads another variable; or the record was
+            not made by this user on this machine, and its config names another store than the local one.
     """
-    return Tracking(uri=uri or os.environ.get("MLFLOW_TRACKING_URI") or None)
+    overrides = ["tracking.uri="] if uri else []
+    opened = open_record(path, overrides=overrides, tracking=True, allow_env=allow_env)
+    if uri:
+        return opened.loaded.config.tracking.model_copy(update={"uri": uri})
+    return _local(opened, runs_dir, advice, by_default=by_default)
+
+
+def with_own_places(opened: Opened, runs_dir: Path, *, tracking: bool) -> Opened:
+    """What was opened, to be evaluated: a record of somebody else chooses neither where runs go nor where records do.
+
+    Args:
+        opened: a config or a record.
+        runs_dir: the runs folder.
+        tracking: whether the evaluation is to be logged, where the config does not rule it out.
+
+    Raises:
+        InputError: it is to be logged, and its config names another store than the local one.
+    """
+    if opened.is_own:
+        return opened
+    config = opened.loaded.config
+    if tracking and config.tracking.enabled:
+        found = _local(opened, runs_dir, "set tracking.uri with --set, set MLFLOW_TRACKING_URI, or add --no-tracking")
+    else:
+        found = config.tracking.model_copy(update={"uri": None})
+    loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": found}))
+    planned = opened.planned
+    if planned.records is not None and not opened.is_typed(("records",)):
+        ignored = f"{opened.config}: records: ignored, for you did not make the record on this machine; use --records"
+        planned = replace(planned, records=None, warnings=(*planned.warnings, ignored))
+    return replace(opened, loaded=loaded, planned=planned)
+
+
+def _local(opened: Opened, runs_dir: Path, advice: str, *, by_default: bool = True) -> Tracking:
+    """The store of a record's config, which for somebody else's must be that of MLFLOW_TRACKING_URI or the default."""
+    tracking = opened.loaded.config.tracking
+    if opened.is_own or (tracking.uri is not None and opened.is_typed(("tracking", "uri"))):
+        return tracking
+    is_chosen = bool(os.environ.get(_VARIABLE))
+    theirs = None if tracking.uri is None else public_uri(_uri(tracking.uri, runs_dir)).rstrip("/")
+    if (is_chosen or by_default) and theirs in (None, public_uri(_uri(None, runs_dir)).rstrip("/")):
+        return tracking.model_copy(update={"uri": None})
+    named = f"names the MLflow store {theirs}" if theirs else "names no MLflow store"
+    raise InputError(f"{opened.config}: the record was not made by you on this machine, and {named}; {advice}")
 
 
 def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Records) -> Path:
@@ -139,8 +206,19 @@ def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Recor
 
 
 def _uri(uri: str | None, runs_dir: Path) -> str:
-    """The tracking store; the path of a local one starts at the runs folder."""
+    """The tracking store; the path of a local one that a config names starts at the runs folder."""
+    if uri is None and (chosen := os.environ.get(_VARIABLE)):
+        return _as_mlflow_reads(chosen)
     scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
     if uri == "databricks" or (separator and scheme != "sqlite"):
         return str(uri)
     return f"{_DATABASE}{(runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"
+
+
+def _as_mlflow_reads(uri: str) -> str:
+    """The value of MLFLOW_TRACKING_URI, in which MLflow has paths start at the working directory."""
+    if uri.startswith(_DATABASE):
+        return f"{_DATABASE}{Path(uri.removeprefix(_DATABASE)).absolute()}"
+    if uri == "databricks" or "://" in uri or uri.startswith("file:"):
+        return uri
+    return str(Path(uri).absolute())

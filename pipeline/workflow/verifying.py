@@ -16,8 +16,7 @@ from pipeline.record.receipts import Receipt, read_receipt
 from pipeline.record.store import is_evaluation_id
 from pipeline.tables import Record
 from pipeline.workflow.named import named_path
-from pipeline.workflow.sources import open_record
-from pipeline.workflow.tracking import asked_store
+from pipeline.workflow.tracking import asked_store, tracking_of
 
 __all__ = ["Verification", "verify"]
 
@@ -72,7 +71,7 @@ def verify(
             remarks.append(str(error))
     faults += _denied(found.path / "manifest.json", digest, witnesses)
     if faults:
-        raise InputError("\n".join(faults))
+        raise InputError(*faults)
     return Verification(found.path, len(found.manifest["files"]) + 1, tuple(witnesses), tuple(remarks))
 
 
@@ -110,9 +109,7 @@ def _logged(record: Record, runs_dir: Path, tracking_uri: str | None) -> dict[st
     Raises:
         InputError: there is no such store, it cannot be reached, or the environment does not say where it is.
     """
-    tracking = open_record(record.path, tracking=True).loaded.config.tracking
-    if tracking_uri:
-        tracking = tracking.model_copy(update={"uri": tracking_uri})
+    tracking = tracking_of(record.path, runs_dir, uri=tracking_uri)
     evaluation_id, name = (record.manifest[key] for key in ("evaluation_id", "name"))
     with asked_store(tracking, runs_dir) as store:
         found = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)

@@ -12,7 +12,11 @@ from pipeline.movement import MovedQuery, RankedDocument
 from pipeline.record import read_movers
 from pipeline.record.movers import write_movers
 
-TEXTS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+TEXTS = st.builds(
+    "{}{}".format,
+    st.sampled_from(["", "=", "+", "-", "@", "'", "''=", "\t"]),  # what spreadsheets compute, and what is put before it
+    st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12),
+)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 RANKS = st.none() | st.integers(1, 10**6)
 GRADES = st.floats(min_value=0, exclude_min=True, allow_infinity=False)  # those of relevant documents
@@ -57,3 +61,13 @@ def test_a_row_per_document(tmp_path):
 def test_a_record_without_them_has_none(tmp_path):
     """Older records, and evaluations that compare nothing."""
     assert read_movers(tmp_path) == ()
+
+
+def test_spreadsheets_show_ids_and_compute_none(tmp_path):
+    """A document's id that looks like a formula has an apostrophe before it; a change below zero is a number."""
+    moved = MovedQuery("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
+    write_movers(tmp_path / "movers.csv", [moved])
+
+    assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n")[1] == (
+        "web,'@m,''b,'+1,ap,0.5,0.25,-0.25,'=1+1,2.0,,1"
+    )

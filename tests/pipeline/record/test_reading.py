@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -161,6 +162,19 @@ def test_a_slice_may_hold_any_line_break(tmp_path):
     write_lines(tmp_path / "summary.csv", Estimate, lines)
 
     assert read_lines(tmp_path / "summary.csv", Estimate) == tuple(lines)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)", "\tx", "\rx", "'x", "''=x", "'", "a=b"])
+def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_path, text):
+    """In every text column and in no number; the same text is read again, with the apostrophes that are its own."""
+    line = replace(ESTIMATE, model=text, estimate=-0.25)
+    write_lines(tmp_path / "summary.csv", Estimate, [line])
+
+    assert read_lines(tmp_path / "summary.csv", Estimate) == (line,)
+    with (tmp_path / "summary.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["model"] == (text if text == "a=b" else f"'{text}")
+    assert row["estimate"] == "-0.25"
 
 
 @pytest.mark.parametrize("table", ["summary", "comparisons"])

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.cli import main
 from pipeline.config.sections import Tracking
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.store import TrackingStore
-from pipeline.workflow.tracking import Stores
+from pipeline.workflow.tracking import Stores, open_store
+from tests.generated import search_collection, write_config
 
 ONE, OTHER = Tracking(uri="http://one"), Tracking(uri="http://other")
 
@@ -69,3 +71,42 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
 
         with stores.at(ONE) as store:
             assert store.public_uri == "http://one"
+
+
+@pytest.mark.parametrize(
+    ("variable", "told"),
+    [
+        ("https://ann:secret@mlflow.example/x", "https://mlflow.example/x"),
+        ("databricks", "databricks"),
+        ("databricks://team", "databricks://team"),
+        ("sqlite:///own.db", "sqlite:///{cwd}/own.db"),
+        ("sqlite:////data/own.db", "sqlite:////data/own.db"),
+        ("file:mlruns", "file:mlruns"),
+        ("mlruns", "{cwd}/mlruns"),
+        ("", "sqlite:///{runs}/mlflow.db"),
+    ],
+)
+def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monkeypatch, variable, told):
+    """MLFLOW_TRACKING_URI, whose paths start at the working directory as in MLflow; empty counts as not set."""
+    (tmp_path / "cwd").mkdir()
+    monkeypatch.chdir(tmp_path / "cwd")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", variable)
+    runs = tmp_path / "runs"
+
+    assert open_store(Tracking(), runs).public_uri == told.format(cwd=tmp_path / "cwd", runs=runs)
+    assert open_store(Tracking(uri="https://written"), runs).public_uri == "https://written"
+
+
+def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_path, monkeypatch, capfd):
+    """Nothing is in the runs folder's own store; `sync` finds nothing left to do."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "sqlite:///chosen.db")
+    config = write_config(tmp_path, {"web": search_collection(3, n_queries=6)}, {"search": ["ap"]}, report=False)
+
+    main(["evaluate", str(config)])
+
+    assert f"--backend-store-uri sqlite:///{tmp_path}/chosen.db\n" in capfd.readouterr().out
+    assert (tmp_path / "chosen.db").is_file()
+    assert not (tmp_path / "runs/mlflow.db").exists()
+    main(["sync"])
+    assert capfd.readouterr().out == ""

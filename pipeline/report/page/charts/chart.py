@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from pipeline.report.sheets import visible
+from pipeline.escaping import to_cell, visible
 
 __all__ = ["Cell", "Chart", "cut", "data", "known", "letters", "short"]
 
@@ -41,8 +41,8 @@ class Chart:
 def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     """A table as CSV, which is what a spreadsheet opens at a click.
 
-    Names are other people's, and a spreadsheet computes what begins like a formula: such a text gets an apostrophe,
-    which is not shown there. Programs read the files of the record, which hold names as they are.
+    Names are other people's, and a spreadsheet computes what begins like a formula: such a text gets an apostrophe, as
+    in the files of the record.
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -81,5 +81,5 @@ def _guarded(cell: Cell) -> Cell:
     """A cell that no spreadsheet computes; a float as the shortest text that reads back as it."""
     if isinstance(cell, str):
         text = short(cell, _LONGEST)
-        return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+        return to_cell(text)
     return repr(float(cell)) if isinstance(cell, float) else cell

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from metrics.measure import Measure
+from pipeline.escaping import visible
 from pipeline.movement import ALL
 from pipeline.pages import Curve, CurvePoint
 from pipeline.report.boards import called
 from pipeline.report.page.charts.chart import Chart, known, short
 from pipeline.report.page.charts.drawing import reaching
 from pipeline.report.page.charts.lines import Point, Scale, chart
-from pipeline.report.sheets import visible
 from pipeline.tables import Estimate
 
 __all__ = ["by_cutoff", "judged_by_rank", "precision_recall"]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pipeline.escaping import visible
 from pipeline.movement import ALL
 from pipeline.report.boards import called
 from pipeline.report.differences import models, signed
@@ -16,7 +17,7 @@ from pipeline.report.page.charts.drawing import WIDTH, Drawing, Limits, Panel, r
 from pipeline.report.page.charts.marks import areas, marks, scale_across, strokes
 from pipeline.report.page.charts.paint import BAND, BETTER, INK, MUTED, WORSE, Dashes
 from pipeline.report.readings import FEW, Reading, reading
-from pipeline.report.sheets import counted, visible
+from pipeline.report.sheets import counted
 from pipeline.verdicts import Comparison
 
 __all__ = ["forest", "slices"]

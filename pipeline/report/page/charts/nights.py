@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pipeline.escaping import visible
 from pipeline.ledger import Night, Series
 from pipeline.report.boards import called
 from pipeline.report.differences import figure, signed
@@ -13,7 +14,7 @@ from pipeline.report.page.charts.chart import Chart, cut, data, known, short
 from pipeline.report.page.charts.drawing import WIDTH, Drawing, Panel, reaching, ticks
 from pipeline.report.page.charts.marks import marks, scale_up, strokes
 from pipeline.report.page.charts.paint import COLOURS, INK, MUTED, WORSE
-from pipeline.report.sheets import counted, visible
+from pipeline.report.sheets import counted
 
 __all__ = ["nights"]
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.block import Bools, Floats
+from pipeline.escaping import visible
 from pipeline.pages import PairedScores
 from pipeline.report.boards import called
 from pipeline.report.differences import figure, signed
@@ -16,7 +17,6 @@ from pipeline.report.page.charts.drawing import WIDTH, Anchor, Drawing, Panel, r
 from pipeline.report.page.charts.marks import areas, dots, scale_across, scale_up, strokes
 from pipeline.report.page.charts.paint import BETTER, COLOURS, INK, MUTED, WORSE
 from pipeline.report.page.wording import queries
-from pipeline.report.sheets import visible
 
 __all__ = ["distribution", "scatter"]
 

@@ -1,0 +1,43 @@
+"""Text from outside, a name, a path or a key, in a line of a terminal or a log, and in a cell of a spreadsheet."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+__all__ = ["from_cell", "json_text", "one_line", "to_cell", "visible"]
+
+_ABOVE_ASCII = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+_COMMAND = r"#(?=#\w*\[)"  # of Azure and TeamCity, wherever it stands: `##vso[`
+_STEERING = re.compile(f"[\x00-\x1f{_ABOVE_ASCII}]|{_COMMAND}")
+_LEFT_BY_JSON = re.compile(f"[{_ABOVE_ASCII}]|{_COMMAND}")
+_LEADING = re.compile(r"^(\s*):(?=:)")  # one of GitHub
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")  # the last one, so that what is put before can be taken away
+_QUOTE = "'"
+
+
+def visible(text: str) -> str:
+    """Text on one line and in its own order: what would steer a terminal or a CI, or turn it round, is spelt out."""
+    return _STEERING.sub(lambda found: "\\x23" if found[0] == "#" else ascii(found[0])[1:-1], text)
+
+
+def one_line(text: str) -> str:
+    """The same as a line of its own, which GitHub would take for a command if it began with `::`."""
+    return _LEADING.sub(r"\1\\x3a", visible(text))
+
+
+def json_text(data: Any, *, indent: int | None = None) -> str:
+    """Data as JSON, with escapes for what would steer a terminal and no others."""
+    text = json.dumps(data, indent=indent, ensure_ascii=False)
+    return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def to_cell(text: str) -> str:
+    """Text as a cell that spreadsheets show and do not compute: after an apostrophe where they would."""
+    return _QUOTE + text if text.startswith(_FORMULA) else text
+
+
+def from_cell(cell: str) -> str:
+    """The text that `to_cell` gave the cell for."""
+    return cell.removeprefix(_QUOTE)

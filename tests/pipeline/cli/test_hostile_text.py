@@ -1,0 +1,154 @@
+"""Ids, paths, names and keys that would steer a terminal or command a CI: no raw byte of them reaches either stream."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pipeline
+from pipeline.errors import InputError
+from pipeline.escaping import one_line
+from tests.generated import search_collection, write_config
+
+Run = Callable[..., tuple[object, str, str]]
+
+# colours, a window's title, the C1 form of both, what deletes, breaks of lines, text turned round, commands to a CI
+PAYLOADS = ["\x1b[31mred", "\x1b]0;title\x07", "\x9b31m", "a\x7fb", "a\r::error::no", "a\x85b", "a\u202eb", "a\u2066b"]
+COMMANDS = ["::error::forged", "  ::set-output name=a::b", "##[error]forged", "##vso[task.complete]"]
+RAW = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def checked(found: tuple[object, str, str]) -> tuple[object, str, str]:
+    """The same; nothing on either stream steers a terminal, and no line is a command to a CI."""
+    for stream in found[1:]:
+        assert not RAW.search(stream), stream
+        for line in stream.split("\n"):
+            assert not line.lstrip().startswith("::"), line
+            assert not re.search(r"##\w*\[", line), line
+    return found
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    web = search_collection(40, n_queries=5)
+    return write_config(tmp_path, {"web": web}, {"search": ["ap"]}, report=False)
+
+
+@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS, "a\n::error::forged"])
+def test_paths_and_words_of_the_command(rankledger: Run, text):
+    """A config that is missing, a record, a command, an option and a value: each is told on lines of our own."""
+    assert checked(rankledger("evaluate", text))[0] == 2
+    assert checked(rankledger("show", text))[0] == 2
+    assert checked(rankledger(text))[0] == 2
+    assert checked(rankledger("show", f"--{text}"))[0] == 2
+    assert checked(rankledger("evaluate", "c.yaml", "--backend", text))[0] == 2
+    assert checked(rankledger("evaluate", "c.yaml", "--junit", f"{text}/none/gates.xml"))[0] == 2
+    code, _, err = checked(rankledger("measures", text))
+    assert (code, err.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
+def test_names_keys_and_overrides_of_a_config(rankledger: Run, config, text):
+    """What is refused is shown spelt out, a line for each finding; what may be a name begins no line as a command."""
+    quoted = json.dumps(text)
+    for extra in (f"{quoted}: 1", f"suites: {{{quoted}: [{quoted}]}}", f"tracking: {{uri: {quoted}, {quoted}: 1}}"):
+        path = config.with_name("other.yaml")
+        path.write_text(f"extends: config.yaml\n{extra}\n", encoding="utf-8")
+        code, _, err = checked(rankledger("validate", str(path)))
+        assert (code, set(err.split("\n")[-1:])) == (2, {""})
+    checked(rankledger("validate", str(config), "--set", f"{text}=1"))
+    models = {"extends": "config.yaml", "models": {text: {"outputs": f"{text}.txt"}}}
+    path.write_text(json.dumps(models), encoding="utf-8")
+    for words in (["--quiet"], ["--json"], []):
+        checked(rankledger("evaluate", str(path), "--no-tracking", *words))
+
+
+@pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
+def test_ids_and_paths_of_inputs(rankledger: Run, config, tmp_path, text):
+    """An id that is judged twice, one that is ranked twice, a file of a name: the failure is one line."""
+    word = text.replace(" ", "_")
+    (tmp_path / f"{text}.tsv").write_text(
+        f"query_id\tdoc_id\tscore\n{word}\t{word}\t1\n{word}\t{word}\t2\n", encoding="utf-8", newline=""
+    )
+    path = config.with_name("other.json.yaml")
+    changed = {"extends": "config.yaml", "models": {"bm25": {"outputs": {"web": f"{text}.tsv"}}}}
+    path.write_text(json.dumps(changed), encoding="utf-8")
+    code, _, err = checked(rankledger("evaluate", str(path), "--no-tracking", "--quiet"))
+    assert code == 4
+    assert err.count("\n") == 1
+
+    judged = {"datasets": {"web": {"judgments": f"{text}.qrels.tsv"}}}
+    twice = f"query_id\tdoc_id\trelevance\n{word}\t{word}\t1\n{word}\t{word}\t1\n"
+    (tmp_path / f"{text}.qrels.tsv").write_text(twice, encoding="utf-8", newline="")
+    path.write_text(json.dumps({"extends": "config.yaml", **judged}), encoding="utf-8")
+    assert checked(rankledger("evaluate", str(path), "--no-tracking"))[0] == 2
+
+
+def edited(record: Path, text: str) -> None:
+    """A record whose manifest names models and places as somebody else may have."""
+    manifest: dict[str, Any] = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    manifest |= {"name": text, "date": text, "config": text, "records": text, "user": text}
+    manifest["models"] = {text: {"params": {}, "tags": {}, "owner": text, "model_id": None, "model_uri": None}}
+    manifest["failures"] = [{"dataset": text, "model": text, "reason": f"{text}\n{text}"}]
+    manifest["files"][text] = {"size": 1, "sha256": text}
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "text", [PAYLOADS[0], PAYLOADS[2], PAYLOADS[6], "x\n::error::forged", COMMANDS[0], COMMANDS[2]]
+)
+def test_records_that_somebody_else_wrote(rankledger: Run, config, text):
+    """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
+    record = pipeline.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    edited(record, text)
+
+    for words in (
+        ["show", str(record)],
+        ["show", str(record), "--json"],
+        ["verify", str(record)],
+        ["reproduce", str(record)],
+        ["list"],
+        ["list", "--json"],
+        ["sync"],
+        ["report", str(record), "--format", "markdown"],
+        ["prune", "--keep-days", "0"],
+    ):
+        code, _, err = checked(rankledger(*words))
+        assert "Traceback" not in err or code == 70
+
+
+def test_the_message_of_a_bug_is_no_command(rankledger: Run, monkeypatch):
+    """A traceback shows what the exception says, line by line, and none of them is raw."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
+
+    monkeypatch.setattr("pipeline.workflow.evaluate.evaluate", broken)
+
+    code, _, err = checked(rankledger("evaluate", "any.yaml"))
+
+    assert code == 70
+    assert "\\x1b[31m" in err
+    assert "\\x3a:error::forged" in err
+
+
+def test_an_error_of_several_findings_has_as_many_lines(rankledger: Run, config):
+    """Line breaks that we mean stay: one for each finding."""
+    path = config.with_name("other.yaml")
+    path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")
+
+    code, _, err = checked(rankledger("validate", str(path)))
+
+    assert (code, err.count("\n")) == (2, 2)
+    assert str(InputError("a\nb", "c")) == "a\\nb\nc"
+
+
+@pytest.mark.parametrize(("text", "line"), [("::a", "\\x3a:a"), ("a::b", "a::b"), ("## a [b]", "## a [b]")])
+def test_only_commands_are_changed(text, line):
+    """A path with `::` within it, as pytest's, stands as it is."""
+    assert one_line(text) == line
