@@ -58,7 +58,7 @@ def refuse_other_queries(path: str, ours: Sequence[str], theirs: Sequence[str], 
     known = set(theirs)
     if any(query_id in known for query_id in ours):
         return
-    found = f"none of its {len(ours):,} queries is " + ("in the queries table" if what == "queries" else what)
+    found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
     others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
     raise InputError(_mismatch(path, found, ours, theirs, others))
 
@@ -70,7 +70,7 @@ def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
         InputError: always.
     """
     ours, theirs = _texts(_documents(predictions, ratings)), _texts(_judged(ratings))
-    found = f"none of its {len(predictions.query_codes):,} predictions has a rating"
+    found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
     if set(ours).isdisjoint(theirs):
         raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
     remedy = f"its queries and documents are rated, but no such pair; predict the pairs of the test data, {_ALLOW}"
@@ -87,7 +87,7 @@ def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranking: Rows) ->
     documents, judged = _documents(ranking, judgments).unique(), _judged(judgments)
     if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
         return None
-    found = f"none of its {len(documents):,} documents is judged"
+    found = f"{_none_of(len(documents), 'documents')} is judged"
     refusal = _mismatch(ranking.path, found, _texts(documents), _texts(judged), "the judgments have")
     return Unmatched(refusal, documents)
 
@@ -154,6 +154,10 @@ def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str],
     """One line on ids that match nothing: an id of each side, and what to do."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
     return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+
+
+def _none_of(n: int, things: str) -> str:
+    return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
 def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, Rule, bool]]:
