@@ -155,14 +155,14 @@ def read_output(
     if dataset.kind == "ratings":
         rows = readers.read_predictions(output.path, output.format, output.columns)
         if not allow_no_overlap:
-            refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist(), what="rated")
+            refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_pairs(dataset.judgments, rows)
         return rows.files, joined
     rows = _read_ranking(output, conventions)
     if not allow_no_overlap:
-        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist())
+        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
     joined = join_ranking(
         dataset.judgments,
         rows,

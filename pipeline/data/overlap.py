@@ -6,12 +6,14 @@ model. The causes are told by trying them: ids of both sides are written alike i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,24 +45,26 @@ _TIMES = 10  # that the other models have
 Rule = Callable[[str], str]
 
 
-def refuse_other_queries(path: str, ours: Sequence[str], theirs: Sequence[str], *, what: str = "judged") -> None:
+def refuse_other_queries(
+    path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
+) -> None:
     """Refuse an output that has no query of the dataset.
 
     Args:
         path: the output as it was named.
         ours: its distinct queries, at least one.
-        theirs: those of the dataset, at least one.
+        theirs: those of the dataset, at least one, ascending.
         what: where these stand: they are `judged`, `rated`, or in the `queries` table.
 
     Raises:
         InputError: none of its queries is among them.
     """
-    known = set(theirs)
-    if any(query_id in known for query_id in ours):
+    places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
+    if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
         return
     found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
     others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
-    raise InputError(_mismatch(path, found, ours, theirs, others))
+    raise InputError(_mismatch(path, found, ours, theirs.tolist(), others))
 
 
 def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
