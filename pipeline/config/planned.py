@@ -58,7 +58,7 @@ class PlannedDataset:
 
     def defined(self, measure: Measure) -> Measure:
         """The measure as the dataset defines it: with its `relevant` for a `rel` that the measure does not give."""
-        if self.relevant is None or "rel" not in measure.parameters:
+        if self.relevant is None or "rel" not in measure.parameters or "rel" in dict(measure.given):
             return measure
         return measure.with_default("rel", int(self.relevant) if self.relevant.is_integer() else self.relevant)
 

@@ -154,15 +154,14 @@ def read_output(
     """
     if dataset.kind == "ratings":
         rows = readers.read_predictions(output.path, output.format, output.columns)
-        if not allow_no_overlap:
-            refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist(), what="rated")
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
+            refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
             refuse_other_pairs(dataset.judgments, rows)
         return rows.files, joined
     rows = _read_ranking(output, conventions)
-    if not allow_no_overlap:
-        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids.tolist())
+    if conventions.missing_queries == "error" and not allow_no_overlap:  # the join would refuse it, and tell less
+        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
     joined = join_ranking(
         dataset.judgments,
         rows,
@@ -173,6 +172,7 @@ def read_output(
         compared=compared,
     )
     if not allow_no_overlap and joined.hits is not None and not joined.hits.queries.size:
+        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
         joined = replace(joined, unmatched=find_unmatched(dataset.judgments, dataset.catalogue, rows))
     return rows.files, joined
 

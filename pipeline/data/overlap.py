@@ -6,12 +6,14 @@ model. The causes are told by trying them: ids of both sides are written alike i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 from statistics import median
 from typing import NoReturn
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,24 +45,26 @@ _TIMES = 10  # that the other models have
 Rule = Callable[[str], str]
 
 
-def refuse_other_queries(path: str, ours: Sequence[str], theirs: Sequence[str], *, what: str = "judged") -> None:
+def refuse_other_queries(
+    path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
+) -> None:
     """Refuse an output that has no query of the dataset.
 
     Args:
         path: the output as it was named.
         ours: its distinct queries, at least one.
-        theirs: those of the dataset, at least one.
+        theirs: those of the dataset, at least one, ascending.
         what: where these stand: they are `judged`, `rated`, or in the `queries` table.
 
     Raises:
         InputError: none of its queries is among them.
     """
-    known = set(theirs)
-    if any(query_id in known for query_id in ours):
+    places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
+    if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
         return
-    found = f"none of its {len(ours):,} queries is " + ("in the queries table" if what == "queries" else what)
+    found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
     others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
-    raise InputError(_mismatch(path, found, ours, theirs, others))
+    raise InputError(_mismatch(path, found, ours, theirs.tolist(), others))
 
 
 def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
@@ -70,7 +74,7 @@ def refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
         InputError: always.
     """
     ours, theirs = _texts(_documents(predictions, ratings)), _texts(_judged(ratings))
-    found = f"none of its {len(predictions.query_codes):,} predictions has a rating"
+    found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
     if set(ours).isdisjoint(theirs):
         raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
     remedy = f"its queries and documents are rated, but no such pair; predict the pairs of the test data, {_ALLOW}"
@@ -87,7 +91,7 @@ def find_unmatched(judgments: Judgments, catalogue: Catalogue, ranking: Rows) ->
     documents, judged = _documents(ranking, judgments).unique(), _judged(judgments)
     if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
         return None
-    found = f"none of its {len(documents):,} documents is judged"
+    found = f"{_none_of(len(documents), 'documents')} is judged"
     refusal = _mismatch(ranking.path, found, _texts(documents), _texts(judged), "the judgments have")
     return Unmatched(refusal, documents)
 
@@ -154,6 +158,10 @@ def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str],
     """One line on ids that match nothing: an id of each side, and what to do."""
     one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
     return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+
+
+def _none_of(n: int, things: str) -> str:
+    return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
 
 
 def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, Rule, bool]]:

@@ -24,9 +24,9 @@ _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string
 
 def write_scores(path: Path, results: Sequence[Scores]) -> None:
     """Write the scores of every model on every dataset."""
-    measures = list(dict.fromkeys(measure for result in results for measure in result.measures))
-    columns = [(column, pa.float64()) for measure in measures for column in _columns(measure)]
-    schema = pa.schema([*_IDS, *columns])
+    measures = [measure for result in results for measure in result.measures]
+    columns = dict.fromkeys(column for measure in measures for column in _columns(measure))  # by name: see definitions
+    schema = pa.schema([*_IDS, *((column, pa.float64()) for column in columns)])
     tables = [_table(result, schema) for result in results]
     parquet.write_table(pa.concat_tables(tables) if tables else schema.empty_table(), path, compression="zstd")
 

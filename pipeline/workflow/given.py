@@ -81,7 +81,7 @@ def _scores(
 ) -> Given | Failure:
     try:
         if not allow_no_overlap:
-            refuse_other_queries(output.path, output.query_ids, given.query_ids.tolist(), what="queries")
+            refuse_other_queries(output.path, output.query_ids, given.query_ids, what="queries")
         values, missing, quality = output.of(given.query_ids, conventions)
     except InputError as error:
         return Failure(dataset.name, model, str(error))

@@ -54,12 +54,16 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
     if gate.kind == "extra":
         found = judge_extra(gate, evidence)
     else:
-        subjects = [
-            (*task, measure) for task in gate.tasks for measure in gate.measures if evidence.has(task[0], measure)
-        ]
+        named = {  # by names, for datasets may define one measure each in its way
+            (*task, str(measure)): (*task, measure)
+            for task in gate.tasks
+            for measure in gate.measures
+            if evidence.has(task[0], measure)
+        }
+        subjects = list(named.values())
         hindered = [_hindered(gate, subject, evidence, incomplete) for subject in subjects]
         free = [subject for subject, verdict in zip(subjects, hindered, strict=True) if verdict is None]
-        places = {(dataset, model, str(measure)): i for i, (dataset, model, measure) in enumerate(subjects)}
+        places = {name: i for i, name in enumerate(named)}
         found = sorted(
             [*filter(None, hindered), *_JUDGES[gate.kind](gate, free, evidence)],
             key=lambda verdict: places[verdict.dataset, verdict.model, verdict.measure],

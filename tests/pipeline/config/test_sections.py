@@ -256,6 +256,7 @@ METRIC_NAME = (
 )
 NO_MAXT = "maxt needs resamples, which the test t does not make; choose holm, bh or none"
 NEITHER = "it has neither judgments nor ratings nor scores; name a file, or the scores"
+OUTPUT_KEYS = "known: path, format, columns, allow_no_overlap"
 PLAIN = "m.params.a: it must be a text, a finite number, true or false; put anything else in quotes"
 SCORE = (
     "write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted, and none of dataset, model, "
@@ -419,7 +420,7 @@ def test_wrong_datasets(line, message):
         ("m: {outputs: [a]}", "m.outputs: found a list; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: 5}}", "m.outputs.d: found 5; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: }}", "m.outputs.d: the key 'path' is missing; add it"),
-        ("m: {outputs: {path: a, d: b}}", "m.outputs.d: unknown key 'd'; known: path, format, columns"),
+        ("m: {outputs: {path: a, d: b}}", f"m.outputs.d: unknown key 'd'; {OUTPUT_KEYS}"),
         ("m: {outputs: {d: {file: a, path: b}}}", "m.outputs.d.file: unknown key 'file'; did you mean 'path'?"),
         ("m: {params: {a: [1]}}", PLAIN),
         ("m: {params: {a: .inf}}", PLAIN),

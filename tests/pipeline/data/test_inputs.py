@@ -170,10 +170,11 @@ def test_what_was_recommended_is_known_without_a_catalogue():
 
 
 def test_an_output_of_unjudged_queries_alone():
-    """Nothing is found, everything is missing, and there are codes for no one."""
+    """If that is allowed, nothing is found, everything is missing, and there are codes for no one."""
     found = dataset(documents=source("documents.tsv", "doc_id\nb\n"))
 
-    _, joined = read_output(found, source("out.txt", "q9 Q0 b 1 1.0 t\n"), TREC_EVAL, with_catalogue=True)
+    output = source("out.txt", "q9 Q0 b 1 1.0 t\n")
+    _, joined = read_output(found, output, TREC_EVAL, with_catalogue=True, allow_no_overlap=True)
 
     assert joined.missing.all()
     assert (joined.catalogue.codes == -1).all()

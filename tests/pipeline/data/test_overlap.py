@@ -1,0 +1,162 @@
+"""Ids that match nothing: the likely cause, an id of each side, and what is no mismatch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from metrics.conventions import PROFILES
+from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
+from pipeline.data.overlap import likely_cause, small_overlap
+from pipeline.tables import Joined, Quality
+from tests.pipeline.data.content import refusal, write
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
+JUDGED = "q1 0 12 1\nq1 0 13 0\nq2 0 140 -1\n"
+RATED = "query_id\tdoc_id\trating\nu1\t12\t4\nu2\t13\t5\n"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def dataset(judged: str = JUDGED, *, documents: str = "", kind: str = "rankings") -> DatasetInput:
+    path = write_here("judged.tsv" if kind == "ratings" else "judged.txt", judged)
+    listed = write_here("documents.tsv", f"doc_id\n{documents}") if documents else None
+    return read_dataset(path, kind=kind, queries=None, documents=listed, keep_first=False, conventions=TREC_EVAL)
+
+
+def write_here(name: str, text: str) -> Source:
+    write(Path(name), text)
+    return Source(name)
+
+
+def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: bool) -> Joined:
+    rows = "".join(f"{query}\t{document}\t{-rank}\n" for rank, document in enumerate(documents))
+    output = write_here("out.tsv", f"query_id\tdoc_id\tscore\n{rows}")
+    return read_output(found, output, TREC_EVAL, with_catalogue=False, **options)[1]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "pair", "remedy"),
+    [
+        (["m10", "m12"], ["12", "9"], ("m12", "12"), "remove the prefix 'm'"),
+        (["10", "12"], ["m9", "m12"], ("12", "m12"), "add the prefix 'm'"),
+        (["12.html", "9.html"], ["9"], ("9.html", "9"), "remove the suffix '.html'"),
+        (["12", "9"], ["9.html", "1.html"], ("9", "9.html"), "add the suffix '.html'"),
+        (["12.0", "9.0"], ["12", "9"], ("12.0", "12"), "write ids as text (pandas made floats of them)"),
+        (["12", "9"], ["12.0"], ("12", "12.0"), "write the dataset's ids as text (pandas made floats of them)"),
+        (["7", "12"], ["007", "012"], ("7", "007"), "keep the leading zeros"),
+        (["0", "7"], ["00"], ("0", "00"), "keep the leading zeros"),
+        (["doc-A"], ["DOC-a"], ("doc-A", "DOC-a"), "write the letters of both in the same case"),
+        (["12 ", "9 "], ["9"], ("9 ", "9"), "remove the whitespace around ids"),
+    ],
+)
+def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
+    """It is told with a pair of ids that would match."""
+    assert likely_cause(ours, theirs) == (*pair, remedy)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (["a", "b"], ["c", "d"]),
+        (["100", "112"], ["00", "12"]),  # numbers that begin alike: no prefix
+        (["x" * 300], ["x" * 299]),  # too long to look at
+        (["é" * 40_000], ["é"]),
+    ],
+)
+def test_a_cause_that_cannot_be_told_is_not_guessed(ours, theirs):
+    """Other ids, and numbers that happen to begin alike, have none."""
+    assert likely_cause(ours, theirs) is None
+
+
+def test_most_matches_decide():
+    """Without 'm1' one id would match, without 'm' all three do."""
+    assert likely_cause(["m11", "m12", "m13"], ["11", "12", "13", "2"]) == ("m11", "11", "remove the prefix 'm'")
+
+
+def test_a_ranking_without_a_known_document_is_told_with_an_id_of_each_side():
+    """None of its documents is judged, for any query."""
+    unmatched = joined(dataset(), "m12", "m99").unmatched
+
+    assert unmatched.refusal == (
+        "out.tsv: none of its 2 documents is judged, such as 'm12'; the judgments have '12': remove the prefix 'm', "
+        "or accept it with allow_no_overlap: true"
+    )
+    assert unmatched.documents.to_pylist() == ["m12", "m99"]
+
+
+@pytest.mark.parametrize(
+    ("found", "documents"),
+    [
+        ({}, ["12", "99"]),  # judged
+        ({}, ["140", "99"]),  # for another query, and negative
+        ({"documents": "98\n99\n"}, ["77", "99"]),  # in the catalogue
+        ({"judged": "q1 0 12 -1\n"}, ["12"]),  # only negative grades
+    ],
+)
+def test_known_documents_are_no_mismatch(found, documents):
+    """Those that are judged for any query with any grade, or stand in the catalogue."""
+    assert joined(dataset(**found), *documents).unmatched is None
+
+
+def test_a_ranking_of_other_queries_is_refused():
+    """Its documents do not matter then."""
+    assert refusal(joined, dataset(), "12", query="Q1") == (
+        "out.tsv: none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both "
+        "in the same case, or accept it with allow_no_overlap: true"
+    )
+    assert joined(dataset(), "12", query="Q1", allow_no_overlap=True).missing.all()
+    assert joined(dataset(), "m12", allow_no_overlap=True).unmatched is None
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1\t12", "queries is rated, such as '1'; the ratings have 'u1': add the prefix 'u', or"),
+        (
+            "u1\t12.0",
+            "none of its predictions has a rating, such as '12.0'; the ratings have '12': write ids as text (pandas",
+        ),
+        (
+            "u1\t13",
+            "none of its predictions has a rating: its queries and documents are rated, but no such pair; predict",
+        ),
+    ],
+)
+def test_predictions_without_a_rated_pair_are_refused(row, message):
+    """No query, no document, or both without the pair: nothing could be measured."""
+    found = dataset(RATED, kind="ratings")
+    output = write_here("out.tsv", f"query_id\tdoc_id\tprediction\n{row}\t3\n")
+
+    assert message in refusal(read_output, found, output, TREC_EVAL, with_catalogue=False)
+    read_output(found, output, TREC_EVAL, with_catalogue=False, allow_no_overlap=True)
+
+
+@pytest.mark.parametrize(
+    ("quality", "others", "n_judged", "warning"),
+    [
+        ((9, 0, 91, 0.5), [0.5], 9, "9 of the dataset's 100 queries are in the output"),
+        ((10, 0, 90, 0.5), [0.5], 9, None),
+        ((40, 400, 60, 0.5), [0.5], 9, "40 of the output's 440 queries are the dataset's"),
+        ((60, 5_000, 40, 0.5), [0.5], 9, None),  # most queries of the dataset have output
+        ((100, 0, 0, 0.009), [0.5, 0.09, 0.01], 9, "0.90% of the top 10 is judged, and 9.00% of the other models'"),
+        ((100, 0, 0, 0.009), [0.5, 0.08, 0.01], 9, None),
+        ((100, 0, 0, 0.01), [0.5], 9, None),
+        ((100, 0, 0, 0.0), [0.0], 9, None),  # only negative grades, of all models
+        ((100, 0, 0, 0.0), [], 0, "none of the documents retrieved is judged for its query"),
+        ((100, 0, 0, None), [None], None, None),  # predictions
+    ],
+)
+def test_a_small_overlap(quality, others, n_judged, warning):
+    """Under 10% of the queries, or under 1% of the top 10 judged where the other models have ten times that."""
+    n_rows, n_unjudged, n_missing, judged = quality
+    beside = [Quality(1, 0, 0, judged_at_10=share) for share in others]
+
+    found = small_overlap(100, Quality(n_rows, n_unjudged, n_missing, judged_at_10=judged), beside, n_judged=n_judged)
+
+    assert found is None if warning is None else warning in found
