@@ -165,3 +165,9 @@ def test_every_module_says_what_it_is(package):
     """Each module opens with a docstring, from which a newcomer learns its idea and its conventions."""
     for path in (ROOT / package).rglob("*.py"):
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+
+
+def test_several_findings_are_arguments_and_no_text():
+    """`InputError` escapes a line break within an argument, so several findings are several arguments."""
+    for path in modules():
+        assert 'InputError("\\n".join' not in path.read_text(encoding="utf-8"), path

@@ -16,7 +16,7 @@ BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 
 def told(**parts: Any) -> list[str]:
     plain = Pruning(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
-    return lines(replace(plain, **parts)).splitlines()
+    return [*lines(replace(plain, **parts))]
 
 
 def going(evaluation_id: str, size: int, n_runs: int) -> Going:

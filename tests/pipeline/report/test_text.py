@@ -593,9 +593,9 @@ def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
     found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
     mlflow = "MLflow: mlflow ui --backend-store-uri sqlite:///mlflow.db"
 
-    assert closing(found).splitlines() == ["", mlflow, f"record: {tmp_path}"]
+    assert closing(found) == ["", mlflow, f"record: {tmp_path}"]
     (tmp_path / "report.html").touch()
-    assert closing(found).splitlines() == ["", mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
+    assert closing(found) == ["", mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
 
 
 def test_slices_are_named_and_stay_out_of_the_table():
