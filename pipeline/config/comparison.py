@@ -27,8 +27,8 @@ class Comparison(Section):
     test: Test = "randomization"
     """What the p-value is of: signs of the differences flipped at random, Student's t, or the bootstrap."""
 
-    permutations: Whole = Field(10_000, ge=100)
-    """Times the signs are flipped."""
+    permutations: Whole = Field(10_000, ge=100, le=1_000_000)
+    """Times the signs are flipped, at most 1,000,000."""
 
     correction: Correction | None = None
     """How p-values are corrected for the number of tests on a dataset: `maxt` (Westfall and Young) unless given, or

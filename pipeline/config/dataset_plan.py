@@ -14,6 +14,7 @@ from pipeline.config.source import KeyPath
 
 __all__ = ["plan_datasets"]
 
+_MOST_MEASURES = 1000  # of a suite
 _FILES = ("judgments", "ratings", "queries", "documents", "interactions")
 _ADD = {  # what is said to a measure whose input is not there
     "documents": "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out",
@@ -34,17 +35,21 @@ def plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
 
 
 def _suite(planning: Planning, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
-    measures: list[Measure] = []
+    measures: dict[Measure, None] = {}
     for position, line in enumerate(lines):
         path = ("suites", name, position)
         for measure in planning.measures(path, line):
+            first = next(iter(measures), measure)
             if measure in measures:
                 planning.find(path, f"{measure} is in the suite twice; keep one")
-            elif measures and kind_of(measure) != kind_of(measures[0]):
-                kinds = f"{measure} is of {kind_of(measure)} and {measures[0]} of {kind_of(measures[0])}"
+            elif kind_of(measure) != kind_of(first):
+                kinds = f"{measure} is of {kind_of(measure)} and {first} of {kind_of(first)}"
                 planning.find(path, f"{kinds}; make a suite of each")
             else:
-                measures.append(measure)
+                measures[measure] = None
+        if len(measures) > _MOST_MEASURES:
+            planning.find(path, f"the suite has more than {_MOST_MEASURES:,} measures by here; leave some out")
+            break
     return tuple(measures)
 
 

@@ -50,6 +50,7 @@ _PLACEHOLDERS = ("dataset", "model", "date")
 _TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
 _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
 _MOST_JOBS = 1000
+_LONGEST_LINE = 10_000
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -117,6 +118,8 @@ def _plain(value: object) -> object:
 
 
 def _measure_line(line: str) -> str:
+    if len(line) > _LONGEST_LINE:
+        raise ValueError(f"the line has {len(line):,} characters, more than {_LONGEST_LINE:,}; make several of it")
     Measure.expand(line)
     return line
 
@@ -192,10 +195,11 @@ def checked_jobs(jobs: int) -> int:
     """The same number of workers.
 
     Raises:
-        ValueError: it is 0, or more than a system has threads for.
+        ValueError: it is 0, below -2, or more than a system has threads for.
     """
-    if jobs == 0 or jobs > _MOST_JOBS:
-        raise ValueError(f"found {jobs}; write a number of workers up to {_MOST_JOBS:,}, or -1 for one per CPU")
+    if not (jobs in (-1, -2) or 1 <= jobs <= _MOST_JOBS):
+        wanted = f"a number of workers from 1 to {_MOST_JOBS:,}, or -1 for one per CPU, -2 for one fewer"
+        raise ValueError(f"found {jobs}; write {wanted}")
     return jobs
 
 
@@ -240,14 +244,18 @@ DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
 ]
 ScoreName: TypeAlias = Annotated[str, AfterValidator(_score_name)]
-QueryColumns: TypeAlias = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_query_columns)]
+QueryColumns: TypeAlias = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), AfterValidator(_query_columns)
+]
 OneOrMore: TypeAlias = Annotated[
     tuple[str, ...],
     BeforeValidator(_listed),
     Field(min_length=1),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
-Suite: TypeAlias = Annotated[tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1)]
+Suite: TypeAlias = Annotated[
+    tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
+]
 Columns: TypeAlias = dict[
     Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
     str,

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from pathlib import Path
 from typing import cast
 
-from pipeline.config.source import KeyPath, Origin, Value, dotted, finding, parse
+from pipeline.config.source import MOST_NODES, Budget, Finding, KeyPath, Origin, Value, dotted, lines_of, parse
 from pipeline.config.variables import TrackingVariables
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 
 __all__ = ["FILES", "Document", "load", "merge"]
 
@@ -34,6 +34,10 @@ _RULED_OUT = {  # the keys of defaults that a dataset does not take where it nam
     "scores": ("judgments", "ratings"),
     **dict.fromkeys(("subtopics", "documents", "interactions", "suites", "duplicates"), ("scores",)),
 }
+_MOST_BYTES = 10_000_000  # of a file
+_MOST_FILES = 100  # that `extends` names, each as often as it is named
+_MOST_TEXT = 10_000_000  # characters that variables put into the texts
+_DEEPEST = 100  # keys of a path
 _SECRET = "tracking"  # the section whose variables may be secrets and are never kept
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>(?:[^{}]|\{[^{}]*\})*))?\}|(?P<bad>\{))"
@@ -75,8 +79,12 @@ class Document:
                 value = value[key] if isinstance(value, list) and isinstance(key, int) else None
         return value
 
-    def refuse(self, findings: Iterable[tuple[KeyPath, str]]) -> None:
+    def refuse(self, findings: Iterable[tuple[KeyPath, str]], *, n_further: int = 0) -> None:
         """Raise what was found at which key paths, in the order of lines; what is wrong in a default is said once.
+
+        Args:
+            findings: key paths, and what is wrong there.
+            n_further: how many more findings there are.
 
         Raises:
             InputError: there are findings.
@@ -86,7 +94,7 @@ class Document:
             written = self._innermost(path)
             found[self.inherited.get(written, written), message] = self.origins[written]
         ordered = sorted(found.items(), key=lambda item: (item[1].file, item[1].line or 0))
-        _raise([finding(origin, path, message) for (path, message), origin in ordered])
+        _raise([Finding(origin, path, message) for (path, message), origin in ordered], n_further)
 
     def _innermost(self, path: KeyPath) -> KeyPath:
         while path not in self.origins:
@@ -125,16 +133,18 @@ def load(
             at once, one line each.
     """
     if isinstance(overrides, str):  # whose letters would be taken for overrides
-        raise InputError(f"overrides: found the text {overrides!r}; write a list of such texts")
-    errors: list[str] = []
-    layer = _read(Path(path), (), errors)
+        raise InputError(f"overrides: found the text {shorten(repr(overrides))}; write a list of such texts")
+    reader = _Reader()
+    layer = reader.read(Path(path), ())
+    errors = reader.errors
     _raise(errors)
     for text in overrides:
-        layer = _override(layer, text, errors)
+        layer = _override(layer, text, reader.budget, errors)
     expander = _Expander(environ, tracking or TrackingVariables(environ), layer.origins, errors)
     data = {key: expander.expand(value, (key,)) for key, value in layer.data.items()}
     _raise(errors)
     origins = {place: layer.origins[place] for place in _places(data, ())}
+    _raise(_too_many_defaults(data, layer.origins))
     filled, inherited = _with_defaults(data)
     origins |= {place: origins[default] for place, default in inherited.items()}
     return Document(filled, layer.data, origins, inherited, expander.used)
@@ -152,6 +162,19 @@ def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Val
         else:
             merged[key] = value
     return merged
+
+
+def _too_many_defaults(data: dict[str, Value], origins: Mapping[KeyPath, Origin]) -> list[Finding]:
+    """What is wrong where defaults under every dataset or model would make more values than a config may have."""
+    found = []
+    for section, kind in (("datasets", "dataset"), ("models", "model")):
+        defaults, entries = data.get("defaults"), data.get(section)
+        default = defaults.get(kind) if isinstance(defaults, dict) else None
+        n_values = sum(1 for _ in _places(default, ())) * (len(entries) if isinstance(entries, dict) else 0)
+        if n_values > MOST_NODES:
+            message = f"makes {n_values:,} values under all {section}; {MOST_NODES:,} are allowed: shorten it"
+            found.append(Finding(origins["defaults", kind], ("defaults", kind), message))
+    return found
 
 
 def _with_defaults(data: dict[str, Value]) -> tuple[dict[str, Value], dict[KeyPath, KeyPath]]:
@@ -190,56 +213,109 @@ def _is_file(value: Value) -> bool:
 
 
 def _places(value: Value, path: KeyPath) -> Iterator[KeyPath]:
-    """The path of `value` and of everything in it, outermost first."""
-    yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for key, below in items:
-        yield from _places(below, (*path, key))
+    """The path of `value` and of everything in it, each one after what it is in."""
+    left = [(value, path)]
+    while left:
+        value, path = left.pop()
+        yield path
+        items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        left += [(below, (*path, key)) for key, below in items]
 
 
-def _raise(errors: list[str]) -> None:
-    if errors:
-        raise InputError(*dict.fromkeys(errors))  # a file extended twice is read twice
+def _raise(findings: Iterable[Finding], n_further: int = 0) -> None:
+    if lines := lines_of(findings, n_further=n_further):
+        raise InputError(*lines)
 
 
-def _read(path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:
-    """One file on top of those it extends; what is wrong goes to `errors`. `chain` holds the files that led here."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        errors.append(f"{path}: there is no such file")
-    except OSError as error:
-        errors.append(f"{path}: cannot be read: {error.strerror}")
-    except UnicodeDecodeError as error:
-        errors.append(f"{path}: is not UTF-8 text (at byte {error.start}); save it as UTF-8")
-    else:
-        value, origins, found = parse(text, str(path))
-        errors += found
+class _Reader:
+    """Reads the files of a config: each once, however often it is extended.
+
+    Attributes:
+        errors: what is wrong with them.
+        budget: the keys and values that are left.
+    """
+
+    def __init__(self) -> None:
+        self.errors: list[Finding] = []
+        self.budget = Budget()
+        self._layers: dict[str, _Layer] = {}
+        self._n_files = 0
+
+    def read(self, path: Path, chain: tuple[Path, ...]) -> _Layer:
+        """One file on top of those it extends. `chain` holds the files that led here."""
+        try:
+            text = _text_of(path)
+        except InputError as error:
+            self.errors.append(Finding(Origin(str(path), None), (), str(error)))
+            return _Layer()
+        value, origins, found = parse(text, str(path), budget=self.budget)
+        self.errors += found
         if isinstance(value, dict):
-            return _extend(_Layer(value, origins), path, (*chain, path), errors)
+            return self._extend(_Layer(value, origins), path, (*chain, path))
         if not found:
             kind = "is empty" if value is None else "is a list" if isinstance(value, list) else "is a single value"
-            errors.append(f"{path}:1: {kind}; write `key: value` lines, beginning with `name:`")
-    return _Layer()
+            message = f"{kind}; write `key: value` lines, beginning with `name:`"
+            self.errors.append(Finding(Origin(str(path), 1), (), message))
+        return _Layer()
 
+    def _extend(self, layer: _Layer, path: Path, chain: tuple[Path, ...]) -> _Layer:
+        """`layer` without its `extends` key, on top of the files that key names: later ones over earlier ones."""
+        names = layer.data.pop("extends", None)
+        origin = layer.origins.pop(("extends",), layer.origins[()])
+        named = names if isinstance(names, list) else [] if names is None else [names]
+        self._n_files += len(named)
+        if self._n_files > _MOST_FILES:
+            message = f"names more than {_MOST_FILES} files, with those that they extend; merge some"
+            self.errors.append(Finding(origin, ("extends",), message))
+            return layer
+        below = _Layer()
+        for name in named:
+            below = below.under(self._parent(name, path, chain, origin))
+        return below.under(layer)
 
-def _extend(layer: _Layer, path: Path, chain: tuple[Path, ...], errors: list[str]) -> _Layer:
-    """`layer` without its `extends` key, on top of the files that key names: later ones over earlier ones."""
-    names = layer.data.pop("extends", None)
-    origin = layer.origins.pop(("extends",), layer.origins[()])
-    parents = []
-    for name in names if isinstance(names, list) else [] if names is None else [names]:
-        parent = path.parent / name if isinstance(name, str) and name else None
-        if parent is None:
-            errors.append(finding(origin, ("extends",), f"takes a file's path or a list of them; found {name!r}"))
-        elif parent.resolve() in (file.resolve() for file in chain):
+    def _parent(self, name: Value, path: Path, chain: tuple[Path, ...], origin: Origin) -> _Layer:
+        """The layer of a file that another one extends."""
+        if not (isinstance(name, str) and name and "\0" not in name):
+            message = f"takes a file's path or a list of them; found {name!r}"
+            self.errors.append(Finding(origin, ("extends",), message))
+            return _Layer()
+        parent = path.parent / name
+        place = os.path.realpath(parent)
+        if place in map(os.path.realpath, chain):
             circle = " -> ".join(str(file) for file in (*chain, parent))
-            errors.append(finding(origin, ("extends",), f"goes in a circle: {circle}; remove one of them"))
-        elif not parent.exists():
-            errors.append(finding(origin, ("extends",), f"there is no file '{parent}'"))
-        else:
-            parents.append(_read(parent, chain, errors))
-    return reduce(_Layer.under, [*parents, layer], _Layer())
+            self.errors.append(Finding(origin, ("extends",), f"goes in a circle: {circle}; remove one of them"))
+            return _Layer()
+        if place not in self._layers:
+            if not os.path.lexists(parent):  # at the line that names it
+                message = f"file not found: '{parent}'; check the path"
+                self.errors.append(Finding(origin, ("extends",), message))
+            self._layers[place] = self.read(parent, chain) if os.path.lexists(parent) else _Layer()
+        return self._layers[place]
+
+
+def _text_of(path: Path) -> str:
+    """The text of a file.
+
+    Raises:
+        InputError: there is no plain file of a size that a config can have, or it is not UTF-8.
+    """
+    if "\0" in str(path):
+        raise InputError("a path cannot hold a zero byte; check the path")
+    try:
+        found = path.stat()  # a device or a FIFO may act, or wait for ever, once it is opened
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError("is a folder, device, pipe or socket; name a plain file")
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)  # some files say that they are empty, as those of /proc
+        if len(content) > _MOST_BYTES:
+            raise InputError(f"has more than {_MOST_BYTES // 1_000_000} MB; a config has less: check the path")
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError("file not found; check the path") from None
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"is not UTF-8 text (at byte {error.start}); save it as UTF-8") from None
 
 
 class _Expander:
@@ -250,9 +326,10 @@ class _Expander:
         environ: Mapping[str, str],
         tracking: TrackingVariables,
         origins: Mapping[KeyPath, Origin],
-        errors: list[str],
+        errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
+        self._n_letters = 0
         self._environ = environ
         self._tracking = tracking
         self._origins = origins
@@ -282,30 +359,41 @@ class _Expander:
         if value is not None and not is_secret:
             self.used[name] = value
         if value or (value is not None and default is None):
-            return value
+            return self._put_in(value, path)
         if default is not None:
             return self._text(default, path)
         return self._refuse(path, f"${{{name}}} is not set in the environment; set it, or write ${{{name}:-default}}")
 
+    def _put_in(self, value: str, path: KeyPath) -> str:
+        self._n_letters += len(value)
+        if self._n_letters > _MOST_TEXT:
+            message = f"environment variables make more than {_MOST_TEXT:,} characters; use fewer, or shorter ones"
+            return self._refuse(path, message)
+        return value
+
     def _refuse(self, path: KeyPath, message: str) -> str:
-        self._errors.append(finding(self._origins[path], path, message))
+        self._errors.append(Finding(self._origins[path], path, message))
         return ""
 
 
-def _override(layer: _Layer, text: str, errors: list[str]) -> _Layer:
+def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -> _Layer:
     """`layer` with one `key.path=value` put in."""
     assignment = _ASSIGNMENT.fullmatch(text)
     if assignment is None:
-        written = text.partition("=")[0]  # the value may be a secret
-        errors.append(f'--set {written}: is not key.path=value (a name that holds dots is quoted: "trec.8")')
+        written = shorten(text.partition("=")[0])  # the value may be a secret
+        message = 'is not key.path=value (a name that holds dots is quoted: "trec.8")'
+        errors.append(Finding(Origin(f"--set {written}", None), (), message))
         return layer
-    name = f"--set {assignment[1]}"
+    name = f"--set {shorten(assignment[1])}"
     try:
         path = _path(layer.data, [key.strip("\"'") for key in re.findall(_SEGMENT, assignment[1])])
     except ValueError as error:
-        errors.append(f"{name}: {error}")
+        errors.append(Finding(Origin(name, None), (), str(error)))
         return layer
-    value, origins, found = parse(assignment[2], name, at=path, numbered=False)
+    if len(assignment[2]) > _MOST_BYTES:
+        errors.append(Finding(Origin(name, None), (), f"has more than {_MOST_BYTES:,} characters; shorten it"))
+        return layer
+    value, origins, found = parse(assignment[2], name, at=path, numbered=False, budget=budget)
     errors += found
     above = {path[:depth]: Origin(name, None) for depth in range(1, len(path) + 1)}
     data = cast("dict[str, Value]", _put(layer.data, path, value))  # a path is never empty
@@ -316,14 +404,16 @@ def _path(data: Value, keys: Sequence[str]) -> KeyPath:
     """The path that `keys` name in `data`, positions in lists as integers.
 
     Raises:
-        ValueError: `keys` lead into a plain value, beside the items of a list, or to `extends`.
+        ValueError: `keys` lead into a plain value, beside the items of a list, too deep, or to `extends`.
     """
+    if len(keys) > _DEEPEST:
+        raise ValueError(f"has more than {_DEEPEST} keys; no config is that deep")
     if keys[0] == "extends":
         raise ValueError("only a file can extend another; write a file that extends both")
     path: KeyPath = ()
     for key in keys:
         if isinstance(data, list):
-            if not (key.isdecimal() and int(key) < len(data)):
+            if not (re.fullmatch("[0-9]{1,9}", key) and int(key) < len(data)):
                 raise ValueError(f"{dotted(path)} has the items 0 to {len(data) - 1}, found '{key}'; or set it whole")
             path, data = (*path, int(key)), data[int(key)]
         elif isinstance(data, dict) or data is None:

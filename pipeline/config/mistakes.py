@@ -70,19 +70,27 @@ _WANTED = {
     "finite_number": "a finite number",
     "float_type": "a number",
     "greater_than": "a number above {gt:g}",
-    "greater_than_equal": "a number of at least {ge:g}",
+    "greater_than_equal": "a number of at least {ge:,}",
     "int_from_float": "a whole number",
     "int_parsing": "a whole number",
     "int_type": "a whole number",
     "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number up to {le:,}",
     "list_type": "a list",
     "literal_error": "{expected}",
     "model_type": "a mapping of `key: value`",
     "string_too_short": "a text of at least one character",
     "string_type": "a text",
+    "string_unicode": "a text without halves of surrogate pairs",
+    "too_long": "at most {max_length:,}",
     "too_short": "at least one",
     "tuple_type": "a list",
 }
+
+
+_MOST_COMPARED = 200  # choices that a word is held against
+_MOST_NAMED = 30  # choices that are listed
+_LONGEST = 200  # characters of the word
 
 
 def explain(
@@ -114,10 +122,11 @@ def explain(
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
     known = list(choices)
-    close = difflib.get_close_matches(word, known, n=1)
+    close = difflib.get_close_matches(word[:_LONGEST], known[:_MOST_COMPARED], n=1)
     if close:
         return f"; did you mean {close[0]!r}?"
-    return f"; known: {', '.join(known)}" if known else ""
+    further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
+    return f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
 
 
 def _known(key: str, section: type[BaseModel]) -> str:
@@ -145,8 +154,7 @@ def _shown(value: object) -> str:
         return "nothing"
     if isinstance(value, dict | list | tuple):
         return "a mapping" if isinstance(value, dict) else "a list"
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
 def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:

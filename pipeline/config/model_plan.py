@@ -17,12 +17,17 @@ from pipeline.config.source import KeyPath
 
 __all__ = ["finds_models", "plan_extras", "plan_models", "search_patterns"]
 
+_MOST_TASKS = 100_000
 _KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
 
 
 def plan_models(planning: Planning, datasets: Sequence[PlannedDataset]) -> tuple[Mapping[str, Model], tuple[Task, ...]]:
     """Every model, and its tasks dataset by dataset."""
     entries = planning.config.models
+    if len(entries) * len(datasets) > _MOST_TASKS:
+        n_tasks = f"{len(entries):,} models on {len(datasets):,} datasets"
+        planning.find(("models",), f"{n_tasks} are more than {_MOST_TASKS:,} evaluations; make several configs of it")
+        planning.refuse()
     listed = {name: _outputs(planning, name, name) for name in entries if name != EVERYTHING}
     found = _search(planning, datasets, listed) if EVERYTHING in entries else {}
     outputs = listed | found

@@ -11,11 +11,13 @@ from pipeline.config.entries import File
 from pipeline.config.fields import Columns
 from pipeline.config.paths import absolute, fill
 from pipeline.config.sections import Loaded
-from pipeline.config.source import KeyPath, finding
+from pipeline.config.source import Finding, KeyPath
 
 __all__ = ["EVERYTHING", "Planning"]
 
 FileT = TypeVar("FileT", bound=File)
+
+_MOST_FINDINGS = 1000  # each may search many names for what is meant; few are shown
 
 EVERYTHING = "*"  # stands for every model, or every dataset
 
@@ -36,12 +38,18 @@ class Planning:
         self._date = date
 
     def find(self, path: KeyPath, message: str) -> None:
-        """Note what is wrong at a key path."""
+        """Note what is wrong at a key path.
+
+        Raises:
+            InputError: it is the thousandth finding.
+        """
         self.findings.append((path, message))
+        if len(self.findings) == _MOST_FINDINGS:
+            self.refuse()
 
     def warn(self, path: KeyPath, message: str) -> None:
         """Note what is allowed but hardly meant."""
-        self.warnings.append(finding(self._document.origin(path), path, message))
+        self.warnings.append(str(Finding(self._document.origin(path), path, message)))
 
     def refuse(self) -> None:
         """Raise what was found.

@@ -54,6 +54,9 @@ __all__ = [
     "load",
 ]
 
+_MOST_LINES = 1000  # of all suites
+_EXPLAINED = 1000  # errors; a line is shown for few of them
+
 
 class Conventions(Section):
     """The choices on which evaluation tools disagree: a profile's, but for those written here."""
@@ -81,7 +84,7 @@ class Conventions(Section):
     unjudged_documents: Literal["non_relevant", "condensed"] | None = None
     """What a document without judgment is: not relevant, or taken out of the ranking."""
 
-    depth: Whole | None = Field(None, ge=1)
+    depth: Whole | None = Field(None, ge=1, le=1_000_000_000)
     """How many documents of each ranking are looked at; all unless the profile says otherwise."""
 
     @property
@@ -104,8 +107,8 @@ class Conventions(Section):
 class Bootstrap(Section):
     """How confidence intervals are drawn."""
 
-    resamples: Whole = Field(10_000, ge=100)
-    """Times the queries are resampled, with replacement."""
+    resamples: Whole = Field(10_000, ge=100, le=1_000_000)
+    """Times the queries are resampled, with replacement: at most 1,000,000, of which each figure takes 16 MB."""
 
     confidence: Number = Field(0.95, gt=0, lt=1)
     """The share of intervals that shall cover the true value."""
@@ -119,7 +122,7 @@ class Execution(Section):
     """How the work is spread; it never changes a figure."""
 
     jobs: Jobs = -1
-    """Workers at a time; -1 is one per CPU, -2 one fewer."""
+    """Workers at a time, up to 1,000; -1 is one per CPU, -2 one fewer."""
 
     backend: Literal["threads", "processes"] = "threads"
     """What a worker is."""
@@ -180,7 +183,7 @@ class Config(Section):
     matters: dict[str, Least] = Field(default_factory=dict)
     """By measure, the least difference that matters, such as `ndcg@10: 0.005`: reports hold intervals against it."""
 
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[Gate, ...] = Field((), max_length=1000)
     """What the models must hold to be released."""
 
     conventions: Conventions = Field(default_factory=Conventions)
@@ -219,6 +222,16 @@ class Config(Section):
         if isinstance(data, dict) and isinstance(datasets, dict) and all(map(_is_of_scores, datasets.values())):
             return {"suites": {}} | {key: value for key, value in data.items() if value is not None}
         return data
+
+    @field_validator("suites", mode="before")
+    @classmethod
+    def _has_few_lines(cls, suites: object) -> object:
+        """Before any line is read: of each that is wrong, what was meant is searched for."""
+        lines = [suite for suite in suites.values() if isinstance(suite, list)] if isinstance(suites, dict) else []
+        if sum(map(len, lines)) > _MOST_LINES:
+            n_lines = f"{sum(map(len, lines)):,} lines in all suites"
+            raise ValueError(f"found {n_lines}, more than {_MOST_LINES:,}; leave some out, or write ndcg@5,10 as one")
+        return suites
 
     @field_validator("suites")
     @classmethod
@@ -277,7 +290,9 @@ def load(
     try:
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
-        document.refuse(explain(error.errors(include_url=False), document.data, _section_at))
+        errors = error.errors(include_url=False)
+        explained = explain(errors[:_EXPLAINED], document.data, _section_at)
+        document.refuse(explained, n_further=max(0, len(errors) - _EXPLAINED))
         raise
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
     document.refuse([*secrets_in(document, models | {("defaults", "model"): written.defaults.model})])

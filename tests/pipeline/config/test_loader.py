@@ -12,6 +12,8 @@ from pipeline.config.loader import load, merge
 from pipeline.config.source import Origin, dotted
 from pipeline.errors import InputError
 
+A_TEXT = ", or quote it for a text: '{}'"
+
 
 @pytest.fixture(autouse=True)
 def in_folder(tmp_path, monkeypatch):
@@ -103,7 +105,24 @@ def test_anchors_and_merge_keys():
         ),
         ("a:\n- !set {x}\n", "a.yaml:2: a[0]: the tag !set is not supported; write a plain value"),
         ("a: !!int x\n", "a.yaml:1: a: 'x' cannot be read as !!int; quote it"),
-        (f"a: 0x1{'0' * 5_000}\n", f"a.yaml:1: a: '0x1{'0' * 5_000}' cannot be read as !!int; quote it"),
+        (f"a: 0x1{'0' * 5_000}\n", f"a.yaml:1: a: '0x1{'0' * 195}… cannot be read as !!int; quote it"),
+        ("a: 017\n", "a.yaml:1: a: found 017, which YAML reads as 15 (octal); write 17 or 15" + A_TEXT.format("017")),
+        (
+            "a: -0_7\n",
+            "a.yaml:1: a: found -0_7, which YAML reads as -7 (octal); write -7 or -7" + A_TEXT.format("-0_7"),
+        ),
+        ("a: 1:30\n", "a.yaml:1: a: found 1:30, which YAML reads as 90 (base 60); write 90" + A_TEXT.format("1:30")),
+        (
+            "- 1:30.5\n",
+            "a.yaml:1: [0]: found 1:30.5, which YAML reads as 90.5 (base 60); write 90.5" + A_TEXT.format("1:30.5"),
+        ),
+        (
+            "a: 2024_01\n",
+            "a.yaml:1: a: found 2024_01, which YAML reads as 202401; write 202401" + A_TEXT.format("2024_01"),
+        ),
+        (f"a: {'1:' * 300}1\n", f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!int; quote it"),
+        (f'a: !!float "{"1:" * 300}1"\n', f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!float; quote it"),
+        ("? !!str [a]\n: 2\n", "a.yaml:1: a key is text, not a list or a mapping; write a plain key"),
         ('a: "b\\udcff"\n', "a.yaml:1: a: 'b\\udcff' holds half of a surrogate pair; write the character itself"),
         ('a: {"b\\udcff": 1}\n', "a.yaml:1: a: the key 'b\\udcff' holds half of a surrogate pair; write another"),
         ("a: &a\n  b: [*a]\n", "a.yaml:1: a.b[0]: an alias stands inside its own anchor; spell the value out"),
@@ -112,7 +131,7 @@ def test_anchors_and_merge_keys():
         ("a: 1\nb: [1, 2\nc: 3\n", "a.yaml:3: is not valid YAML: expected ',' or ']', but got ':'"),
         ("a: 1\n\tb: 2\n", "a.yaml:2: is not valid YAML: found character '\\t' that cannot start any token"),
         ("a: 1\nb: \x00\n", "a.yaml:2: the character '\\x00' is not allowed in YAML; remove it"),
-        ("[" * 5000, "a.yaml:1: is nested too deeply"),
+        ("[" * 5000, "a.yaml:1: is nested more than 100 deep; shorten it"),
         ("a: 1\n---\nb: 2\n", "a.yaml:2: a second document begins here (`---`); keep one per file"),
         ("", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
         ("# nothing\n", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
@@ -132,13 +151,13 @@ def test_files_that_cannot_be_read():
     Path("folder").mkdir()
     Path("latin.yaml").write_bytes(b"name: caf\xe9\n")
 
-    assert findings(path="nightly.yaml") == ["nightly.yaml: there is no such file"]
-    assert findings(path="folder") == ["folder: cannot be read: Is a directory"]
+    assert findings(path="nightly.yaml") == ["nightly.yaml: file not found; check the path"]
+    assert findings(path="folder") == ["folder: is a folder, device, pipe or socket; name a plain file"]
     assert findings(path="latin.yaml") == ["latin.yaml: is not UTF-8 text (at byte 9); save it as UTF-8"]
 
 
 def test_all_mistakes_of_all_files_come_at_once():
-    """A file that is extended twice is read twice, and its mistakes are said once."""
+    """A file that is extended twice is read once, and so its mistakes are said once."""
     write(
         base="no: 1\nb: !x 1\n", mid="extends: base.yaml\n", a="extends: [base.yaml, mid.yaml, gone.yaml]\na: 1\na: 2\n"
     )
@@ -147,7 +166,7 @@ def test_all_mistakes_of_all_files_come_at_once():
         "a.yaml:3: the key 'a' is there twice (first on line 2); keep one",
         "base.yaml:1: the key no is not text (YAML reads it as bool); quote it: 'no'",
         "base.yaml:2: b: the tag !x is not supported; write a plain value",
-        "a.yaml:1: extends: there is no file 'gone.yaml'",
+        "a.yaml:1: extends: file not found: 'gone.yaml'; check the path",
     ]
 
 

@@ -251,6 +251,7 @@ TIES = (
     "'pessimistic' or 'expected'"
 )
 KEY = "cannot fill a template; write a word other than dataset, model, date"
+WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
 METRIC_NAME = (
     "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces"
 )
@@ -309,12 +310,14 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("seed: no", "seed: found false; write a number"),
         (
             "execution: {jobs: 0}",
-            "execution.jobs: found 0; write a number of workers up to 1,000, or -1 for one per CPU",
+            "execution.jobs: found 0; " + WORKERS,
         ),
         (
             "execution: {jobs: 100000}",
-            "execution.jobs: found 100000; write a number of workers up to 1,000, or -1 for one per CPU",
+            "execution.jobs: found 100000; " + WORKERS,
         ),
+        ("execution: {jobs: -3}", "execution.jobs: found -3; " + WORKERS),
+        ("bootstrap: {resamples: 1000001}", "bootstrap.resamples: found 1000001; write a number up to 1,000,000"),
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads' or 'processes'"),
@@ -567,8 +570,10 @@ def test_no_message_shows_what_is_under_tracking():
 
 
 def test_a_long_value_is_cut():
-    """An error stays readable."""
-    assert all(len(line) < 200 for line in findings(SMALL + f"seed: {'x' * 1000}\n"))
+    """An error stays readable: 200 characters of a value, of a key, or of any text that another part quotes."""
+    assert all(len(line) < 300 for line in findings(SMALL + f"seed: {'x' * 1000}\n"))
+    assert all(len(line) < 700 for line in findings(SMALL + f"? {'x' * 100_000}\n: 1\n"))
+    assert all(len(line) < 400 for line in findings(SMALL + f"suites: {{s: ['{'x' * 9_000}']}}\n"))
 
 
 # ---- schema and speed

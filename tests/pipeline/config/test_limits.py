@@ -1,0 +1,218 @@
+"""Configs made to harm, or by accident: each is refused in a line, at once and within little memory."""
+
+from __future__ import annotations
+
+import os
+import resource
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pipeline.config.plan import plan
+from pipeline.config.sections import load
+from pipeline.errors import InputError
+
+CONFIG = "name: x\ndatasets: {d: {judgments: j}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\n"
+MANY = "keys and values"
+DEEP = "is nested more than 100 deep; shorten it"
+NOT_PLAIN = "is a folder, device, pipe or socket; name a plain file"
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def refusal(text: str | None = None, *overrides: str) -> str:
+    """What is said to a config of that text, in processor time of at most 2 s: three times what it takes."""
+    if text is not None:
+        Path("a.yaml").write_text(text, encoding="utf-8")
+    begin = time.process_time()
+    with pytest.raises(InputError) as error:
+        plan(load("a.yaml", overrides, {}))
+    assert time.process_time() - begin < 2
+    return str(error.value)
+
+
+def billion_laughs() -> str:
+    lines = [f"x{i}: &x{i} [{','.join([f'*x{i - 1}'] * 9)}]" for i in range(1, 30)]
+    return "\n".join(["x0: &x0 [a]", *lines])
+
+
+def doubling_merges() -> str:
+    lines = [f"x{i}: &x{i} {{<<: [*x{i - 1}, *x{i - 1}], k{i}: 1}}" for i in range(1, 60)]
+    return "\n".join(["x0: &x0 {a: 1}", *lines])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (billion_laughs, MANY),
+        (doubling_merges, MANY),
+        (lambda: "[" + "a," * 4_900_000, MANY),
+        (lambda: "[" * 9_000_000, DEEP),
+        (lambda: "- " * 4_000_000, DEEP),
+        (lambda: "? " * 4_000_000, DEEP),
+        (lambda: "x0: &x0 [1]\n" + "".join(f"x{i}: &x{i} [*x{i - 1}]\n" for i in range(1, 500)), DEEP),
+        (lambda: "x0: &x0 {a: 1}\n" + "".join(f"x{i}: &x{i} {{<<: *x{i - 1}}}\n" for i in range(1, 500)), DEEP),
+        (lambda: "".join(f"%TAG !a{i}! x\n" for i in range(100_000)) + "---\na: 1\n", "`%TAG` lines"),
+        (lambda: "a: " + "b" * 11_000_000, "more than 10 MB"),
+        (lambda: f"seed: {'1:' * 1_000_000}1\n", "cannot be read as !!int"),
+    ],
+    ids=["laughs", "merges", "nodes", "flow", "block", "keys", "aliases", "merged", "tags", "size", "base 60"],
+)
+def test_a_bomb_of_yaml_is_refused_at_once(text: Callable[[], str], message: str):
+    """By the keys and values that it makes, how deep they stand, or its size."""
+    assert message in refusal(text())
+
+
+def test_a_refusal_takes_little_memory():
+    """A process that refuses 10 MB of nodes needs less than 200 MB more than one that read nothing."""
+    Path("a.yaml").write_text("[" + "a," * 4_900_000, encoding="utf-8")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refusal()
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * unit < 200e6
+
+
+def test_defaults_under_many_datasets_count_too():
+    """Each fills in all of them: 1,000 times 1,002 values are a million."""
+    keys = ",".join(f"k{i}: v" for i in range(1000))
+    datasets = ",".join(f"d{i}: " for i in range(1000))
+
+    assert "makes 1,002,000 values under all datasets" in refusal(
+        f"defaults: {{dataset: {{keys: {{{keys}}}}}}}\ndatasets: {{{datasets}}}\n"
+    )
+
+
+def test_models_times_datasets_are_bounded():
+    """A thousand of each would be a million evaluations."""
+    datasets, models = (", ".join(f"{letter}{i}: " for i in range(1000)) for letter in "dm")
+    defaults = "defaults: {dataset: {judgments: j}, model: {outputs: '{dataset}{model}'}}"
+
+    assert "1,000 models on 1,000 datasets are more than 100,000 evaluations" in refusal(
+        f"name: x\n{defaults}\ndatasets: {{{datasets}}}\nmodels: {{{models}}}\nsuites: {{s: [ap]}}\n"
+    )
+
+
+def test_a_diamond_of_extends_is_read_once_each():
+    """What two files stand on is there once, and the later of them still wins over the earlier."""
+    Path("root.yaml").write_text(CONFIG + "seed: 1\n", encoding="utf-8")
+    Path("left.yaml").write_text("extends: root.yaml\nseed: 2\n", encoding="utf-8")
+    Path("right.yaml").write_text("extends: root.yaml\npooled: true\n", encoding="utf-8")
+    Path("a.yaml").write_text("extends: [left.yaml, right.yaml]\n", encoding="utf-8")
+
+    config = load("a.yaml").config
+    assert (config.seed, config.pooled) == (1, True)
+
+
+@pytest.mark.parametrize("times", [2, 50_000])
+def test_a_chain_of_doublings_is_refused(times):
+    """Each of 60 files extends the next several times: 2**60 files, were each read as often as it is named."""
+    for i in range(60):
+        names = ",".join([f"f{i + 1}.yaml"] * times if i < 3 or times == 2 else ["f60.yaml"])
+        Path(f"f{i}.yaml").write_text(f"extends: [{names}]\n", encoding="utf-8")
+    Path("f60.yaml").write_text("seed: 1\n", encoding="utf-8")
+
+    assert "names more than 100 files, with those that they extend" in refusal("extends: f0.yaml\n" + CONFIG)
+
+
+def make_fifo() -> None:
+    os.mkfifo("odd")
+
+
+def make_socket() -> None:
+    socket.socket(socket.AF_UNIX).bind("odd")
+
+
+def make_folder() -> None:
+    Path("odd").mkdir()
+
+
+def link_device() -> None:
+    Path("odd").symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [make_fifo, make_socket, link_device, make_folder])
+def test_what_is_no_plain_file_is_never_opened(make: Callable[[], None]):
+    """A FIFO waits for a writer for ever, a device may have no end: as a config and as what one extends."""
+    make()
+
+    assert refusal("extends: odd\n" + CONFIG) == f"odd: {NOT_PLAIN}"
+    Path("a.yaml").unlink()
+    Path("odd").rename("a.yaml")
+    assert refusal() == f"a.yaml: {NOT_PLAIN}"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("https://example.org/a.yaml", "file not found"),
+        ('"a\\0b"', "takes a file's path"),
+        ("x" * 100_000, "file not found"),
+        ("link.yaml", "goes in a circle"),
+        ("loop.yaml", "cannot be read"),
+    ],
+    ids=["url", "zero byte", "long", "itself", "loop of links"],
+)
+def test_what_cannot_be_extended(name, message):
+    """A URL, a zero byte, a name that no system takes, the file itself by another name, a link to itself."""
+    Path("link.yaml").symlink_to("a.yaml")
+    Path("loop.yaml").symlink_to("loop.yaml")
+
+    found = refusal(f"extends: {name}\n{CONFIG}")
+    assert message in found
+    assert len(found) < 400
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "a" + ".a" * 100_000 + "=1",
+        f"suites.s[{'9' * 6000}]=1",
+        "name=[" + "a," * 1_000_000 + "]",
+        "\udcff=1",
+        "name=\0",
+    ],
+    ids=["deep", "place", "bomb", "surrogate", "zero byte"],
+)
+def test_overrides_made_to_harm_are_refused(override):
+    """A path too deep, a place of 6,000 digits, a bomb of YAML, and characters that no text has."""
+    found = refusal(CONFIG, override)
+
+    assert "\n" not in found
+    assert len(found) < 800
+
+
+def test_many_findings_that_say_the_same_are_one_line():
+    """The first place, and how many more there are: 10,000 lines tell no more."""
+    models = "".join(f"  m{i}: {{outptus: o}}\n" for i in range(900))
+    text = CONFIG.replace("models: {m: {outputs: o}}\n", f"models:\n{models}")
+
+    assert refusal(text) == (
+        "a.yaml:4: models.m0.outptus: unknown key 'outptus'; did you mean 'outputs'? (and 899 more like it)"
+    )
+    assert refusal("a: 1\n" * 10_000).endswith("is there twice (first on line 1); keep one (and 9,998 more like it)")
+
+
+def test_many_findings_are_cut_with_their_number():
+    """50 lines, and how many more findings there are."""
+    lines = refusal(CONFIG + "".join(f"k{i}: 1\n" for i in range(5_000))).splitlines()
+
+    assert len(lines) == 51
+    assert lines[-1] == "and 4,950 more findings; fix these first"
+
+
+@pytest.mark.parametrize("setting", ["seed", "bootstrap.resamples", "bootstrap.confidence", "conventions.depth"])
+@pytest.mark.parametrize(
+    "number", [".nan", ".inf", "-.inf", "-1.0e+308", "1.0e+400", f"-1{'0' * 4000}", "[1]", "0.5e-1x"]
+)
+def test_numbers_that_no_setting_takes(setting, number):
+    """NaN, infinities and numbers beyond all bounds are refused."""
+    assert setting in refusal(CONFIG, f"{setting}={number}")
