@@ -1,11 +1,13 @@
-"""Errors that are the user's to mend, and the exit code each one asks for."""
+"""Errors that are the user's to fix, the exit code of each, and what their messages share."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-__all__ = ["InputError", "LockedError", "likely"]
+__all__ = ["InputError", "LockedError", "likely", "shorten"]
+
+_LONGEST = 200  # characters of a value in a message
 
 
 class InputError(Exception):
@@ -27,3 +29,8 @@ def likely(word: str, known: Iterable[str]) -> str:
     """The end of a message on an unknown word among many: the one that is likely meant, if there is one."""
     close = difflib.get_close_matches(word, known, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def shorten(text: str) -> str:
+    """A value as a message shows it: at most 200 characters, the last of them an ellipsis if there are more."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
