@@ -36,7 +36,7 @@ def read_extra(path: str) -> Extra:
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: {1 + len(others)} files are there; name one JSON object of numbers")
-    stored = file.open()
+    stored = file.read()
     try:
         found = json.loads(file.uncompress(stored).to_pybytes(), parse_int=float, object_pairs_hook=_once)
     except (ValueError, RecursionError) as error:
@@ -48,7 +48,7 @@ def read_extra(path: str) -> Extra:
             raise InputError(f"{path}: {name}: found {json.dumps(number)}; write a finite number, or leave it out")
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
-    return Extra(found, file.describe(stored))
+    return Extra(found, file.describe_bytes(stored))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

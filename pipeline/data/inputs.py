@@ -14,6 +14,7 @@ from metrics.conventions import Conventions
 from pipeline.arrow import strings
 from pipeline.data import readers
 from pipeline.data.catalogue import Catalogue, known_documents
+from pipeline.data.files import PLAIN, Access
 from pipeline.data.groups import group_queries
 from pipeline.data.join import join_predictions, join_ranking
 from pipeline.data.judgments import Judgments, index_judgments
@@ -31,11 +32,18 @@ class Source:
         path: a file, a glob, a folder of parts or a URL.
         format: its format; told by its name where None.
         columns: our column names to the file's, where they differ.
+        access: what it may be beside files of the usual size.
     """
 
     path: str
     format: str | None = None
     columns: Mapping[str, str] | None = None
+    access: Access = PLAIN
+
+    @property
+    def layout(self) -> tuple[str, str | None, Mapping[str, str] | None, Access]:
+        """What every reader asks first."""
+        return self.path, self.format, self.columns, self.access
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +109,7 @@ def read_dataset(
             or a relevance is negative where that is an error.
     """
     role = "ratings" if kind == "ratings" else "judgments"
-    where = (judgments.path, judgments.format, judgments.columns)
+    where = judgments.layout
     rows = readers.read_ratings(*where) if kind == "ratings" else readers.read_judgments(*where, subtopics=subtopics)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
@@ -111,17 +119,17 @@ def read_dataset(
     groups = Groups()
     if queries is not None:
         further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
-        table = readers.read_queries(queries.path, queries.format, queries.columns, further=further)
+        table = readers.read_queries(*queries.layout, further=further)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
         if further:
             groups = group_queries(indexed.query_ids, table, cluster, slices)
     listed = consumed = None
     if documents is not None:
-        listed = readers.read_documents(documents.path, documents.format, documents.columns, features=features)
+        listed = readers.read_documents(*documents.layout, features=features)
         files["documents"] = listed.files
     if interactions is not None:
-        consumed = readers.read_interactions(interactions.path, interactions.format, interactions.columns)
+        consumed = readers.read_interactions(*interactions.layout)
         files["interactions"] = consumed.files
     return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files, groups)
 
@@ -149,10 +157,10 @@ def read_output(
         InputError: the output is missing or malformed.
     """
     if dataset.kind == "ratings":
-        rows = readers.read_predictions(output.path, output.format, output.columns)
+        rows = readers.read_predictions(*output.layout)
         return rows.files, join_predictions(dataset.judgments, rows)
     by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
-    rows = readers.read_ranking(output.path, output.format, output.columns, by=by)
+    rows = readers.read_ranking(*output.layout, by=by)
     joined = join_ranking(
         dataset.judgments,
         rows,

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pipeline.data.formats.layout import Part, schema_of
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 
-__all__ = ["open_parquet", "parse_parquet"]
+__all__ = ["open_parquet", "parse_parquet", "read_parquet"]
+
+_CELL = 8  # bytes that a value takes at least once it is read
 
 
 def open_parquet(part: Part) -> Any:
@@ -19,8 +22,34 @@ def open_parquet(part: Part) -> Any:
 
     try:
         return parquet.ParquetFile(pa.BufferReader(part.data))
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{part.path}: not Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
+
+
+def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
+    """These columns, sound to the last value.
+
+    Raises:
+        InputError: they are damaged, or would take more bytes than the file may.
+    """
+    n_bytes = sum(max(n_values * _CELL, size) for n_values, size in _chunks(file.metadata, names))
+    if n_bytes > part.limit:
+        found = f"{file.metadata.num_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
+        raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
+    try:
+        table = file.read(columns=list(names)).select(list(names))
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
+    return table
+
+
+def _chunks(metadata: Any, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Of every chunk of these columns the number of values, and bytes uncompressed, as the footer has them."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for chunk in map(group.column, range(group.num_columns)):
+            if any(chunk.path_in_schema == name or chunk.path_in_schema.startswith(f"{name}.") for name in names):
+                yield max(chunk.num_values, group.num_rows), chunk.total_uncompressed_size
 
 
 def parse_parquet(part: Part) -> pa.Table:
@@ -30,16 +59,12 @@ def parse_parquet(part: Part) -> pa.Table:
     names = [part.name(column) for column in part.kind.columns]
     for column, name in zip(part.kind.columns, names, strict=True):
         if name not in file.schema_arrow.names:
-            found = ", ".join(file.schema_arrow.names)
+            found = shorten(", ".join(file.schema_arrow.names))
             raise InputError(f"{part.path}: no column '{name}' among {found}; map it with columns: {{{column}: …}}")
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
         _check_type(part, column, file.schema_arrow.field(name).type)
-    try:
-        table = file.read(columns=names).select(names)
-        table.validate(full=True)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{part.path}: damaged Parquet ({str(error).partition(chr(10))[0]}); write it again") from None
+    table = read_parquet(part, file, names)
     for name in names:
         if table.column(name).null_count:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
@@ -57,6 +82,10 @@ def _check_type(part: Part, column: str, found: pa.DataType) -> None:
     if column in part.kind.ids:
         text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
         if not (text or whole):
-            raise InputError(f"{part.path}: {column} is {found}; write ids as strings or whole numbers")
+            raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
     elif not (whole or pa.types.is_floating(plain) or pa.types.is_decimal(plain)):
-        raise InputError(f"{part.path}: {column} is {found}; write numbers")
+        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")
+
+
+def _first_line(error: Exception) -> str:
+    return shorten(str(error).partition("\n")[0])
