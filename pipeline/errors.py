@@ -32,5 +32,6 @@ def likely(word: str, known: Iterable[str]) -> str:
 
 
 def shorten(text: str) -> str:
-    """A value as a message shows it: at most 200 characters, the last of them an ellipsis if there are more."""
+    """A value as a message shows it: on one line, at most 200 characters, the last an ellipsis if there are more."""
+    text = text[: _LONGEST + 1].replace("\n", "\\n").replace("\r", "\\r")
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -32,7 +32,6 @@ __all__ = ["PLAIN", "Access", "StoredFile", "each_file", "endings", "files_there
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
-_LARGE = 10**9  # bytes up to which a file may be uncompressed at any ratio
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe (FIFO)",
@@ -47,12 +46,12 @@ class Access:
     """What an input may be beside files of the usual size.
 
     Attributes:
-        allow_large: whether it may hold over 200 times what is stored, beyond 1 GB.
+        large: bytes that may come of a file of any size; beyond, not more than 200 times what is stored.
         streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
             someone types on a command line, never what a config names.
     """
 
-    allow_large: bool = False
+    large: float = 10**9
     streams: bool = False
 
 
@@ -68,13 +67,13 @@ class StoredFile:
         path: as people write it, a path or a URL.
         filesystem: a pyarrow filesystem; None for standard input and for pipes, which can be read but once.
         name: its path on that filesystem.
-        allow_large: whether it may hold over 200 times what is stored, beyond 1 GB.
+        access: what may be in it.
     """
 
     path: str
     filesystem: Any
     name: str
-    allow_large: bool = False
+    access: Access = PLAIN
 
     @property
     def suffix(self) -> str:
@@ -122,8 +121,8 @@ class StoredFile:
         return InputFile(self.path, stored.size, hashlib.sha256(stored).hexdigest())
 
     def limit(self, stored: pa.Buffer) -> float:
-        """Bytes that may come of what is stored: 1 GB, or 200 times as many if that is more."""
-        return float("inf") if self.allow_large else max(_LARGE, _RATIO * stored.size)
+        """Bytes that may come of what is stored."""
+        return max(self.access.large, float(_RATIO * stored.size))
 
     def uncompress(self, stored: pa.Buffer) -> pa.Buffer:
         """Its contents: the stored bytes, uncompressed where the name ends in .gz or .zst.
@@ -243,8 +242,8 @@ def files_there(path: str, access: Access = PLAIN) -> list[StoredFile]:
         scheme, filesystem, name = _open(path)
         names = _names(path, filesystem, name, is_url=bool(scheme))
     if names == [name]:
-        return [StoredFile(path, filesystem, name, access.allow_large)]
-    return [StoredFile(scheme + found, filesystem, found, access.allow_large) for found in sorted(names)]
+        return [StoredFile(path, filesystem, name, access)]
+    return [StoredFile(scheme + found, filesystem, found, access) for found in sorted(names)]
 
 
 def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:

@@ -59,7 +59,7 @@ class GivenOutput:
         missing = own < 0
         n_missing = int(missing.sum())
         if n_missing and conventions.missing_queries == "error":
-            found = f"{n_missing} of {len(own)} queries are without scores, such as '{query_ids[missing][0]}'"
+            found = f"{n_missing} of {len(own)} queries are without scores, such as '{shorten(query_ids[missing][0])}'"
             raise InputError(f"{self.path}: {found}; complete it, or say missing_queries: skip")
         values = np.full((len(self.values), len(own)), np.nan)
         values[:, ~missing] = self.values[:, own[~missing]]
@@ -117,7 +117,8 @@ def given_dataset(
     other = {*recorded} ^ {*query_ids}
     if recorded and other:
         found = (
-            f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated, which differ in '{min(other)}'"
+            f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated, "
+            f"which differ in '{shorten(min(other))}'"
         )
         raise InputError(f"{queries.path}: has changed ({found}); restore it, or name the config instead of the record")
     return GivenInput(query_ids, group_queries(query_ids, table, cluster, slices), {"queries": table.files})

@@ -18,7 +18,7 @@ from pipeline.data.files import PLAIN, Access
 from pipeline.data.groups import group_queries
 from pipeline.data.join import join_predictions, join_ranking
 from pipeline.data.judgments import Judgments, index_judgments
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.tables import Groups, Ids, InputFile, Joined, Rows
 
 __all__ = ["DatasetInput", "Source", "read_dataset", "read_output"]
@@ -179,5 +179,5 @@ def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
     if len(missing):
         raise InputError(
             f"{queries.path}: of the queries judged in {judgments.path} it lacks {len(missing):,}, such as "
-            f"'{missing[0].as_py()}'; complete it or leave it out"
+            f"'{shorten(missing[0].as_py())}'; complete it or leave it out"
         )

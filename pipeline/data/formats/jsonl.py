@@ -19,6 +19,8 @@ from pipeline.errors import InputError, shorten
 
 __all__ = ["json_lines", "json_objects", "parse_jsonl"]
 
+_LINE_FEED, _RETURN = b"\n\r"
+
 
 class _Object(dict[str, Any]):
     """An object, which has the last value of a key that stands in it twice, and those keys."""
@@ -67,16 +69,14 @@ def _count_objects(data: memoryview) -> int:
         return 0
     n_lines = 1
     for begin in range(0, len(signs) - 1, layout.BLOCK_SIZE):
-        page = signs[begin : begin + layout.BLOCK_SIZE]
-        ends = begin + np.flatnonzero(page == ord("\n"))
-        ends = ends[ends < len(signs) - 1]
-        returned = signs[ends - 1] == ord("\r")
-        last, first = signs[ends - 1 - returned], signs[ends + 1]
-        # Arrow takes a carriage return for the end of a line: those that are not before a line feed are not for it.
-        stray = np.count_nonzero(page[:-1] == ord("\r")) > np.count_nonzero(
-            page[1:][page[:-1] == ord("\r")] == ord("\n")
-        )
-        if stray or (last != ord("}")).any() or (first != ord("{")).any():
+        page = signs[begin : begin + layout.BLOCK_SIZE + 1]
+        here, after = page[:-1], page[1:]
+        ends = begin + np.flatnonzero(here == _LINE_FEED)
+        last = signs[ends - 1]
+        last = np.where(last == _RETURN, signs[ends - 2], last)
+        # Arrow takes any carriage return for the end of a line.
+        stray = (after[here == _RETURN] != _LINE_FEED).any()
+        if stray or (last != ord("}")).any() or (signs[ends + 1] != ord("{")).any():
             return 0
         n_lines += len(ends)
     return n_lines
