@@ -36,6 +36,9 @@ class File(Section):
     columns: Columns = Field(default_factory=dict)
     """The file's own column names, by ours: `{query_id: user_id}`."""
 
+    allow_large: bool = False
+    """Whether it may hold more than 1 GB that is stored in less than a 200th of that, which is refused otherwise."""
+
     @model_validator(mode="before")
     @classmethod
     def _read_shorthand(cls, data: object) -> object:
@@ -207,7 +210,7 @@ class Model(Section):
 
     @model_validator(mode="after")
     def _has_plain_extra(self) -> Model:
-        if self.extra and (self.extra.columns or self.extra.format not in (None, "json")):
+        if self.extra and (self.extra.columns or self.extra.allow_large or self.extra.format not in (None, "json")):
             raise ValueError("its `extra` is one JSON object of numbers; name its path alone")
         return self
 

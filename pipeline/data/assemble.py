@@ -15,7 +15,7 @@ from metrics.block import Floats, JudgedBlock
 from metrics.conventions import Conventions
 from pipeline.data.judgments import Judgments
 from pipeline.data.subtopics import Subtopics
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.tables import Hits, Joined
 
 __all__ = ["assemble", "judged_by_rank", "judged_share", "pad", "spans"]
@@ -45,8 +45,8 @@ def assemble(
     if conventions.missing_queries == "error" and missing.any():
         without = judgments.query_ids[missing]
         raise InputError(
-            f"{path}: {len(without)} of {len(missing)} judged queries are without output, such as '{without[0]}'; "
-            "complete it, or say missing_queries: empty"
+            f"{path}: {len(without)} of {len(missing)} judged queries are without output, "
+            f"such as '{shorten(without[0])}'; complete it, or say missing_queries: empty"
         )
     return Joined(
         query_ids=judgments.query_ids,

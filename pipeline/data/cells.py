@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+import pyarrow as pa
+
 from pipeline.data.formats import Part, line_of
-from pipeline.data.formats.columnar import open_parquet
+from pipeline.data.formats.columnar import open_parquet, read_parquet
 from pipeline.data.formats.delimited import delimited_header, delimited_records
 from pipeline.data.formats.jsonl import json_objects
 from pipeline.data.formats.layout import refuse_surrogates
-from pipeline.errors import InputError, likely
+from pipeline.errors import InputError, likely, shorten
 
 __all__ = ["column_names", "read_cells", "read_texts"]
 
@@ -43,20 +45,29 @@ def read_cells(part: Part, names: Sequence[str]) -> Mapping[str, Sequence[object
     for name in names:
         if name not in found:
             remedy = likely(name, found) or "; mend its name"
-            raise InputError(f"{part.path}: no column '{name}' among {', '.join(found) or 'nothing'}{remedy}")
+            raise InputError(f"{part.path}: no column '{name}' among {shorten(', '.join(found)) or 'nothing'}{remedy}")
         if found.count(name) > 1:
             raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
     if part.format == "parquet":
-        table = open_parquet(part).read(columns=list(names))
-        return {name: table.column(name).to_pylist() for name in names}
+        table = read_parquet(part, open_parquet(part), names)
+        return {name: _plain(part, name, table.column(name)) for name in names}
     if part.format == "jsonl":
-        objects = [found for _, found in json_objects(part)]
+        objects = [found for _, found in json_objects(part, names)]
         return {name: [found.get(name) for found in objects] for name in names}
     rows = []
     for number, record in delimited_records(part, found):
         refuse_surrogates(part, number, record)
         rows.append(record)
     return {name: [row[place] for row in rows] for name, place in ((name, found.index(name)) for name in names)}
+
+
+def _plain(part: Part, name: str, column: pa.ChunkedArray) -> list[object]:
+    """The values as Python has them."""
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
+        found = f"holds {column.type} that cannot be read ({shorten(str(error))})"
+        raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
 
 
 def read_texts(part: Part, column: str) -> list[str | None]:
@@ -73,7 +84,7 @@ def _text(part: Part, name: str, row: int, cell: object) -> str | None:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, list | dict | bytes):
-        found = {list: "a list", dict: "a mapping", bytes: "bytes"}[type(cell)]
+        found = "a list" if isinstance(cell, list) else "a mapping" if isinstance(cell, dict) else "bytes"
         raise InputError(f"{part.path}: '{name}' holds {found} ({line_of(part, row)}); write a text or a number")
     if isinstance(cell, bool):
         return "true" if cell else "false"

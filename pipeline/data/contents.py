@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipeline.data.files import endings, find_files
+from pipeline.data.files import each_file, endings, find_files
 from pipeline.data.inputs import Source
 from pipeline.data.readers import format_of
 from pipeline.errors import InputError
@@ -34,9 +34,9 @@ def describe(source: Source) -> tuple[InputFile, ...]:
     """The files of the input, in order; they are read for their digests.
 
     Raises:
-        InputError: nothing is there.
+        InputError: nothing is there, or it changed while it was read.
     """
-    return tuple(file.describe(file.open()) for file in find_files(source.path))
+    return tuple(file.describe() for file in each_file(source.path))
 
 
 def content_of(source: Source, files: Sequence[InputFile]) -> Content:

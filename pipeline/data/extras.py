@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.data.files import find_files
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.mlflow_names import EXTRA, clashes
 from pipeline.tables import InputFile
 
@@ -36,19 +36,22 @@ def read_extra(path: str) -> Extra:
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: {1 + len(others)} files are there; name one JSON object of numbers")
-    stored = file.open()
+    stored = file.read()
     try:
         found = json.loads(file.uncompress(stored).to_pybytes(), parse_int=float, object_pairs_hook=_once)
+        "".join(found if isinstance(found, dict) else ()).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
     if not isinstance(found, dict):
         raise InputError(f'{path}: found {type(found).__name__}; write an object of numbers, as {{"cost": 1.5}}')
     for name, number in found.items():
         if not isinstance(number, float) or not math.isfinite(number):
-            raise InputError(f"{path}: {name}: found {json.dumps(number)}; write a finite number, or leave it out")
+            raise InputError(
+                f"{path}: {shorten(name)}: found {shorten(json.dumps(number))}; write a finite number, or leave it out"
+            )
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
-    return Extra(found, file.describe(stored))
+    return Extra(found, file.describe_bytes(stored))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -60,6 +63,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"'{name}' stands twice")
+            raise ValueError(f"'{shorten(name)}' stands twice")
         found[name] = value
     return found

@@ -6,8 +6,6 @@ several, and a list of decimal numbers is a vector. Where a field is empty or nu
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,8 +18,11 @@ import pyarrow.csv
 from metrics.catalogue import Sparse
 from pipeline.arrow import concatenate, floats, integers, numpy_of, strings
 from pipeline.data.formats import Part
+from pipeline.data.formats.columnar import open_parquet, read_parquet
+from pipeline.data.formats.delimited import delimited_header
 from pipeline.data.formats.jsonl import json_objects
-from pipeline.errors import InputError
+from pipeline.data.formats.layout import double, shown
+from pipeline.errors import InputError, shorten
 
 __all__ = ["Column", "feature", "read_columns"]
 
@@ -77,12 +78,7 @@ def feature(path: str, name: str, columns: Sequence[Column], n_documents: int) -
 def _of_text(part: Part, names: Sequence[str]) -> pa.Table:
     delimiter = _DELIMITERS[part.format]
     quote = '"' if part.format == "csv" else False
-    reader = csv.reader(
-        [part.lines().readline().decode().rstrip("\r\n")],
-        delimiter=delimiter,
-        quoting=csv.QUOTE_MINIMAL if quote else csv.QUOTE_NONE,
-    )
-    _check(part, names, next(reader))
+    _check(part, names, delimited_header(part))
     try:
         return pa.csv.read_csv(
             pa.BufferReader(part.data),
@@ -94,21 +90,19 @@ def _of_text(part: Part, names: Sequence[str]) -> pa.Table:
                 strings_can_be_null=False,
             ),
         )
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{part.path}: {str(error).partition(chr(10))[0]}; write the file again") from None
+    except pa.ArrowException as error:
+        raise InputError(f"{part.path}: {shorten(str(error).partition(chr(10))[0])}; write the file again") from None
 
 
 def _of_parquet(part: Part, names: Sequence[str]) -> pa.Table:
-    from pyarrow import parquet
-
-    file = parquet.ParquetFile(pa.BufferReader(part.data))
+    file = open_parquet(part)
     _check(part, names, file.schema_arrow.names)
-    return file.read(columns=list(names))
+    return read_parquet(part, file, names)
 
 
 def _of_json(part: Part, name: str) -> Column:
     """Line by line: Arrow would take texts that look like dates for dates."""
-    found = [document.get(name) for _, document in json_objects(part)]
+    found = [document.get(name) for _, document in json_objects(part, [name])]
     lists = [value if isinstance(value, list) else [] if value is None else [value] for value in found]
     entries = [entry for values in lists for entry in values]
     sizes = np.array([len(values) for values in lists], dtype=np.int64)
@@ -116,10 +110,10 @@ def _of_json(part: Part, name: str) -> Column:
         raise InputError(f"{part.path}: no object has '{name}'; a feature is a key of the documents")
     types = {type(entry) for entry in entries}
     if types <= {int, float} and float in types and all(value is None or isinstance(value, list) for value in found):
-        return Column(sizes, floats(np.array(entries, dtype=np.float64)))
+        return Column(sizes, floats(np.array([*map(double, entries)])))
     if not types <= {str, int}:
         odd = next(entry for entry in entries if type(entry) not in (str, int))
-        raise InputError(f"{part.path}: '{name}' holds {json.dumps(odd)[:40]}; write {_KINDS}")
+        raise InputError(f"{part.path}: '{name}' holds {shown(odd)}; write {_KINDS}")
     return _split(sizes, strings(map(str, entries)))
 
 
@@ -127,7 +121,7 @@ def _check(part: Part, names: Sequence[str], found: Sequence[str]) -> None:
     for name in names:
         if found.count(name) != 1:
             stands = "no" if name not in found else "more than one"
-            listed = ", ".join(dict.fromkeys(found))
+            listed = shorten(", ".join(dict.fromkeys(found)))
             raise InputError(f"{part.path}: {stands} column '{name}' among {listed}; name a feature as its column is")
 
 
@@ -147,7 +141,7 @@ def _column(path: str, name: str, column: pa.Array) -> Column:
             return Column(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.float64()), float("nan")))
         if pa.types.is_string(plain.value_type) or pa.types.is_integer(plain.value_type):
             return _split(numpy_of(sizes, np.int64), pc.fill_null(values.cast(pa.string()), ""))
-    raise InputError(f"{path}: '{name}' is {found}; write {_KINDS}")
+    raise InputError(f"{path}: '{name}' is {shorten(str(found))}; write {_KINDS}")
 
 
 def _split(sizes: npt.NDArray[np.int64], texts: pa.StringArray) -> Column:

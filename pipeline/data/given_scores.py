@@ -16,15 +16,18 @@ from metrics.block import Bools, Floats
 from metrics.conventions import Conventions
 from metrics.measure import Measure
 from pipeline.data import readers
-from pipeline.data.files import find_files
+from pipeline.data.files import StoredFile, each_file, refusing
 from pipeline.data.formats import Part, line_of
+from pipeline.data.formats.layout import double
 from pipeline.data.groups import group_queries
 from pipeline.data.inputs import Source
-from pipeline.data.score_cells import SCORES, ScoreCell, read_score_cells
-from pipeline.errors import InputError, likely
+from pipeline.data.score_cells import SCORES, ScoreCell, ScoreCells, read_score_cells
+from pipeline.errors import InputError, likely, shorten
 from pipeline.tables import Groups, InputFile, Quality
 
 __all__ = ["GivenInput", "GivenOutput", "given_dataset", "read_given_scores"]
+
+_WRITTEN = ("trec", "tsv", "csv")  # formats whose numbers are texts; in others a text is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +59,7 @@ class GivenOutput:
         missing = own < 0
         n_missing = int(missing.sum())
         if n_missing and conventions.missing_queries == "error":
-            found = f"{n_missing} of {len(own)} queries are without scores, such as '{query_ids[missing][0]}'"
+            found = f"{n_missing} of {len(own)} queries are without scores, such as '{shorten(query_ids[missing][0])}'"
             raise InputError(f"{self.path}: {found}; complete it, or say missing_queries: skip")
         values = np.full((len(self.values), len(own)), np.nan)
         values[:, ~missing] = self.values[:, own[~missing]]
@@ -109,12 +112,13 @@ def given_dataset(
         files = tuple(file for output in read for file in output.files)
         return GivenInput(np.array(known, dtype=object), Groups(), {"scores": files})
     further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
-    table = readers.read_queries(queries.path, queries.format, queries.columns, further=further)
+    table = readers.read_queries(*queries.layout, further=further)
     query_ids = np.array(sorted(table.ids.to_pylist()), dtype=object)
     other = {*recorded} ^ {*query_ids}
     if recorded and other:
         found = (
-            f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated, which differ in '{min(other)}'"
+            f"{len(query_ids)} queries are there, and {len(recorded)} were evaluated, "
+            f"which differ in '{shorten(min(other))}'"
         )
         raise InputError(f"{queries.path}: has changed ({found}); restore it, or name the config instead of the record")
     return GivenInput(query_ids, group_queries(query_ids, table, cluster, slices), {"queries": table.files})
@@ -132,12 +136,8 @@ def read_given_scores(output: Source, measures: Sequence[Measure]) -> GivenOutpu
             or stands twice for a query.
     """
     names = [str(measure) for measure in measures]
-    stored = [(file, file.open()) for file in find_files(output.path)]
-    parts = [readers.part_of(file, data, SCORES, output.format, output.columns or {}) for file, data in stored]
-    tables = [read_score_cells(part, names) for part in parts]
-    for part, table in zip(parts, tables, strict=True):
-        if not table.n_rows:
-            raise InputError(f"{part.path}: no rows; write the file again")
+    read = [_read(file, output, names) for file in each_file(output.path, output.access)]
+    files, parts, tables = zip(*read, strict=True)
     _refuse_lacking(output.path, names, {name for table in tables for name in table.names})
     cells = [(part, cell) for part, table in zip(parts, tables, strict=True) for cell in table.cells]
     columns = {query_id: column for column, query_id in enumerate(dict.fromkeys(cell.query_id for _, cell in cells))}
@@ -147,14 +147,24 @@ def read_given_scores(output: Source, measures: Sequence[Measure]) -> GivenOutpu
     for part, cell in cells:
         row, least, greatest = rows[cell.name]
         values[row, columns[cell.query_id]] = _value(part, cell, least, greatest)
-    files = tuple(file.describe(data) for file, data in stored)
     return GivenOutput(output.path, files, sum(table.n_rows for table in tables), tuple(columns), values)
+
+
+def _read(file: StoredFile, output: Source, names: Sequence[str]) -> tuple[InputFile, Part, ScoreCells]:
+    """One file's size and digest, its bytes, and the cells that stand in them."""
+    with refusing(file.path):
+        stored = file.read()
+        part = readers.part_of(file, stored, SCORES, output.format, output.columns or {})
+        table = read_score_cells(part, names)
+    if not table.n_rows:
+        raise InputError(f"{part.path}: no rows; write the file again")
+    return file.describe_bytes(stored), part, table
 
 
 def _refuse_lacking(path: str, names: Sequence[str], found: set[str]) -> None:
     for name in names:
         if name not in found:
-            listed = ", ".join(sorted(found)) or "nothing"
+            listed = shorten(", ".join(sorted(found))) or "nothing"
             raise InputError(f"{path}: no score '{name}' among {listed}{likely(name, found) or '; mend its name'}")
 
 
@@ -164,12 +174,12 @@ def _refuse_repeat(path: str, cells: Sequence[tuple[Part, ScoreCell]]) -> None:
         other, earlier = first.setdefault((cell.query_id, cell.name), (part, cell))
         if earlier is not cell:
             places = f"{_place(other, earlier, path)} and {_place(part, cell, path)}"
-            raise InputError(f"{path}: query '{cell.query_id}' has {cell.name} twice ({places}); keep one")
+            raise InputError(f"{path}: query '{shorten(cell.query_id)}' has {cell.name} twice ({places}); keep one")
 
 
 def _place(part: Part, cell: ScoreCell, path: str) -> str:
     if part.format == "json":
-        return f"query '{cell.query_id}' of {part.path}"
+        return f"query '{shorten(cell.query_id)}' of {part.path}"
     return line_of(part, cell.row) + (f" of {part.path}" if part.path != path else "")
 
 
@@ -180,7 +190,7 @@ def _value(part: Part, cell: ScoreCell, least: float, greatest: float) -> float:
         InputError: it is no finite number, or outside the range.
     """
     try:
-        number = _number(cell.value)
+        number = _number(cell.value, written=part.format in _WRITTEN)
     except ValueError:
         raise _wrong(part, cell, "is not a number", "mend it, or leave the cell empty") from None
     if np.isinf(number):
@@ -190,23 +200,22 @@ def _value(part: Part, cell: ScoreCell, least: float, greatest: float) -> float:
     return number
 
 
-def _number(value: object) -> float:
+def _number(value: object, *, written: bool) -> float:
+    """The number that a cell holds, or that its text writes where all cells are texts."""
     if value is None:
         return float("nan")
-    if isinstance(value, str):
+    if isinstance(value, str) and written:
         text = value.strip()
         if "_" in text or not text.isascii():
             raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
         return float(text or "nan")
     if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
         raise ValueError
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf")
+    return double(float(value) if isinstance(value, decimal.Decimal) else value)
 
 
 def _wrong(part: Part, cell: ScoreCell, problem: str, remedy: str) -> InputError:
-    shown = repr(cell.value) if isinstance(cell.value, str) else str(cell.value)
+    found = shorten(repr(cell.value) if isinstance(cell.value, str) else str(cell.value))
+    query = shorten(cell.query_id)
     place = "" if part.format == "json" else f" ({line_of(part, cell.row)})"
-    return InputError(f"{part.path}: {cell.name} {shown[:40]} of query '{cell.query_id}'{place} {problem}; {remedy}")
+    return InputError(f"{part.path}: {cell.name} {found} of query '{query}'{place} {problem}; {remedy}")

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from metrics.block import Bools
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.tables import Groups, Ids
 
 __all__ = ["group_queries"]
@@ -37,7 +37,9 @@ def group_queries(
         found = _slices(queries, column, rows)
         both = sorted(members.keys() & found.keys())
         if both:
-            message = f"'{column}' has a slice '{both[0]}', and so has another column; rename one of the columns"
+            message = (
+                f"'{column}' has a slice '{shorten(both[0])}', and so has another column; rename one of the columns"
+            )
             raise InputError(f"{queries.path}: {message}")
         members |= found
     return Groups(clusters=None if cluster is None else _clusters(queries, cluster, rows), slices=members)
@@ -47,7 +49,7 @@ def _clusters(queries: Ids, column: str, rows: Sequence[int]) -> npt.NDArray[np.
     names = [queries.texts[column][row] for row in rows]
     if None in names:
         row = rows[names.index(None)]
-        found = f"query '{queries.ids[row].as_py()}' has no {column} ({queries.place(row)})"
+        found = f"query '{shorten(queries.ids[row].as_py())}' has no {column} ({queries.place(row)})"
         raise InputError(f"{queries.path}: {found}, which is what queries are clustered by; fill it")
     codes = {name: code for code, name in enumerate(sorted({name for name in names if name is not None}))}
     return np.array([codes[name] for name in names if name is not None], dtype=np.int64)

@@ -15,11 +15,12 @@ from metrics.conventions import Conventions
 from pipeline.arrow import strings
 from pipeline.data import readers
 from pipeline.data.catalogue import Catalogue, known_documents
+from pipeline.data.files import PLAIN, Access
 from pipeline.data.groups import group_queries
 from pipeline.data.join import join_predictions, join_ranking
 from pipeline.data.judgments import Judgments, index_judgments
 from pipeline.data.overlap import find_unmatched, refuse_other_pairs, refuse_other_queries, shares_document
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.tables import Groups, Ids, InputFile, Joined, Rows
 
 __all__ = ["DatasetInput", "Source", "read_dataset", "read_output", "returns_any"]
@@ -33,11 +34,18 @@ class Source:
         path: a file, a glob, a folder of parts or a URL.
         format: its format; told by its name where None.
         columns: our column names to the file's, where they differ.
+        access: what it may be beside files of the usual size.
     """
 
     path: str
     format: str | None = None
     columns: Mapping[str, str] | None = None
+    access: Access = PLAIN
+
+    @property
+    def layout(self) -> tuple[str, str | None, Mapping[str, str] | None, Access]:
+        """What every reader asks first."""
+        return self.path, self.format, self.columns, self.access
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +111,7 @@ def read_dataset(
             or a relevance is negative where that is an error.
     """
     role = "ratings" if kind == "ratings" else "judgments"
-    where = (judgments.path, judgments.format, judgments.columns)
+    where = judgments.layout
     rows = readers.read_ratings(*where) if kind == "ratings" else readers.read_judgments(*where, subtopics=subtopics)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
@@ -113,17 +121,17 @@ def read_dataset(
     groups = Groups()
     if queries is not None:
         further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
-        table = readers.read_queries(queries.path, queries.format, queries.columns, further=further)
+        table = readers.read_queries(*queries.layout, further=further)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
         if further:
             groups = group_queries(indexed.query_ids, table, cluster, slices)
     listed = consumed = None
     if documents is not None:
-        listed = readers.read_documents(documents.path, documents.format, documents.columns, features=features)
+        listed = readers.read_documents(*documents.layout, features=features)
         files["documents"] = listed.files
     if interactions is not None:
-        consumed = readers.read_interactions(interactions.path, interactions.format, interactions.columns)
+        consumed = readers.read_interactions(*interactions.layout)
         files["interactions"] = consumed.files
     return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files, groups)
 
@@ -153,7 +161,7 @@ def read_output(
         InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
     """
     if dataset.kind == "ratings":
-        rows = readers.read_predictions(output.path, output.format, output.columns)
+        rows = readers.read_predictions(*output.layout)
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
@@ -188,7 +196,7 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
 
 def _read_ranking(output: Source, conventions: Conventions) -> Rows:
     by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
-    return readers.read_ranking(output.path, output.format, output.columns, by=by)
+    return readers.read_ranking(*output.layout, by=by)
 
 
 def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
@@ -197,5 +205,5 @@ def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
     if len(missing):
         raise InputError(
             f"{queries.path}: of the queries judged in {judgments.path} it lacks {len(missing):,}, such as "
-            f"'{missing[0].as_py()}'; complete it or leave it out"
+            f"'{shorten(missing[0].as_py())}'; complete it or leave it out"
         )

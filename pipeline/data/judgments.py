@@ -19,7 +19,7 @@ from metrics.block import Bools
 from pipeline.arrow import numpy_of
 from pipeline.data.hashing import Hashes, hash_pairs
 from pipeline.data.subtopics import SubtopicRows, Subtopics
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.parallel import map_threads
 from pipeline.tables import Rows
 
@@ -131,8 +131,8 @@ def refuse_repeat(rows: Rows, repeat: Ints, verb: str, remedy: str) -> NoReturn:
     query_id = rows.query_ids[rows.query_codes[later]]
     places = f"{rows.place(earlier)} and {rows.place(later)}"
     document = rows.take_doc_ids(np.array([later]))[0].as_py()
-    subtopic = "" if rows.subtopics is None else f" for subtopic '{rows.subtopics[later].as_py()}'"
-    found = f"query '{query_id}' {verb} document '{document}'{subtopic} twice"
+    subtopic = "" if rows.subtopics is None else f" for subtopic '{shorten(rows.subtopics[later].as_py())}'"
+    found = f"query '{shorten(query_id)}' {verb} document '{shorten(document)}'{subtopic} twice"
     raise InputError(f"{rows.path}: {found} ({places}); {remedy}")
 
 

@@ -9,8 +9,6 @@ from functools import cached_property
 from pathlib import Path, PurePath
 from typing import TypeVar
 
-import pyarrow as pa
-
 from pipeline.errors import InputError
 from pipeline.tables import InputFile
 
@@ -45,8 +43,8 @@ class MovedFiles:
     def digest(self, path: Path) -> str:
         """The hex digest of a file, which is read once."""
         if path not in self._digests:
-            with pa.memory_map(str(path)) as mapped:
-                self._digests[path] = hashlib.sha256(mapped.read_buffer()).hexdigest()
+            with path.open("rb") as file:
+                self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
         return self._digests[path]
 
     @cached_property

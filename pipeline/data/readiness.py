@@ -6,9 +6,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-import pyarrow as pa
-
-from pipeline.data.files import StoredFile, files_there
+from pipeline.data.files import files_there
 from pipeline.errors import InputError
 
 __all__ = ["Sight", "look", "marker_beside"]
@@ -21,23 +19,20 @@ class Sight:
     """What is there at one moment.
 
     Attributes:
-        sizes: bytes of each file, by its path; none where nothing is there. What can be read but once, standard input
-            or a pipe, has no size: to ask how much comes would be to read it.
+        sizes: bytes of each file, by its path; none where nothing is there.
         trouble: why that could not be told, in one line; empty where it could.
     """
 
-    sizes: tuple[tuple[str, int | None], ...] = ()
+    sizes: tuple[tuple[str, int], ...] = ()
     trouble: str = ""
 
 
 def look(path: str) -> Sight:
     """What is there of a file, a glob, a folder of parts or a URL of these; what is not there may still come."""
     try:
-        return Sight(tuple((file.path, _size(file)) for file in files_there(path)))
-    except InputError as error:
+        return Sight(tuple((file.path, file.size) for file in files_there(path)))
+    except InputError as error:  # also of a server that is away now, or a file that was just replaced
         return Sight(trouble=str(error))
-    except (OSError, pa.ArrowException) as error:  # a server that is away now, or a file that was just replaced
-        return Sight(trouble=str(error).partition("\n")[0])
 
 
 def marker_beside(path: str, sight: Sight, marker: str) -> str:
@@ -59,7 +54,3 @@ def marker_beside(path: str, sight: Sight, marker: str) -> str:
     elif wild := _WILD.search(name):
         folder = posixpath.dirname(name[: wild.start()])
     return f"{scheme}{separator}{posixpath.normpath(posixpath.join(folder, marker))}{query}"
-
-
-def _size(file: StoredFile) -> int | None:
-    return None if file.filesystem is None else file.size

@@ -15,7 +15,7 @@ from metrics.conventions import Conventions
 from pipeline.data.assemble import assemble, judged_share
 from pipeline.data.hashing import hash_pairs
 from pipeline.data.judgments import Judgments, match, places_of
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.tables import Hits, Joined, Rows
 
 __all__ = ["rejoin"]
@@ -82,5 +82,5 @@ def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Int
         query_id = judgments.query_ids[judgments.queries[new[0]]]
         doc_id = judgments.rows.take_doc_ids(new[:1])[0].as_py()
         pairs = "1 judged pair is" if len(new) == 1 else f"{len(new):,} judged pairs are"
-        found = f"{pairs} new, such as query '{query_id}', document '{doc_id}'"
+        found = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"
         raise InputError(f"{path}: {found}, and the ranks of documents that were not judged were not kept; restore it")

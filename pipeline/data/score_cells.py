@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 from pipeline.data.cells import column_names, read_cells
 from pipeline.data.formats import Kind, Part, line_of
-from pipeline.data.formats.layout import refuse_surrogates
+from pipeline.data.formats.layout import LONGEST_ID, refuse_id, refuse_surrogates
 from pipeline.data.formats.nested import nested_objects
 from pipeline.data.formats.trec import trec_lines
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 
 __all__ = ["SCORES", "ScoreCell", "ScoreCells", "read_score_cells"]
 
@@ -132,8 +132,16 @@ def _id(part: Part, row: int, cell: object) -> str:
     if type(cell) is int or (isinstance(cell, str) and cell):
         text = str(cell)
         refuse_surrogates(part, row + 1, [text])
+        if (n_bytes := len(text.encode())) > LONGEST_ID:
+            refuse_id(part.path, "query_id", n_bytes, _place(part, row))
         return text
-    place = f"object {row + 1}" if part.format == "json" else line_of(part, row)
+    place = _place(part, row)
     if cell in (None, ""):
         raise InputError(f"{part.path}: empty query_id ({place}); fill it")
-    raise InputError(f"{part.path}: query_id {cell!r} ({place}) is no id; write a string or a whole number")
+    raise InputError(
+        f"{part.path}: query_id {shorten(repr(cell))} ({place}) is no id; write a string or a whole number"
+    )
+
+
+def _place(part: Part, row: int) -> str:
+    return f"object {row + 1}" if part.format == "json" else line_of(part, row)

@@ -89,14 +89,13 @@ class SingleQuery:
 
     @cached_property
     def _by_rank(self) -> tuple[tuple[InputFile, ...], Rows]:
-        where = (self.output.path, self.output.format, self.output.columns)
-        rows = readers.read_ranking(*where, by="rank")
+        rows = readers.read_ranking(*self.output.layout, by="rank")
         return rows.files, _cut_out(rows, self.query_id)
 
     @cached_property
     def _by_score(self) -> tuple[tuple[InputFile, ...], Rows]:
         read = readers.read_predictions if self.dataset.kind == "ratings" else readers.read_ranking
-        rows = read(self.output.path, self.output.format, self.output.columns)
+        rows = read(*self.output.layout)
         return rows.files, _cut_out(rows, self.query_id)
 
     @cached_property

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from metrics.conventions import Conventions
-from pipeline.data.files import find_files
-from pipeline.data.formats.trec import last_fields
+from pipeline.data.files import Access
 from pipeline.data.join import join_ranking
 from pipeline.data.judgments import index_judgments
-from pipeline.data.readers import read_judgments, read_ranking
+from pipeline.data.readers import read_judgments, read_trec_ranking
 from pipeline.errors import InputError
 from pipeline.tables import Joined, Rows
 
 __all__ = ["TrecFiles", "read_trec_files"]
 
 _TAG = 5  # its place among the fields of a line
+_TYPED = Access(streams=True)  # both files are named on a command line
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +38,8 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
     """Judgments and a ranking, whatever their files are called.
 
     Args:
-        qrels: the path of the judgments.
-        ranking: the path of the ranking; `-` is standard input.
+        qrels: the path of the judgments; either may be `-`, standard input, or a pipe.
+        ranking: the path of the ranking.
         conventions: say how scores are rounded and ties are broken.
         n_documents: documents in the catalogue.
 
@@ -46,11 +47,11 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
         InputError: a file is missing or malformed, a relevance is not a whole number, which trec_eval would cut down to
             one, or the ranking's last line names no output.
     """
-    judged = read_judgments(qrels, "trec")
+    judged = read_judgments(qrels, "trec", access=_TYPED)
     _refuse_fractions(judged)
-    ranked = read_ranking(ranking, "trec")
+    ranked, last = read_trec_ranking(ranking, _TYPED)
     joined = join_ranking(index_judgments(judged), ranked, conventions, n_documents=float(n_documents))
-    return TrecFiles(joined, _tag(ranking))
+    return TrecFiles(joined, _tag(ranking, last))
 
 
 def _refuse_fractions(judged: Rows) -> None:
@@ -61,9 +62,7 @@ def _refuse_fractions(judged: Rows) -> None:
         raise InputError(f"{judged.path}: {found}, and trec_eval would cut off the fraction; mend it")
 
 
-def _tag(path: str) -> str:
-    file = find_files(path)[-1]
-    fields = last_fields(memoryview(file.uncompress(file.open())).cast("B"))
+def _tag(path: str, fields: Sequence[bytes]) -> str:
     if len(fields) <= _TAG:
         raise InputError(f"{path}: the last line has no sixth field, which names the output; add it")
     return fields[_TAG].decode("utf-8", errors="surrogateescape")

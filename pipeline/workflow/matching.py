@@ -122,7 +122,7 @@ class Match:
         recorded = [file for file in inputs if file["role"] == "queries"]
         refuse_changed([InputFile(file["path"], file["size"], file["sha256"]) for file in recorded], describe(queries))
         further = [*dict.fromkeys(column for column in (planned.cluster, *planned.slices) if column)]
-        table = readers.read_queries(queries.path, queries.format, queries.columns, further=further)
+        table = readers.read_queries(*queries.layout, further=further)
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)
 
 

@@ -15,6 +15,7 @@ from pipeline.blocks import BlockStore, JudgmentsKey
 from pipeline.config.entries import File
 from pipeline.config.plan import Plan, PlannedDataset, Task
 from pipeline.data.contents import content_of
+from pipeline.data.files import PLAIN, Access
 from pipeline.data.given_scores import GivenInput
 from pipeline.data.inputs import DatasetInput, Source, read_dataset
 from pipeline.errors import InputError
@@ -228,4 +229,5 @@ def source_of(file: File) -> Source:
         os.path.relpath(file.path) if inside else file.path,
         file.format,
         {str(ours): name for ours, name in file.columns.items()},
+        Access(large=math.inf) if file.allow_large else PLAIN,
     )

@@ -14,10 +14,9 @@ import pyarrow as pa
 from pipeline.data.formats.columnar import parse_parquet
 from pipeline.data.formats.delimited import delimited_lines, parse_delimited
 from pipeline.data.formats.jsonl import json_lines, parse_jsonl
-from pipeline.data.formats.layout import Kind, Part, first_empty
+from pipeline.data.formats.layout import Kind, Part, odd_id, refuse_id
 from pipeline.data.formats.nested import nested_rows, parse_nested
 from pipeline.data.formats.trec import parse_trec, trec_lines
-from pipeline.errors import InputError
 
 __all__ = ["Kind", "Part", "line_of", "parse"]
 
@@ -41,9 +40,10 @@ def parse(part: Part) -> pa.Table:
     if "query_id" in table.column_names and not pa.types.is_dictionary(table.schema.field("query_id").type):
         table = table.set_column(0, "query_id", table.column("query_id").dictionary_encode())
     for column in part.kind.ids:
-        row = first_empty(table, column)
+        row = odd_id(table, column)
         if row is not None:
-            raise InputError(f"{part.path}: empty {column} ({line_of(part, row)}); fill it")
+            n_bytes = len(table.column(column)[row].as_py().encode())
+            refuse_id(part.path, column, n_bytes, line_of(part, row))
     return table
 
 

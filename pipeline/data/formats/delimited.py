@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from pipeline.data.formats.layout import Part, Row, parse_csv, refuse_surrogates, row_of, table_of
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 
 __all__ = ["delimited_header", "delimited_lines", "delimited_records", "parse_delimited"]
 
@@ -51,7 +51,7 @@ def _check_columns(part: Part, header: list[str]) -> None:
     for column in part.kind.columns:
         name = part.name(column)
         if name not in header:
-            found = ", ".join(header) or "nothing"
+            found = shorten(", ".join(header)) or "nothing"
             raise InputError(f"{part.path}:1: no column '{name}' among {found}; map it with columns: {{{column}: …}}")
         if header.count(name) > 1:
             raise InputError(f"{part.path}:1: column '{name}' stands twice; name each column once")

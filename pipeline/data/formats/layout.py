@@ -3,35 +3,42 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.parallel import map_threads
 
 __all__ = [
     "BLOCK_SIZE",
+    "LONGEST_ID",
     "PAGE",
     "Kind",
     "Part",
     "Row",
+    "double",
     "first_empty",
     "holds",
+    "odd_id",
     "parse_csv",
+    "refuse_id",
     "refuse_surrogates",
     "row_of",
     "schema_of",
+    "shown",
     "table_of",
 ]
 
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
 PAGE = 1 << 16  # bytes that are searched at a time
+LONGEST_ID = 1 << 16  # bytes: what is longer is no id but a file read as something else
 _BOM = b"\xef\xbb\xbf"
 _BEIR = MappingProxyType({"query_id": "query-id", "doc_id": "corpus-id", "relevance": "score"})
 
@@ -74,6 +81,7 @@ class Part:
         stored: its bytes, uncompressed.
         kind: what to take from it.
         names: our column names to the file's, where they differ.
+        limit: bytes that its rows may take.
     """
 
     path: str
@@ -81,6 +89,7 @@ class Part:
     stored: pa.Buffer
     kind: Kind
     names: Mapping[str, str]
+    limit: float
 
     @property
     def data(self) -> memoryview:
@@ -169,15 +178,42 @@ def schema_of(kind: Kind, names: list[str]) -> pa.Schema:
     return pa.schema(list(zip(names, types, strict=True)))
 
 
+def odd_id(table: pa.Table, column: str) -> int | None:
+    """The first row whose id is empty or longer than `LONGEST_ID` bytes, if any."""
+    ids = table.column(column)
+    bounds = pc.min_max(pc.binary_length(_distinct(ids))).as_py()
+    if not len(ids) or (bounds["min"] > 0 and bounds["max"] <= LONGEST_ID):
+        return None
+    lengths = pc.binary_length(ids.cast(pa.string()))
+    row: int = pc.index(pc.or_(pc.equal(lengths, 0), pc.greater(lengths, LONGEST_ID)), True).as_py()
+    return row if row >= 0 else None
+
+
+def refuse_id(path: str, column: str, n_bytes: int, place: str) -> NoReturn:
+    """Refuse an id of so many bytes, none or more than `LONGEST_ID`.
+
+    Raises:
+        InputError: always.
+    """
+    if not n_bytes:
+        raise InputError(f"{path}: empty {column} ({place}); fill it")
+    raise InputError(f"{path}: {column} of {n_bytes:,} bytes ({place}); write ids of at most {LONGEST_ID:,}")
+
+
 def first_empty(table: pa.Table, column: str) -> int | None:
     """The first row whose id is empty, if any."""
     ids = table.column(column)
-    coded = pa.types.is_dictionary(ids.type)
-    distinct = pa.chunked_array([chunk.dictionary for chunk in ids.chunks], pa.string()) if coded else ids
-    if pc.min(pc.binary_length(distinct)).as_py() != 0:
+    if pc.min(pc.binary_length(_distinct(ids))).as_py() != 0:
         return None
     row = pc.index(ids.cast(pa.string()), "").as_py()
     return row if row >= 0 else None
+
+
+def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
+    """All ids, some of them once."""
+    if not pa.types.is_dictionary(ids.type):
+        return ids
+    return pa.chunked_array([chunk.dictionary for chunk in ids.chunks], ids.type.value_type)
 
 
 def row_of(part: Part, number: int, texts: list[str]) -> Row:
@@ -190,7 +226,8 @@ def row_of(part: Part, number: int, texts: list[str]) -> Row:
             raise ValueError  # Python reads 1_000 and other scripts' digits, no other tool does
         return (*texts[:-1], float(texts[-1]))
     except ValueError:
-        raise InputError(f"{part.path}:{number}: {part.kind.value} '{texts[-1]}' is not a number; mend it") from None
+        found = shorten(texts[-1])
+        raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; mend it") from None
 
 
 def refuse_surrogates(part: Part, number: int, texts: list[str]) -> None:
@@ -199,6 +236,19 @@ def refuse_surrogates(part: Part, number: int, texts: list[str]) -> None:
         "".join(texts).encode()
     except UnicodeEncodeError:
         raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+
+
+def double(number: float) -> float:
+    """The number as a double; a whole one beyond all doubles is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
+
+
+def shown(value: object) -> str:
+    """A value of JSON as it was written, cut short."""
+    return shorten(json.dumps(value, ensure_ascii=False))
 
 
 def table_of(part: Part, rows: Iterable[Row]) -> pa.Table:

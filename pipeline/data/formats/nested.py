@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.data.formats.layout import Part
-from pipeline.errors import InputError
+from pipeline.data.formats.layout import Part, double, shown
+from pipeline.errors import InputError, shorten
 
 __all__ = ["nested_objects", "nested_rows", "parse_nested"]
 
@@ -47,7 +47,11 @@ def parse_nested(part: Part) -> pa.Table:
 def nested_rows(part: Part) -> Iterator[str]:
     """Where each row stands: its query and document."""
     queries = nested_objects(part)
-    return (f"query '{query}', document '{document}'" for query, documents in queries for document, _ in documents)
+    return (
+        f"query '{shorten(query)}', document '{shorten(document)}'"
+        for query, documents in queries
+        for document, _ in documents
+    )
 
 
 def nested_objects(part: Part) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
@@ -65,8 +69,8 @@ def nested_objects(part: Part) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     for query, documents in _once(part, found, "query"):
         if not isinstance(documents, _Pairs):
             expected = f"{{{inner}: {part.kind.value}}}"
-            raise InputError(f"{part.path}: query '{query}' holds {_shown(documents)}; write {expected}")
-        _once(part, documents, f"query '{query}': {inner}")
+            raise InputError(f"{part.path}: query '{shorten(query)}' holds {_shown(documents)}; write {expected}")
+        _once(part, documents, f"query '{shorten(query)}': {inner}")
         yield query, documents
 
 
@@ -81,27 +85,18 @@ def _once(part: Part, pairs: _Pairs, what: str) -> _Pairs:
         seen: set[str] = set()
         for key, _ in pairs:
             if key in seen:
-                raise InputError(f"{part.path}: {what} '{key}' stands twice; keep one")
+                raise InputError(f"{part.path}: {what} '{shorten(key)}' stands twice; keep one")
             seen.add(key)
     return pairs
 
 
-def _value(part: Part, query: str, document: str, number: object) -> float:
+def _value(part: Part, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
-    if type(number) is float:
-        return number
-    if type(number) is not int:
-        at = f"{part.path}: query '{query}', document '{document}'"
+    if type(number) not in (int, float):
+        at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"
         raise InputError(f"{at}: {part.kind.value} {_shown(number)} is not a number; mend it")
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
+    return double(number)
 
 
 def _shown(value: object) -> str:
-    """A value as it was written, cut short."""
-    if isinstance(value, _Pairs):
-        return "an object"
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+    return "an object" if isinstance(value, _Pairs) else shown(value)

@@ -69,7 +69,7 @@ LISTED = {"measure": [row[0] for row in LONG], "query_id": [row[1] for row in LO
             jsonl(
                 {"query_id": "q2", "faithful": 0.25, "cost": -3},
                 {"query_id": "q1", "faithful": 1},
-                {"query_id": "q3", "faithful": None, "cost": "2.5"},
+                {"query_id": "q3", "faithful": None, "cost": 2.5},
             ),
         ),
         ("a.json", '{"q2": {"faithful": 0.25, "cost": -3}, "q1": {"faithful": 1}, "q3": {"cost": 2.5, "x": "y"}}'),
@@ -229,7 +229,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ("j.tsv", HEAD, "no rows; write the file again"),
         ("a.jsonl", one(faithful=True), f"faithful True of query 'q1' (line 1) {NO_NUMBER}"),
         ("b.jsonl", one(faithful=[1]), f"faithful [1] of query 'q1' (line 1) {NO_NUMBER}"),
-        ("c.jsonl", one(cost=10**400), f"cost 1{'0' * 39} of query 'q1' (line 1) {NOT_FINITE}"),
+        ("c.jsonl", one(cost=10**400), f"cost 1{'0' * 198}… of query 'q1' (line 1) {NOT_FINITE}"),
         ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is no id; write a string or a whole number"),
         ("e.jsonl", one(query_id=None), "empty query_id (line 1); fill it"),
         ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' {NO_NUMBER}"),

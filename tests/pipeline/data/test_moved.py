@@ -70,7 +70,7 @@ def test_parts_are_read_in_the_order_in_which_they_were(tmp_path):
     folder = link_files(files, [recorded(name, name.encode()) for name in names], tmp_path / "links")
 
     found = find_files(str(folder))
-    assert [file.open().to_pybytes().decode() for file in found] == names
+    assert [file.read().to_pybytes().decode() for file in found] == names
     assert [file.suffix for file in found] == [".tsv"] * 4
 
 

@@ -84,11 +84,13 @@ def test_a_place_that_cannot_be_looked_at_is_trouble():
     assert "\n" not in sight.trouble
 
 
-def test_a_pipe_is_not_read_to_be_looked_at():
-    """Nobody writes into it: reading would never end."""
+def test_a_pipe_is_trouble():
+    """Nobody writes into it: reading would never end, and it is no file."""
     os.mkfifo("pipe")
 
-    assert look("pipe") == Sight((("pipe", None),))
+    assert look("pipe") == Sight(
+        trouble="pipe: a named pipe (FIFO), not a file; write the data to a file and name that"
+    )
 
 
 @pytest.mark.parametrize(

@@ -392,12 +392,13 @@ def test_of_many_that_are_started_at_once_one_evaluates():
 
 @pytest.fixture
 def busy() -> Any:
-    """A real process that is at the night, and stays there: one output is a pipe into which nobody writes."""
+    """A real process that is at the night, and stays there: it is stopped in the middle."""
     write_output("bm25")
-    os.mkfifo(Path(DATE) / "dense.txt")
-    process = subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [*COMMAND, "--set", "bootstrap.resamples=300000"]  # takes seconds, and it is stopped within one
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     file = Path(f"runs/records/nights/nightly-{DATE}.json")
     wait_until(lambda: file.is_file() and json.loads(file.read_text())["evaluations"])
+    process.send_signal(signal.SIGSTOP)
     yield process
     process.kill()
     process.communicate()
@@ -417,8 +418,8 @@ def test_the_loser_is_told_who_has_the_night(busy, capsys):
 def test_a_killed_holder_does_not_block_the_night(busy, with_what):
     """However it is ended, the next one evaluates at once, and its record is the only one."""
     busy.send_signal(with_what)
+    busy.send_signal(signal.SIGCONT)
     busy.communicate(timeout=60)
-    Path(DATE, "dense.txt").unlink()
     write_output("dense")
 
     evaluation = night()

@@ -1,0 +1,588 @@
+"""Files that would end the process, fill the memory, wait for ever or flood the screen: each is refused in a line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from metrics.external import external_measure
+from pipeline.data.contents import describe, exists, size_of
+from pipeline.data.extras import read_extra
+from pipeline.data.files import Access, find_files
+from pipeline.data.given_scores import read_given_scores
+from pipeline.data.inputs import Source
+from pipeline.data.readers import read_documents, read_judgments, read_queries
+from pipeline.errors import InputError
+from tests.pipeline.data.content import (
+    FORMATS,
+    SUFFIXES,
+    compress,
+    contents,
+    encode,
+    place_of,
+    refusal,
+    table_bytes,
+    write,
+)
+
+TEXTS = ("trec", "tsv", "csv", "jsonl")
+MEGABYTE = 1_000_000
+LONGEST = 65_536
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def answered(function: Callable[..., Any], *args: Any, **options: Any) -> str:
+    """The refusal of a call, one line; empty where it has an answer. Anything else that is raised fails the test."""
+    try:
+        function(*args, **options)
+    except InputError as error:
+        return "several lines" if "\n" in str(error) else str(error)
+    return ""
+
+
+# What is not a file.
+
+
+@pytest.fixture
+def special() -> dict[str, str]:
+    """What is there and not a file, by its path."""
+    os.mkfifo("pipe.txt")
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind("socket.txt")
+    listening.close()
+    Path("link.txt").symlink_to("/dev/zero")
+    return {
+        "pipe.txt": "a named pipe (FIFO)",
+        "socket.txt": "a socket",
+        "/dev/zero": "a device",
+        "link.txt": "a device",
+    }
+
+
+def test_what_is_not_a_file_is_refused_before_it_is_opened(special):
+    """A device has no end, and a pipe waits for somebody to write; whoever asks is told what it is."""
+    for path, what in special.items():
+        expected = f"{path}: {what}, not a file; write the data to a file and name that"
+        for function in (find_files, read_judgments, read_queries, read_extra):
+            assert refusal(function, path) == expected
+        for function in (describe, size_of):
+            assert refusal(function, Source(path)) == expected
+        assert not exists(Source(path))
+
+
+@pytest.mark.parametrize("path", ["parts", "parts/*.txt", "parts/**"])
+def test_among_parts_what_is_not_a_file_is_refused(path):
+    """It is not passed over: a part would be missing and nobody would know."""
+    write(Path("parts/a.txt"), "q 0 d 1\n")
+    os.mkfifo("parts/b.txt")
+
+    assert refusal(read_judgments, path).startswith("parts/b.txt: a named pipe (FIFO), not a file")
+
+
+def test_standard_input_is_no_file_of_a_config():
+    """Only a command that says so reads `-`; anything else takes it for a file's name."""
+    assert refusal(read_judgments, "-") == "-: no such file; mend the path"
+
+
+@pytest.mark.parametrize("path", ["a\0b.txt", "x" * 300, "x/" * 3000, "file.txt/below", "nowhere://a", "s3://a\0b/c"])
+@pytest.mark.parametrize("function", [find_files, read_judgments, read_extra])
+def test_what_cannot_be_named_is_refused(path, function):
+    """A NUL, a name that is too long and a URL without a bucket are refused like a file that is missing."""
+    write(Path("file.txt"), "q 0 d 1\n")
+
+    assert "\0" not in refusal(function, path)
+
+
+def test_what_may_not_be_read_is_refused():
+    """With the reason that the system gives."""
+    path = Path(write(Path("a.txt"), "q 0 d 1\n"))
+    path.chmod(0)
+    if os.access(path, os.R_OK):
+        pytest.skip("root may read everything")
+
+    assert refusal(read_judgments, "a.txt") == "a.txt: cannot be read (Permission denied); check it"
+
+
+# What is larger than it looks.
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_what_is_uncompressed_stops_at_the_limit(ending):
+    """1,000 bytes and 200 times what is stored may come of a file, if the limit is 1,000; more, if that is allowed."""
+    text = b"q 0 d 1\n" + b"\n" * 2_000_000
+    path = write(Path("a.txt" + ending), compress(text, ending))
+    small = Access(large=1000)
+
+    begin = time.perf_counter()
+    message = refusal(read_judgments, path, access=small)
+
+    assert message.startswith(f"{path}: more than ")
+    assert message.endswith(f" bytes come of {Path(path).stat().st_size:,}; check the file, or set allow_large: true")
+    assert time.perf_counter() - begin < 1
+    assert contents(read_judgments(path)) == [("q", "d", 1.0)]
+    assert contents(read_judgments(write(Path("b.txt" + ending), compress(b"q 0 d 1\n", ending)), access=small))
+
+
+def repeated(value: Any, n_rows: int) -> pa.Array:
+    """The value in so many rows, written once."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(n_rows, np.int32)), pa.array([value]))
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "document"), [(300_000, "d" * 10_000), (1, "d" * MEGABYTE), (50_000, "d"), (400_000, "d")]
+)
+def test_parquet_that_holds_more_than_it_may_is_not_read(n_rows, document):
+    """A few bytes can claim a billion rows of one value, or a long text in every row: the footer tells the first."""
+    columns = [repeated("q", n_rows), repeated(document, n_rows), pa.array(np.ones(n_rows))]
+    path = write(Path("a.parquet"), table_bytes(columns, ["query_id", "doc_id", "relevance"]))
+    size = Path(path).stat().st_size
+
+    begin = time.perf_counter()
+    message = answered(read_judgments, path, access=Access(large=2 * MEGABYTE))
+
+    assert time.perf_counter() - begin < 2
+    if n_rows * (len(document) + 20) > max(2 * MEGABYTE, 200 * size):
+        assert message.startswith(f"{path}: {n_rows:,} rows of about ")
+        assert message.endswith(f" bytes come of {size:,}; check the file, or set allow_large: true")
+    else:
+        assert "allow_large" not in message
+
+
+def test_texts_and_features_of_parquet_are_held_to_the_limit_too():
+    """Columns beside the ids are read by the same rule."""
+    n_rows = 100_000
+    ids = pa.array([str(number) for number in range(n_rows)])
+    for name, read in (("query_id", read_queries), ("doc_id", read_documents)):
+        table = table_bytes([ids, repeated("x" * 10_000, n_rows)], [name, "more"])
+        options = {"further": ["more"]} if read is read_queries else {"features": ["more"]}
+        path = write(Path("a.parquet"), table)
+
+        assert "100,000 rows of about 1,000,0" in refusal(read, path, access=Access(large=10 * MEGABYTE), **options)
+
+
+# Ids and messages.
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("column", [0, 1])
+def test_an_id_of_over_64_kb_is_refused_at_once(format, column):
+    """What is that long is no id: it is refused in its line, and an id of just 65,536 bytes is not."""
+    for length, value in ((LONGEST, "é" * (LONGEST // 2)), (100_000, "x" * 100_000), (MEGABYTE, "x" * MEGABYTE)):
+        rows = [["q", "d", 1.0] for _ in range(3)]
+        rows[1][column] = value
+        rows[2][1] = "e"
+        path = write(Path(f"a{SUFFIXES[format]}"), encode(rows, format))
+
+        begin = time.perf_counter()
+        message = answered(read_judgments, path)
+
+        assert time.perf_counter() - begin < 2
+        if length == LONGEST:
+            assert message == ""
+        elif length == MEGABYTE and format in ("tsv", "csv"):
+            assert message == f"{path}: field larger than field limit (131072) after line 3; mend it"
+        else:
+            name, place = ("query_id", "doc_id")[column], place_of(format, 1)
+            assert message.startswith(f"{path}: {name} of {length:,} bytes (")
+            assert message.endswith(f" {place}); write ids of at most 65,536")
+
+
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
+def test_an_id_of_over_64_kb_in_a_table_of_ids_is_refused(format):
+    """As in rankings."""
+    names = ("query_id", "x", "y")
+    path = write(Path(f"a{SUFFIXES[format]}"), encode([("x" * 100_000, "d", 1.0)], format, names=names))
+
+    assert "query_id of 100,000 bytes (" in refusal(read_queries, path)
+
+
+def test_an_id_of_over_64_kb_in_json_and_scores_is_refused():
+    """Its keys are ids too, and so are the queries of scores made elsewhere."""
+    path = write(Path("a.json"), json.dumps({"q": {"x" * MEGABYTE: 1}}))
+    assert len(refusal(read_judgments, path)) < 500
+
+    measures = [external_measure("cost", "lower", (-np.inf, np.inf))]
+    for name, text in (
+        ("a.json", json.dumps({"x" * MEGABYTE: {"cost": 1}})),
+        ("a.tsv", f"query_id\tcost\n{'x' * 70_000}\t1\n"),
+    ):
+        assert "query_id of " in refusal(read_given_scores, Source(write(Path(name), text)), measures)
+
+
+LONG = "x" * 60_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.txt", f"q 0 d {LONG}\n"),
+        ("a.tsv", f"query_id\tdoc_id\trelevance\nq\td\t{LONG}\n"),
+        ("a.tsv", f"query_id\tdoc_id\t{LONG}\nq\td\t1\n"),
+        ("a.csv", "query_id," + LONG * 3 + "\n"),
+        ("a.jsonl", json.dumps({"query_id": "q", "doc_id": "d", "relevance": LONG})),
+        ("a.jsonl", json.dumps({"query_id": "q", "doc_id": [LONG], "relevance": 1})),
+        ("a.jsonl", json.dumps({"query_id": "q", "doc_id": "d", LONG: 1})),
+        ("a.jsonl", json.dumps({"query_id": "q", "doc_id": "d", "relevance": [1] * MEGABYTE})),
+        ("a.json", json.dumps({LONG: {LONG: LONG}})),
+        ("a.json", json.dumps({LONG: [LONG]})),
+        ("a.json", f'{{"{LONG}": {{"d": 1}}, "{LONG}": {{"d": 1}}}}'),
+        ("a.json", json.dumps({LONG: {"d": float("nan")}})),
+        ("a.parquet", table_bytes([pa.array(["q"])], [LONG])),
+        ("a.parquet", table_bytes([pa.array(["q"]), pa.array([{LONG: 1}])], ["query_id", "doc_id"])),
+    ],
+)
+def test_a_message_shows_200_characters_of_a_value(name, text):
+    """However long a field, a key or a header is."""
+    message = refusal(read_judgments, write(Path(name), text))
+
+    assert len(message) < 800
+    assert "x" * 201 not in message
+
+
+# JSON lines.
+
+ROW = '{"query_id": "q", "doc_id": "d", "relevance": 1}'
+ODD = [
+    "null",
+    "true",
+    "1",
+    "NaN",
+    '"x"',
+    "[]",
+    "[[]]",
+    "[{}]",
+    f"[{ROW}]",
+    "{",
+    "}",
+    f"{ROW} null",
+    f"null {ROW}",
+    "nul",
+]
+
+
+def odd_files() -> dict[str, bytes]:
+    """Files that have a line which is no object, alone, first, in the middle and last, by their names."""
+    whole = [(odd, "\n", b"") for odd in ODD]
+    whole += [("null", end, bom) for end in ("\n", "\r\n", "\r", "\n\n") for bom in (b"", b"\xef\xbb\xbf")]
+    found: dict[str, bytes] = {}
+    for odd, end, bom in whole:
+        for place in range(4):
+            lines = [ROW.replace('"d"', f'"d{row}"') for row in range(2)] if place < 3 else []
+            lines.insert(min(place, len(lines)), odd)
+            found[f"{len(found)}.jsonl"] = bom + "".join(line + end for line in lines).encode()
+    wide = ROW[:-1] + f', "x": "{"x" * 1_500_000}"}}'  # Arrow cuts blocks of 4 MB after any end of a line
+    for end in ("\n", "\r"):
+        found[f"{len(found)}.jsonl"] = (f"{ROW}\n{wide}\n{wide}{end}null{end}{wide}\n{wide}\n").encode()
+    return found
+
+
+def test_a_line_that_is_no_object_ends_no_process():
+    """Arrow's reader crashes on `null` in the first line of a block: a child reads every odd line at every place."""
+    odd = odd_files()
+    for name, data in odd.items():
+        Path(name).write_bytes(data)
+    program = (
+        "import sys\n"
+        "from pathlib import Path\n"
+        "from pipeline.data.readers import read_judgments\n"
+        "from pipeline.errors import InputError\n"
+        "for path in sorted(Path().glob('*.jsonl')):\n"
+        "    try: read_judgments(str(path))\n"
+        "    except InputError as error: print(str(error))\n"
+        "    else: print('read', path)\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (child.returncode, child.stderr) == (0, "")
+    lines = child.stdout.splitlines()
+    assert len(lines) == len(odd)
+    assert not [
+        line for line in lines if not line.split(": ")[0].split(":")[0].endswith(".jsonl") or "read " in line[:5]
+    ]
+
+
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 2}', "'relevance' stands twice; keep one"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 1}', "'relevance' stands twice; keep one"),
+        (
+            '{"query_id": "q", "query\\u005fid": "r", "doc_id": "d", "relevance": 1}',
+            "'query_id' stands twice; keep one",
+        ),
+        ('{"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1}', "'doc_id' stands twice; keep one"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": "1"}', "relevance '1' is not a number; mend it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": "1.5"}', "relevance '1.5' is not a number; mend it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": true}', "relevance true is not a number; mend it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": null}', "relevance null is not a number; mend it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": 1, "x": 2}', ""),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": {"doc_id": 1, "doc_id": 2}}', ""),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": "\\"doc_id\\": \\"e\\""}', ""),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": "{}\\n{"}', ""),
+    ],
+)
+def test_doubled_keys_and_numbers_as_texts_in_json_lines(row, message, slow):
+    """Refused where they are read, as in JSON, by either way of reading: a blank line first takes the slow one. A key
+    that is not read may stand twice.
+    """
+    path = write(Path("a.jsonl"), ("\n" if slow else "") + ROW.replace('"d"', '"c"') + "\n" + row + "\n")
+
+    assert answered(read_judgments, path) == (message and f"{path}:{2 + slow}: {message}")
+
+
+def test_doubled_keys_of_texts_and_features_are_refused():
+    """What is read beside the ids is read by the same rule."""
+    write(Path("q.jsonl"), '{"query_id": "q", "market": "de", "market": "fr", "x": 1, "x": 2}\n')
+    write(Path("d.jsonl"), '{"doc_id": "d", "genre": "a", "genre": "b", "x": 1, "x": 2}\n')
+
+    assert refusal(read_queries, "q.jsonl", further=["market"]) == "q.jsonl:1: 'market' stands twice; keep one"
+    assert refusal(read_documents, "d.jsonl", features=["genre"]) == "d.jsonl:1: 'genre' stands twice; keep one"
+    assert read_queries("q.jsonl").ids.to_pylist() == ["q"]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ('{"x": {}', f", {ROW[1:]}"),
+        ('{"x":\n{}', f", {ROW[1:]} {ROW}"),
+        (f"{ROW} {ROW.replace('d', 'e')}", ""),
+        (f"{ROW},", ROW),
+    ],
+)
+def test_objects_that_do_not_stand_one_a_line_are_refused(first, second):
+    """Whatever their number, and wherever their braces stand."""
+    assert refusal(read_judgments, write(Path("a.jsonl"), f"{first}\n{second}\n")).startswith("a.jsonl:")
+
+
+# Text of another kind.
+
+
+def utf16(text: str) -> bytes:
+    return text.encode("utf-16")
+
+
+@pytest.mark.parametrize("format", TEXTS)
+@pytest.mark.parametrize("spoil", [utf16, lambda text: utf16(text)[2:], lambda text: text.encode("utf-32")])
+def test_text_of_two_bytes_a_letter_is_refused(format, spoil):
+    """With a byte-order mark or without."""
+    path = write(Path(f"a{SUFFIXES[format]}"), spoil(encode([("q", "d", 1.0)], format).decode()))
+
+    assert refusal(read_judgments, path)
+
+
+ODDITIES = [
+    b"\0",
+    b"\r",
+    b"\xff",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\x1a",
+    b"\xe2\x80\xa8",
+    b"\x85",
+    b'"',
+    b"'",
+    b"\\",
+    b"\x0c",
+]
+
+
+@pytest.mark.parametrize("format", TEXTS)
+def test_odd_bytes_anywhere_are_read_or_refused(format):
+    """At every place of a small file: rows are given, or one line says what is wrong."""
+    text = encode([("q1", "d1", 1.0), ("q1", "d2", 0.0)], format)
+    for odd in ODDITIES:
+        for at in range(len(text) + 1):
+            path = write(Path(f"a{SUFFIXES[format]}"), text[:at] + odd + text[at:])
+            message = answered(read_judgments, path)
+            assert not message or message.startswith(path)
+
+
+@pytest.mark.parametrize(
+    "number", ["1e400", "-1e400", "inf", "-Infinity", "INF", "nan", "NaN", "1" + "0" * 400, "nan(1)"]
+)
+@pytest.mark.parametrize("format", TEXTS)
+def test_numbers_beyond_doubles_are_refused_however_they_are_spelled(format, number):
+    """As not finite, or as no number: never as one."""
+    written = encode([("q", "d", 7.25)], format).replace(b"7.25", number.encode())
+    message = refusal(read_judgments, write(Path(f"a{SUFFIXES[format]}"), written))
+
+    assert "not a finite number" in message or "is not a number" in message or "not JSON" in message
+
+
+def test_a_field_of_csv_beyond_the_limit_of_python_is_read_or_refused():
+    """131,072 characters are what Python's reader takes; Arrow's takes more."""
+    long = "x" * (csv.field_size_limit() + 1)
+    rows = f"query_id,market,body\nq1,de,{long}\nq2,fr,y\n"
+
+    assert read_queries(write(Path("a.csv"), rows)).ids.to_pylist() == ["q1", "q2"]
+    assert "field larger than field limit" in refusal(read_queries, "a.csv", further=["market"])
+    assert "field larger than field limit" in refusal(read_queries, write(Path("b.csv"), f"query_id,{long}\nq,1\n"))
+    write(Path("c.csv"), rows.replace("query_id", "doc_id"))
+    assert read_documents("c.csv", features=["market"]).features["market"].values.size == 2
+    write(Path("d.csv"), f"doc_id,{long}\nd,1\n")
+    assert "field larger than field limit" in refusal(read_documents, "d.csv", features=["x"])
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_compressed_files_cut_anywhere_are_refused(ending):
+    """At every byte of the file; a file without a byte is one without rows."""
+    whole = compress(encode([("q", f"d{row}", 1.0) for row in range(20)], "trec"), ending)
+    for size in range(len(whole)):
+        assert answered(read_judgments, write(Path("a.txt" + ending), whole[:size]))
+
+
+def test_an_empty_member_and_several_members():
+    """Nothing and something is something."""
+    data = gzip.compress(b"") + gzip.compress(b"q 0 d 1\n") + gzip.compress(b"")
+
+    assert contents(read_judgments(write(Path("a.txt.gz"), data))) == [("q", "d", 1.0)]
+    assert (
+        refusal(read_judgments, write(Path("b.txt.gz"), gzip.compress(b"")))
+        == "b.txt.gz: no rows; write the file again"
+    )
+
+
+# Parquet.
+
+ODD_COLUMNS: Sequence[pa.Array] = [
+    pa.array(["a", "b"]),
+    pa.array(["a", "b"], pa.large_string()),
+    pa.array(["a", "b"], pa.string_view()),
+    pa.array([b"a", b"\xff"]),
+    pa.array([b"ab", b"cd"], pa.binary(2)),
+    pa.array([1, 2], pa.uint64()),
+    pa.array([2**64 - 1, 0], pa.uint64()),
+    pa.array([1, 2], pa.int8()),
+    pa.array([1.5, float("nan")]),
+    pa.array([1.5, float("inf")], pa.float32()),
+    pa.array(np.array([1.5, 2.5], np.float16)),
+    pa.array([Decimal("1.5"), Decimal("9" * 30)], pa.decimal128(38, 5)),
+    pa.array([Decimal("1.5"), Decimal("9" * 50)], pa.decimal256(60, 5)),
+    pa.array([True, False]),
+    pa.array([None, None]),
+    pa.array(["a", None]),
+    pa.array([[1], []]),
+    pa.array([["a"], None]),
+    pa.array([[b"\xff"], None]),
+    pa.array([[1.0, None], [2.0]]),
+    pa.array([[[1.0]], [[2.0]]]),
+    pa.array([[1.0, 2.0], [3.0, 4.0]], pa.list_(pa.float32(), 2)),
+    pa.array([{"a": 1}, {"a": 2}]),
+    pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+    pa.array([0, 2**62], pa.timestamp("us")),
+    pa.array([0, 1], pa.timestamp("ns", "Europe/Nowhere")),
+    pa.array([0, 2**30], pa.date32()),
+    pa.array([0, 1], pa.time64("ns")),
+    pa.array([0, 2**62], pa.duration("us")),
+    pa.array(["a", "b"]).dictionary_encode(),
+    pa.array([1, 2]).dictionary_encode(),
+    pa.array([b"a", b"\xff"]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays(pa.array([0, None], pa.int32()), pa.array(["a"])),
+    pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"\xff\xc3")),
+    pa.array([], pa.string()),
+]
+
+
+@pytest.mark.parametrize("column", ODD_COLUMNS, ids=lambda column: str(column.type))
+def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
+    """As ids, as numbers, as texts of queries, as features of documents and as scores made elsewhere."""
+    n_rows = len(column)
+    ids = pa.array([f"i{row}" for row in range(n_rows)], pa.string())
+    ones = pa.array(np.ones(n_rows))
+    measures = [external_measure("cost", "lower", (-np.inf, np.inf))]
+    tables: list[tuple[list[pa.Array], list[str], Callable[[str], Any]]] = [
+        ([column, ids, ones], ["query_id", "doc_id", "relevance"], read_judgments),
+        ([ids, column, ones], ["query_id", "doc_id", "relevance"], read_judgments),
+        ([ids, ids, column], ["query_id", "doc_id", "relevance"], read_judgments),
+        ([column], ["query_id"], read_queries),
+        ([ids, column], ["query_id", "market"], lambda path: read_queries(path, further=["market"])),
+        ([ids, column], ["doc_id", "genre"], lambda path: read_documents(path, features=["genre"])),
+        ([ids, column], ["query_id", "cost"], lambda path: read_given_scores(Source(path), measures)),
+        ([column, ones], ["query_id", "cost"], lambda path: read_given_scores(Source(path), measures)),
+        ([ids, ids, column], ["query_id", "measure", "value"], lambda path: read_given_scores(Source(path), measures)),
+    ]
+    for columns, names, read in tables:
+        message = answered(read, write(Path("a.parquet"), table_bytes(columns, names)))
+        assert not message or message.startswith("a.parquet: ")
+
+
+def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
+    """At every byte: what is damaged is refused by its own line, whoever reads it."""
+    columns = [pa.array([f"i{row}" for row in range(5)]), pa.array([["a", "b"]] * 5), pa.array(["x"] * 5)]
+    whole = table_bytes(columns, ["doc_id", "genre", "more"])
+    spoiled = [whole[:size] for size in range(0, len(whole), 3)]
+    spoiled += [whole[:at] + bytes([whole[at] ^ 0xFF]) + whole[at + 1 :] for at in range(0, len(whole), 2)]
+
+    for data in spoiled:
+        path = write(Path("a.parquet"), data)
+        message = answered(read_documents, path, features=["genre", "more"])
+        assert not message or message.startswith("a.parquet: ")
+
+
+def test_columns_that_stand_twice_and_files_without_rows():
+    """Of features, too."""
+    names = ["doc_id", "genre", "genre"]
+    twice = write(Path("a.parquet"), table_bytes([pa.array(["d"])] * 3, names))
+    empty = write(Path("b.parquet"), table_bytes([pa.array([], pa.string())] * 2, names[:2]))
+
+    assert "more than one column 'genre'" in refusal(read_documents, twice, features=["genre"])
+    assert refusal(read_documents, empty, features=["genre"]) == "b.parquet: no rows; write the file again"
+
+
+def test_encrypted_parquet_is_refused():
+    """Whether the footer is encrypted or only says so."""
+    whole = table_bytes([pa.array(["d"])], ["doc_id"])
+
+    assert "not Parquet" in refusal(read_documents, write(Path("a.parquet"), b"PARE" + whole[4:-4] + b"PARE"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.tsv", b"doc_id\tgenre\nd\t\xff\n"),
+        ("b.csv", b"doc_id,gen\xffre,genre\nd,x,y\n"),
+        ("c.jsonl", b'{"doc_id": "d", "genre": "\\ud800"}\n'),
+        ("d.jsonl", b'{"doc_id": "d", "genre": [1.5, 1' + b"0" * 400 + b"]}\n"),
+        ("e.jsonl", b'{"doc_id": "d", "genre": [1.5, NaN]}\n'),
+        ("f.jsonl", b'{"doc_id": "d", "genre": "\xff"}\n'),
+        ("g.tsv", utf16("doc_id\tgenre\nd\tx\n")),
+    ],
+)
+def test_features_that_are_no_text_or_number_are_refused(name, data):
+    """In a line, as everywhere."""
+    assert refusal(read_documents, write(Path(name), data), features=["genre"]).startswith(name)
+
+
+def test_numbers_from_outside_are_read_or_refused():
+    """Whatever bytes are in the file."""
+    for data in (
+        b"\xff",
+        b'{"a": 1e400}',
+        b'{"\\ud800": 1}',
+        b"[" * 100_000,
+        b"",
+        utf16('{"a": 1}')[2:],
+        b'{"a": NaN}',
+    ):
+        message = answered(read_extra, write(Path("extra.json"), data))
+        assert message.startswith("extra.json: ") or data.startswith(b"{\0")
