@@ -15,7 +15,6 @@ import contextlib
 import hashlib
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -29,6 +28,7 @@ from pyarrow import parquet
 
 from metrics.conventions import Ties
 from pipeline.arrow import concatenate, floats, integers, numpy_of
+from pipeline.atomic import partial_beside
 from pipeline.tables import Chunk, Content, Hits, Quality, Rows
 
 __all__ = ["BlockStore", "HitsKey", "JudgmentsKey", "StoreError"]
@@ -160,14 +160,12 @@ class BlockStore:
             described, sink, compression="zstd", use_dictionary=not encodings, column_encoding=encodings
         )
         body = sink.getvalue().to_pybytes()
-        partial = path.with_name(f".{secrets.token_hex(8)}.partial")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(_heading(body) + body)
-            partial.replace(path)
+            with partial_beside(path) as partial:
+                partial.write_bytes(_heading(body) + body)
+                partial.replace(path)
         except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink(missing_ok=True)
             reason = error.strerror or error
             raise StoreError(f"{self.folder}: not written ({reason}); what was read will be parsed again") from None
 

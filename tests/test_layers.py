@@ -14,10 +14,12 @@ ROOT = Path(__file__).parents[1]
 SHARED = {
     "arithmetic",
     "arrow",
+    "atomic",
     "credentials",
     "errors",
     "escaping",
     "ledger",
+    "manifest",
     "mlflow_names",
     "movement",
     "pages",

@@ -45,7 +45,7 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
     verdict = failed(evaluation.verdicts)
     if verdict == "fail":
         return FAILED_GATE
-    if evaluation.unsaved or (require_tracking and evaluation.store is None):
+    if evaluation.unsaved or (require_tracking and evaluation.record and evaluation.store is None):
         return NOT_RECORDED
     if evaluation.failures:
         return INCOMPLETE

@@ -50,6 +50,7 @@ def _tell(
 ) -> None:
     """Write what the gates say where it was asked for, and into GitHub's summary of the job; and print everything."""
     from pipeline.report.files import write_reports
+    from pipeline.report.text import NO_RECORD
 
     try:
         write_reports(
@@ -60,10 +61,14 @@ def _tell(
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
         print_evaluation(evaluation, as_json=as_json, quiet=quiet)
-        if require_tracking and not (evaluation.store or evaluation.untracked or evaluation.unsaved):
+        if (
+            require_tracking
+            and evaluation.record
+            and not (evaluation.store or evaluation.untracked or evaluation.unsaved)
+        ):
             print_remark("not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone")
     except OSError as error:
-        error.add_note(f"the record is complete: {evaluation.record}")
+        error.add_note(f"the record is complete: {evaluation.record}" if evaluation.record else NO_RECORD)
         raise
 
 
@@ -80,7 +85,8 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
     if as_json:
         print_json(as_data(evaluation))
     elif quiet:
-        print_lines(str(evaluation.record))
+        if evaluation.record:
+            print_lines(str(evaluation.record))
         for line in (*failures(evaluation), *failing(evaluation.verdicts), *map(str, evaluation.data_warnings)):
             print_remark(line)
     else:

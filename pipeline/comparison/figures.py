@@ -16,13 +16,12 @@ TOLERANCE = 1e-12
 """Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
 
 
-def moved_figures(before: Figures, after: Figures, *, more: bool) -> Iterator[MovedFigure]:
-    """What is not the same, row by row of each column; a column that only `after` has is passed over.
+def moved_figures(before: Figures, after: Figures) -> Iterator[MovedFigure]:
+    """What is not the same, row by row of each column.
 
     Args:
         before: as it was recorded.
-        after: as it is now, perhaps by a version that knows more columns.
-        more: whether what was blank and is a number now is passed over, too, for that version knows more figures.
+        after: as it is now, perhaps by a version that knows more columns, which are passed over.
     """
     places = {row: place for place, row in enumerate(after.rows)}
     shared = [row for row in before.rows if row in places]
@@ -38,8 +37,7 @@ def moved_figures(before: Figures, after: Figures, *, more: bool) -> Iterator[Mo
             yield MovedFigure(before.file, (), column, "a column", None)
             continue
         one, other = _cells(before, column, ours), _cells(after, column, theirs)
-        known = ~one[1] if more else np.ones(len(ours), dtype=bool)
-        for place in np.flatnonzero(known & ~_equal(*one, *other)).tolist():
+        for place in np.flatnonzero(~_equal(*one, *other)).tolist():
             yield MovedFigure(before.file, shared[place], column, _number(*one, place), _number(*other, place))
     for column in before.words.keys() & after.words.keys():
         for place, row in enumerate(shared):

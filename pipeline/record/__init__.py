@@ -11,30 +11,25 @@ and `acceptance` keeps the list of those that were accepted.
 """
 
 from pipeline.record.definitions import definitions
-from pipeline.record.gates import read_verdicts
-from pipeline.record.movers import read_movers
-from pipeline.record.reading import read_comparisons, read_curves, read_record, read_scores, refuse_changed
-from pipeline.record.schemas import SCHEMA_VERSION
-from pipeline.record.scores import read_column, read_query_ids, read_score
+from pipeline.record.reading import read_curves, read_manifest, read_movers, read_record, refuse_changed
+from pipeline.record.scores import read_column, read_query_ids, read_score, read_scores
 from pipeline.record.store import Records, open_records
 from pipeline.record.writing import Judged, new_evaluation_id, write_record
 
 __all__ = [
-    "SCHEMA_VERSION",
     "Judged",
     "Records",
     "definitions",
     "new_evaluation_id",
     "open_records",
     "read_column",
-    "read_comparisons",
     "read_curves",
+    "read_manifest",
     "read_movers",
     "read_query_ids",
     "read_record",
     "read_score",
     "read_scores",
-    "read_verdicts",
     "refuse_changed",
     "write_record",
 ]

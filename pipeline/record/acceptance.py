@@ -8,14 +8,16 @@ afterwards is not the one that was accepted.
 from __future__ import annotations
 
 import hashlib
-import secrets
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
 
 import yaml
 
+from pipeline.atomic import write_whole
 from pipeline.errors import InputError
+from pipeline.manifest import is_evaluation_id
 from pipeline.tables import Record
 from pipeline.verdicts import Acceptance
 
@@ -50,13 +52,13 @@ def read_accepted(path: Path) -> Entries:
         InputError: it is not what `write_accepted` writes.
     """
     try:
-        found = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+        found = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}  # noqa: S506: all values are texts
     except FileNotFoundError:
         return {}
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())}); restore it") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())[:300]}); restore it") from None
     if not isinstance(found, dict):
         raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
     return {str(name): _entries(path, str(name), models) for name, models in found.items()}
@@ -72,12 +74,7 @@ def write_accepted(path: Path, entries: Entries) -> None:
         name: {model: asdict(models[model]) for model in sorted(models)} for name, models in sorted(entries.items())
     }
     text = _HEADER + yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=1_000)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, text.encode())
 
 
 def digest_of(record: Path) -> str:
@@ -87,7 +84,7 @@ def digest_of(record: Path) -> str:
 
 def _entries(path: Path, name: str, models: object) -> dict[str, Acceptance]:
     if not isinstance(models, dict):
-        raise InputError(f"{path}: {name}: found {models!r}; it holds entries by model, restore it")
+        raise InputError(f"{path}: {name}: found {str(models)[:100]!r}; it holds entries by model, restore it")
     return {str(model): _entry(path, f"{name}.{model}", entry) for model, entry in models.items()}
 
 
@@ -97,4 +94,9 @@ def _entry(path: Path, key: str, entry: object) -> Acceptance:
     lacking = [name for name in names if name not in given]
     if lacking:
         raise InputError(f"{path}: {key}: has no {lacking[0]!r}; restore it or run `rankledger accept` again")
-    return Acceptance(**{name: str(given[name]) for name in names})
+    if found := next((name for name in names if not isinstance(given[name], str)), None):
+        raise InputError(f"{path}: {key}: {found} is no text; restore it or run `rankledger accept` again")
+    if not is_evaluation_id(given["record"]) or not re.fullmatch("[0-9a-f]{64}", given["manifest_sha256"]):
+        named = f"{given['record'][:100]!r} with the hash {given['manifest_sha256'][:100]!r} is no record"
+        raise InputError(f"{path}: {key}: {named}; restore it or run `rankledger accept` again")
+    return Acceptance(**{name: given[name] for name in names})

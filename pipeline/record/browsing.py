@@ -5,7 +5,6 @@ Where records are kept elsewhere these files are read there, several at a time, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,28 +14,18 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from pipeline.errors import InputError, likely
+from pipeline.manifest import MANIFEST, evaluation_name, parse_manifest
 from pipeline.progress import each
+from pipeline.record.checking import refuse_unknown, unchanged
 from pipeline.record.gates import verdicts_in
 from pipeline.record.lines import lines_of
-from pipeline.record.schemas import upgraded
 from pipeline.record.store import Records
 from pipeline.tables import Estimate, Record
 from pipeline.verdicts import Verdict
 
-__all__ = ["UNREADABLE", "Browsed", "Entry", "browse"]
+__all__ = ["Browsed", "Entry", "browse"]
 
 _AT_A_TIME = 16  # a read elsewhere is all waiting
-
-UNREADABLE = (
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    FileNotFoundError,
-    IsADirectoryError,
-    NotADirectoryError,
-)
-"""What is raised by a folder that is no record, is of another layout, or is being deleted."""
 
 T = TypeVar("T")
 
@@ -60,13 +49,18 @@ class Entry:
 
     @cached_property
     def manifest(self) -> Mapping[str, Any]:
-        """What `manifest.json` holds, as this version writes it."""
-        return upgraded(json.loads(self._manifest or "null"), self.path)
+        """What `manifest.json` holds.
+
+        Raises:
+            OtherSchemaError: another version wrote it.
+            InputError: it is missing, or not what was written.
+        """
+        return parse_manifest(self._manifest, self.path)
 
     @property
     def record(self) -> Record:
         """The record without its lines."""
-        return Record(self.path, self.manifest, ())
+        return Record(self.path, self.manifest)
 
     @property
     def name(self) -> str:
@@ -81,36 +75,59 @@ class Entry:
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """What the gates said; none where the config had none."""
-        data = self.read("gates.json")
-        return () if data is None else verdicts_in(data.decode())
+        """What the gates said; none where the config had none.
+
+        Raises:
+            InputError: it is not what was written.
+        """
+        data = self._read_unchanged("gates.json")
+        return () if data is None else verdicts_in(data, self.path / "gates.json")
 
     def lines(self, measure: str) -> tuple[Estimate, ...]:
         """The lines of the summary by that measure.
 
         Raises:
-            FileNotFoundError: the record has lost its summary.
+            InputError: the summary is missing, or not what was written.
         """
-        data = self.read("summary.csv")
+        data = self._read_unchanged("summary.csv")
         if data is None:
-            raise FileNotFoundError(f"{self.evaluation_id}: has no summary.csv")
-        return lines_of(data.decode(), measure)
+            return ()
+        lines = lines_of(data, measure, self.path / "summary.csv")
+        refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
+        return lines
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return len(self._manifest or b"") + sum(int(file["size"]) for file in self.manifest["files"].values())
-
-    def read(self, name: str) -> bytes | None:
-        """What a file of it holds: here, where the record is, or else elsewhere; None where it has none."""
-        if self.records.has_here(self.evaluation_id):
-            file = self.path / name
-            return file.read_bytes() if file.is_file() else None
-        return self.records.read(f"{self.evaluation_id}/{name}")
+        return len(self._manifest) + sum(int(file["size"]) for file in self.manifest["files"].values())
 
     @cached_property
-    def _manifest(self) -> bytes | None:
-        return self.read("manifest.json")
+    def _manifest(self) -> bytes:
+        return self._read(MANIFEST)
+
+    def _read_unchanged(self, name: str) -> bytes | None:
+        """What a file of it holds; None if the manifest knows none of that name."""
+        described = self.manifest["files"].get(name)
+        return None if described is None else unchanged(self._read(name), described, self.path / name)
+
+    def _read(self, name: str) -> bytes:
+        """What a file of it holds: here, if the record is here, or else elsewhere.
+
+        Raises:
+            InputError: it is missing, or cannot be read here.
+            OSError: the place elsewhere cannot be reached.
+        """
+        data = None
+        if self.records.has_here(self.evaluation_id):
+            try:
+                return (self.path / name).read_bytes()
+            except OSError as error:
+                raise InputError(f"{self.path / name}: {error.strerror or error}; restore the record") from None
+        if self.records.remote is not None:
+            data = self.records.read(f"{self.evaluation_id}/{name}")
+        if data is None:
+            raise InputError(f"{self.records.place}/{self.evaluation_id}/{name}: file not found; restore the record")
+        return data
 
 
 @dataclass(frozen=True)
@@ -142,7 +159,7 @@ def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Br
     def looked(evaluation_id: str) -> tuple[T, ...]:
         try:
             return (look(Entry(records, evaluation_id)),)
-        except (*UNREADABLE, InputError):
+        except InputError:
             return ()
 
     ids = records.ids(name)
@@ -161,5 +178,5 @@ def _nothing(records: Records, name: str, ids: Sequence[str]) -> str:
     """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
     if ids:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
-    known = sorted({evaluation_id.partition("-")[2].rpartition("-")[0] for evaluation_id in records.ids()})
+    known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
     return f"{records.place}: there is no evaluation of the name {name!r}{likely(name, known)}"

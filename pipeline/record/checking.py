@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.manifest import MANIFEST
 from pipeline.progress import each
 from pipeline.tables import Record
 
-__all__ = ["damages", "refuse_changed_config", "strays"]
-
-_CONFIG = "config.yaml"
-_MANIFEST = "manifest.json"
+__all__ = ["damages", "read_file", "refuse_unknown", "strays", "unchanged"]
 
 
 def damages(record: Record, *, but: str = "") -> Iterator[str]:
@@ -24,41 +22,77 @@ def damages(record: Record, *, but: str = "") -> Iterator[str]:
         record: the record.
         but: the name of a file of which nothing is asked.
     """
-    files = {name: described for name, described in record.manifest["files"].items() if name != but}
-    for name, described in each("Checking", files.items(), len(files), "files"):
-        if found := _damage(record.path / name, described):
-            yield found
+    names = [name for name in record.manifest["files"] if name != but]
+    for name in each("Checking", names, len(names), "files"):
+        try:
+            read_file(record.path, record.manifest, name)
+        except InputError as error:
+            yield str(error)
 
 
-def refuse_changed_config(record: Record) -> None:
-    """Refuse a record whose config is not the one that was evaluated.
+def read_file(path: Path, manifest: Mapping[str, Any], name: str) -> bytes | None:
+    """What a file of a record holds, which is what was written; None if the record has none of that name.
+
+    Args:
+        path: the record's folder.
+        manifest: what its manifest holds.
+        name: the file.
 
     Raises:
-        InputError: it is gone, or has another hash than the manifest says.
+        InputError: it is gone, cannot be read, or has changed.
     """
-    path = record.path / _CONFIG
-    described = record.manifest["files"].get(_CONFIG)
-    found = f"{path}: the manifest has no hash of it" if described is None else _damage(path, described)
-    if found:
-        raise InputError(f"{found}; restore it, or name another record")
-
-
-def _damage(path: Path, described: Mapping[str, Any]) -> str | None:
-    """What is wrong with a file; None if it has the hash that the manifest says."""
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        return f"{path}: {error.strerror or error}"
-    sha256 = hashlib.sha256(data).hexdigest()
-    if sha256 == described["sha256"]:
+    described = manifest["files"].get(name)
+    if described is None:
         return None
-    sizes = f", {len(data):,} bytes and not {described['size']:,}" if len(data) != described["size"] else ""
-    return f"{path}: has changed since it was written (sha256 {sha256[:12]}…{sizes})"
+    try:
+        data = (path / name).read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path / name}: file not found; restore the record") from None
+    except OSError as error:
+        raise InputError(f"{path / name}: {error.strerror or error}; restore the record") from None
+    return unchanged(data, described, path / name)
+
+
+def unchanged(data: bytes, described: Mapping[str, Any], path: Path) -> bytes:
+    """The same bytes, if they are those that were written.
+
+    Args:
+        data: what a file of a record holds.
+        described: its size and hash, as the manifest has them.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it has changed.
+    """
+    sha256 = hashlib.sha256(data).hexdigest()
+    if sha256 != described["sha256"]:
+        sizes = f", {len(data):,} bytes and not {described['size']:,}" if len(data) != described["size"] else ""
+        found = f"has changed since it was written (sha256 {sha256[:12]}…{sizes})"
+        raise InputError(f"{path}: {found}; restore the record")
+    return data
+
+
+def refuse_unknown(manifest: Mapping[str, Any], file: Path, tasks: Iterable[tuple[str, str]]) -> None:
+    """Refuse lines of what was not evaluated.
+
+    Args:
+        manifest: what the record's manifest holds.
+        file: the table, for messages.
+        tasks: the dataset, `*` for the mean of all, and the model of each line.
+
+    Raises:
+        InputError: a line is of no output of the record.
+    """
+    outputs = {(output["dataset"], output["model"]) for output in manifest["outputs"]}
+    outputs |= {("*", model) for _, model in outputs}
+    for dataset, model in dict.fromkeys(tasks):
+        if (dataset, model) not in outputs:
+            raise InputError(f"{file}: {model!r} on {dataset!r} is no output of the record; restore the record")
 
 
 def strays(record: Record) -> Iterator[str]:
     """The files and folders that are no part of the record, a line each."""
-    known = {_MANIFEST, *record.manifest["files"]}
+    known = {MANIFEST, *record.manifest["files"]}
     for path in sorted(record.path.iterdir()):
         if path.name not in known:
             yield f"{path}: is no part of the record; take it away"

@@ -5,15 +5,25 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from pipeline.errors import InputError
+from pipeline.manifest import finding
 from pipeline.verdicts import Verdict
 
-__all__ = ["read_references", "read_verdicts", "verdicts_in", "write_gates"]
+__all__ = ["verdicts_in", "write_gates"]
 
-_FIELDS = frozenset(field.name for field in fields(Verdict))
+
+class _Gates(BaseModel):
+    """What is read of the file: the manifest has the references, too."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    verdicts: tuple[Verdict, ...]
 
 
 def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Any]) -> None:
@@ -29,27 +39,20 @@ def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def read_verdicts(path: Path) -> tuple[Verdict, ...]:
-    """The verdicts in the record of that folder; none where its config had no gates."""
-    file = path / "gates.json"
-    if not file.is_file():
-        return ()
-    return verdicts_in(file.read_text(encoding="utf-8"))
+def verdicts_in(data: bytes, path: Path) -> tuple[Verdict, ...]:
+    """The verdicts that the file holds.
 
+    Args:
+        data: what it holds.
+        path: the file, for messages.
 
-def verdicts_in(text: str) -> tuple[Verdict, ...]:
-    """The verdicts that `gates.json` holds."""
-    lines = json.loads(text)["verdicts"]
-    return tuple(Verdict(**{name: value for name, value in line.items() if name in _FIELDS}) for line in lines)
-
-
-def read_references(path: Path) -> Mapping[str, Mapping[str, Any]]:
-    """By gate and model, what the gates of that record held models against; empty where it had none."""
-    file = path / "gates.json"
-    if not file.is_file():
-        return {}
-    references: Mapping[str, Mapping[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["references"]
-    return references
+    Raises:
+        InputError: it is not what was written.
+    """
+    try:
+        return _Gates.model_validate_json(data).verdicts
+    except ValidationError as error:
+        raise InputError(f"{path}: {finding(error)}; restore the record") from None
 
 
 def _plain(value: object) -> object:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from io import StringIO
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+from typing import Any
 
 from pipeline.escaping import from_cell, to_cell
 from pipeline.movement import MovedQuery, RankedDocument
-from pipeline.record.lines import Rows
+from pipeline.record.lines import Rows, figure, number, parsed_rows, rank, text_of
 
-__all__ = ["read_movers", "write_movers"]
+__all__ = ["movers_in", "write_movers"]
 
 _NAMES = ("dataset", "model", "baseline", "query_id", "measure")
 _SCORES = ("before", "after", "change")
 _DOCUMENT = ("doc_id", "grade", "rank_before", "rank_after")
+_COLUMNS: list[tuple[str, Callable[[str], Any]]] = [
+    *((name, from_cell) for name in _NAMES),
+    *((name, number) for name in _SCORES),
+    *(("doc_id", from_cell), ("grade", figure), ("rank_before", rank), ("rank_after", rank)),
+]
 _UNKNOWN = ("", "", "", "")  # of a query whose documents are not known, which has a row, too
 _NONE = ("", 0.0, "", "")  # of one that has none: no document of it is graded above 0
 
@@ -31,14 +38,18 @@ def write_movers(path: Path, movers: Sequence[MovedQuery]) -> None:
             writer.writerows([*named, *cells] for cells in _documents(query.documents))
 
 
-def read_movers(path: Path) -> tuple[MovedQuery, ...]:
-    """The queries in the record of that folder, as they were written; none where it has none."""
-    file = path / "movers.csv"
-    if not file.is_file():
-        return ()
-    with file.open(encoding="utf-8", newline="") as lines:
-        rows = [*csv.DictReader(lines)]
-    return tuple(_query([*own]) for _, own in groupby(rows, key=itemgetter(*_NAMES)))
+def movers_in(data: bytes, path: Path) -> tuple[MovedQuery, ...]:
+    """The queries that the file holds, as they were written.
+
+    Args:
+        data: what it holds.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    rows = [cells for _, cells in parsed_rows(StringIO(text_of(data, path), newline=""), _COLUMNS, path)]
+    return tuple(_query([*own]) for _, own in groupby(rows, key=itemgetter(slice(len(_NAMES)))))
 
 
 def _documents(documents: Sequence[RankedDocument] | None) -> Sequence[tuple[str | float, ...]]:
@@ -52,15 +63,8 @@ def _cells(document: RankedDocument) -> tuple[str | float, ...]:
     return to_cell(document.doc_id), document.grade, before, after
 
 
-def _query(rows: Sequence[Mapping[str, str]]) -> MovedQuery:
-    names = {name: from_cell(rows[0][name]) for name in _NAMES}
-    before, after, change = (float(rows[0][name]) for name in _SCORES)
-    documents = None
-    if rows[0]["grade"]:
-        documents = tuple(document for row in rows if (document := _document(row)).grade > 0)
+def _query(rows: Sequence[Sequence[Any]]) -> MovedQuery:
+    names, (before, after, change) = dict(zip(_NAMES, rows[0], strict=False)), rows[0][len(_NAMES) : -len(_DOCUMENT)]
+    known = [RankedDocument(*row[-len(_DOCUMENT) :]) for row in rows if row[-len(_DOCUMENT) + 1] is not None]
+    documents = tuple(document for document in known if document.grade > 0) if known else None
     return MovedQuery(**names, before=before, after=after, change=change, documents=documents)
-
-
-def _document(row: Mapping[str, str]) -> RankedDocument:
-    before, after = (int(row[name]) if row[name] else None for name in ("rank_before", "rank_after"))
-    return RankedDocument(from_cell(row["doc_id"]), float(row["grade"]), before, after)

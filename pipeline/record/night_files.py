@@ -6,7 +6,10 @@ import json
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 
+from pydantic import ValidationError
+
 from pipeline.errors import InputError
+from pipeline.manifest import finding, read_typed
 from pipeline.record.store import Records
 
 __all__ = ["Holder", "Night", "read_night"]
@@ -76,15 +79,10 @@ def read_night(records: Records, file: str) -> tuple[bytes, Night] | None:
     if data is None:
         return None
     try:
-        found = json.loads(data)
-        holder, evaluations = found["holder"], found["evaluations"]
-        if not isinstance(evaluations, list) or not all(isinstance(each, str) for each in evaluations):
-            raise ValueError("evaluations are no list of ids")
-        return data, Night(None if holder is None else Holder(**holder), tuple(evaluations))
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{records.place}: {file} is not what rankledger writes of a night ({error}); restore or delete it"
-        ) from None
+        return data, read_typed(Night, data)
+    except ValidationError as error:
+        found = f"{file} is not what rankledger writes of a night ({finding(error)})"
+        raise InputError(f"{records.place}: {found}; restore or delete it") from None
 
 
 def _hour(time: str) -> str:

@@ -2,105 +2,79 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from metrics.measure import Measure
 from pipeline.errors import InputError
+from pipeline.manifest import MANIFEST, parse_manifest
+from pipeline.movement import MovedQuery
 from pipeline.pages import CurvePoint
-from pipeline.record.gates import read_verdicts
-from pipeline.record.lines import Line, read_lines
-from pipeline.record.schemas import upgraded
-from pipeline.record.scores import read_table
-from pipeline.tables import Estimate, InputFile, Record, Scores
+from pipeline.record.checking import read_file, refuse_unknown
+from pipeline.record.gates import verdicts_in
+from pipeline.record.lines import Line, lines_in
+from pipeline.record.movers import movers_in
+from pipeline.tables import Estimate, InputFile, Record
 from pipeline.verdicts import Comparison, Verdict
 
-__all__ = ["read_comparisons", "read_curves", "read_record", "read_scores", "refuse_changed"]
+__all__ = ["read_curves", "read_manifest", "read_movers", "read_record", "refuse_changed"]
 
 _INSTEAD = "name the config instead of the record"
 
 
-class _OnDisk(Record):
-    """A record whose tables are read when they are asked for.
-
-    Those of a large evaluation take seconds, and what asks for its scores, or whether it is whole, needs no line.
-    """
-
-    @classmethod
-    def at(cls, path: Path, manifest: Mapping[str, Any], verdicts: tuple[Verdict, ...]) -> _OnDisk:
-        """The record with its tables unset, for which the properties below stand in until `replace` sets them."""
-        record = cls.__new__(cls)
-        record.__dict__.update(path=path, manifest=manifest, verdicts=verdicts)
-        return record
-
-    def __eq__(self, other: object) -> bool:
-        """Whether that is a record, read or written, that holds the same."""
-        names = [field.name for field in fields(Record)]
-        return isinstance(other, Record) and all(getattr(self, name) == getattr(other, name) for name in names)
-
-    @cached_property
-    def summary(self) -> tuple[Estimate, ...]:
-        """The lines of `summary.csv`.
-
-        Raises:
-            InputError: it is damaged.
-        """
-        return _table(self.path / "summary.csv", Estimate)
-
-    @cached_property
-    def comparisons(self) -> tuple[Comparison, ...]:
-        """Those of `comparisons.csv`; errors are those of `summary`."""
-        return read_comparisons(self.path)
-
-
 def read_record(path: Path) -> Record:
-    """The record in that folder; its tables are read when they are first asked for.
-
-    Its manifest is as this version writes it, whatever version wrote the record.
+    """The record in that folder, whose manifest has been checked; each table is checked when it is first asked for.
 
     Raises:
-        FileNotFoundError: it is not one.
-        InputError: a later version wrote it; when a table is asked for, that it is damaged.
+        OtherSchemaError: another version wrote it.
+        InputError: it is no record, or not what was written.
     """
-    manifest = upgraded(json.loads((path / "manifest.json").read_text(encoding="utf-8")), path)
-    (path / "summary.csv").stat()  # without it, this is no record
-    return _OnDisk.at(path, manifest, read_verdicts(path))
+    manifest = read_manifest(path)
+    record: Record
+    record = Record(
+        path,
+        manifest,
+        summary=lambda: _summary(record),
+        comparisons=lambda: _comparisons(record),
+        verdicts=lambda: _verdicts(record),
+    )
+    return record
 
 
-def read_scores(path: Path, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
-    """The scores of one model on one dataset in the record of that folder, as they went into its figures.
-
-    Args:
-        path: the record's folder.
-        dataset: the dataset's name.
-        model: the model's.
-        measures: those that are wanted. Whether the record means the same by a name, its `definitions` say.
-
-    Returns:
-        The measures that were measured there query by query; None where the model was not evaluated on the dataset.
-    """
-    return read_table(path / "scores.parquet", dataset, model, measures)
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What the manifest of the record in that folder holds; errors are those of `read_record`."""
+    file = path / MANIFEST
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{file}: file not found; restore the record or name another") from None
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}; restore the record or name another") from None
+    return parse_manifest(data, path)
 
 
-def read_comparisons(path: Path) -> tuple[Comparison, ...]:
-    """The paired comparisons in the record of that folder; none where its config asked for none.
+def read_curves(record: Record) -> tuple[CurvePoint, ...]:
+    """The points of the models' curves in a record; none if it has none.
 
     Raises:
-        InputError: they are damaged.
+        InputError: they are not what was written.
     """
-    file = path / "comparisons.csv"
-    return _table(file, Comparison) if file.is_file() else ()
+    lines = _table(record, "curves.csv", CurvePoint)
+    refuse_unknown(record.manifest, record.path / "curves.csv", ((line.dataset, line.model) for line in lines))
+    return lines
 
 
-def read_curves(path: Path) -> tuple[CurvePoint, ...]:
-    """The points of the models' curves in the record of that folder; none where it has none."""
-    file = path / "curves.csv"
-    return read_lines(file, CurvePoint) if file.is_file() else ()
+def read_movers(record: Record) -> tuple[MovedQuery, ...]:
+    """The queries that moved most in a record; none if it has none.
+
+    Raises:
+        InputError: they are not what was written.
+    """
+    data = read_file(record.path, record.manifest, "movers.csv")
+    lines = () if data is None else movers_in(data, record.path / "movers.csv")
+    refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
+    _refuse_undefined(record, "movers.csv", (line.measure for line in lines))
+    return lines
 
 
 def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
@@ -122,8 +96,55 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
         raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
 
 
-def _table(file: Path, kind: type[Line]) -> tuple[Line, ...]:
-    try:
-        return read_lines(file, kind)
-    except (ValueError, TypeError, csv.Error) as error:
-        raise InputError(f"{file}: cannot be read ({error}); restore it or name another record") from None
+def _summary(record: Record) -> tuple[Estimate, ...]:
+    """The lines of the summary: each is of an output of the record, and none lacks."""
+    name = "summary.csv"
+    lines = _table(record, name, Estimate)
+    refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
+    _refuse_undefined(record, name, (line.measure for line in lines))
+    there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == "all"}
+    for output in record.manifest["outputs"]:
+        for measures in record.manifest["datasets"][output["dataset"]]["suites"].values():
+            for measure in measures:
+                if (output["dataset"], output["model"], measure) not in there:
+                    lack = f"{measure} of {output['model']!r} on {output['dataset']!r} is missing"
+                    raise InputError(f"{record.path / name}: {lack}; restore the record")
+    return lines
+
+
+def _comparisons(record: Record) -> tuple[Comparison, ...]:
+    name = "comparisons.csv"
+    lines = _table(record, name, Comparison)
+    refuse_unknown(
+        record.manifest,
+        record.path / name,
+        ((line.dataset, model) for line in lines for model in (line.model, line.baseline)),
+    )
+    _refuse_undefined(record, name, (line.measure for line in lines))
+    return lines
+
+
+def _verdicts(record: Record) -> tuple[Verdict, ...]:
+    name = "gates.json"
+    data = read_file(record.path, record.manifest, name)
+    verdicts = () if data is None else verdicts_in(data, record.path / name)
+    for verdict in verdicts:
+        if verdict.model not in record.manifest["models"]:
+            raise InputError(f"{record.path / name}: {verdict.model!r} is no model of the record; restore the record")
+    return verdicts
+
+
+def _table(record: Record, name: str, kind: type[Line]) -> tuple[Line, ...]:
+    data = read_file(record.path, record.manifest, name)
+    return () if data is None else lines_in(data, kind, record.path / name)
+
+
+def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> None:
+    """Refuse lines by what was not measured.
+
+    Raises:
+        InputError: the record does not define a measure.
+    """
+    for measure in dict.fromkeys(measures):
+        if measure not in record.manifest["definitions"]:
+            raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")

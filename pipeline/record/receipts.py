@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+
+from pydantic import ValidationError
 
 from pipeline.errors import InputError, LockedError
+from pipeline.manifest import finding, read_typed
 from pipeline.record.store import Records
 
-__all__ = ["Receipt", "one_at_a_time", "read_receipt", "receipt_name", "write_receipt"]
+__all__ = ["Receipt", "clear_locks", "one_at_a_time", "read_receipt", "receipt_name", "write_receipt"]
+
+_LOCK = ".delivery.partial"
 
 
 @dataclass(frozen=True)
@@ -43,14 +48,10 @@ class Receipt:
         """What a file holds is taken for what was written by whoever asks for the receipt.
 
         Raises:
-            ValueError: something is no text.
-            KeyError: a run lacks something.
-            TypeError: a run is none.
+            ValueError: a run lacks something.
         """
-        told = [getattr(self, field.name) for field in fields(self) if field.name != "runs"]
-        told += [run[key] for run in self.runs for key in ("dataset", "model", "run_id")]
-        if not all(isinstance(text, str) for text in told):
-            raise ValueError("something is no text")
+        if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
+            raise ValueError("a run lacks its dataset, model or run_id")
 
 
 def receipt_name(evaluation_id: str) -> str:
@@ -70,12 +71,14 @@ def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
     if data is None:
         return None
     try:
-        found = json.loads(data)
-        return Receipt(**{**found, "runs": tuple(found["runs"])})
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{records.place}: {name} is no receipt ({error}); delete it and run `rankledger sync`"
-        ) from None
+        receipt = read_typed(Receipt, data)
+    except ValidationError as error:
+        found = f"{name} is no receipt ({finding(error)})"
+        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`") from None
+    if receipt.evaluation_id != evaluation_id:
+        found = f"{name} is the receipt of {receipt.evaluation_id!r}"
+        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`")
+    return receipt
 
 
 def write_receipt(records: Records, receipt: Receipt) -> None:
@@ -105,7 +108,7 @@ def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Itera
     """
     from filelock import FileLock, Timeout
 
-    path = records.folder / f".{evaluation_id}.delivery.partial"
+    path = records.folder / _lock_of(evaluation_id)
     lock = FileLock(path, timeout=seconds)
     try:
         lock.acquire()
@@ -116,3 +119,15 @@ def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Itera
     finally:
         path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
         lock.release()
+
+
+def clear_locks(records: Records) -> None:
+    """Delete the locks of deliveries whose process is gone; what cannot be deleted stays, and holds nobody up."""
+    for path in records.folder.glob(_lock_of("*")):
+        evaluation_id = path.name.removeprefix(".").removesuffix(_LOCK)
+        with suppress(LockedError, OSError), one_at_a_time(records, evaluation_id, 0):
+            pass  # whoever has the lock deletes it
+
+
+def _lock_of(evaluation_id: str) -> str:
+    return f".{evaluation_id}{_LOCK}"

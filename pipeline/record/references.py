@@ -18,7 +18,6 @@ from typing import Any
 from pipeline.errors import InputError
 from pipeline.record.acceptance import digest_of, read_accepted
 from pipeline.record.checking import damages
-from pipeline.record.gates import read_references
 from pipeline.record.reading import read_record
 from pipeline.record.store import DamagedError, Records
 from pipeline.tables import Record
@@ -28,8 +27,6 @@ __all__ = ["Line", "Resolved", "Shelf", "created_at", "damage", "failures_in_a_r
 
 Line = tuple[str, str, str, str, str]
 """Gate, dataset, model, measure and slice: what a verdict is found again by."""
-
-_UNREADABLE = (InputError, OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Shelf:
     Attributes:
         records: where records are kept.
         name: the evaluation's name in configs.
-        lost: why records were passed over that lie elsewhere and are not what was written, of those read so far.
+        lost: why records were passed over that are not what was written, of those read so far.
     """
 
     def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
@@ -104,7 +101,7 @@ class Shelf:
     def _newest_first(self, before: datetime) -> Iterator[Record]:
         """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
         for _, same in groupby(self.records.ids(self.name), key=_second):
-            found = [_read(path, self.name) for evaluation_id in same if (path := self._fetch(evaluation_id))]
+            found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
             earlier = [record for record in found if record is not None and created_at(record) < before]
             yield from sorted(earlier, key=created_at, reverse=True)
 
@@ -114,6 +111,16 @@ class Shelf:
         except DamagedError as error:
             self.lost.append(self.records.told(error))
             return None
+
+    def _read(self, path: Path) -> Record | None:
+        """The record in that folder, if it is a night of this evaluation of which all that gates ask can be read."""
+        try:
+            record = read_record(path)
+            _ = record.verdicts
+        except InputError as error:
+            self.lost.append(str(error))
+            return None
+        return record if (record.manifest["name"], record.manifest["repeats"]) == (self.name, None) else None
 
     def _read_another(self) -> bool:
         if self._error is not None:
@@ -189,18 +196,6 @@ def _second(evaluation_id: str) -> str:
     return evaluation_id.partition("-")[0]
 
 
-def _read(path: Path, name: str) -> Record | None:
-    """The record in that folder, if it is a whole one of that evaluation."""
-    try:
-        record = read_record(path)
-        created_at(record), read_references(path)
-        manifest = record.manifest
-        known = (manifest["name"], bool(manifest.get("repeats")))
-        return record if known == (name, False) and manifest["models"] is not None else None
-    except _UNREADABLE:
-        return None
-
-
 def _newest(shelf: Shelf, names: list[str]) -> Resolved:
     record = next(iter(shelf), None)
     if record is None:
@@ -225,7 +220,7 @@ def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
             reason = shelf.damage(record)
             if reason is None:
                 return Resolved(record, model)
-            damaged.append(f"{reason}; restore it")
+            damaged.append(reason)
     if lost := [*damaged, *shelf.lost]:  # tonight is not the first: there was, or may have been, one that passed
         return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
     return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
@@ -243,7 +238,7 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
 
 def _passed(record: Record, model: str) -> bool:
     """Whether whatever the gates said of the model was `pass`, or that there is no baseline yet."""
-    references = read_references(record.path)
+    references = record.manifest["baselines"]
 
     def is_first(verdict: Verdict) -> bool:
         found = references.get(verdict.gate, {}).get(model, {})
@@ -277,8 +272,8 @@ def _opened(shelf: Shelf, path: Path, names: list[str]) -> Resolved:
     """The record in that folder, if the model is in it and its files are what they were."""
     try:
         return _of_record(shelf, shelf.open(path), names)
-    except _UNREADABLE as error:
-        return Resolved(None, names[0], f"{path}: cannot be read as a record ({error})")
+    except InputError as error:
+        return Resolved(None, names[0], str(error))
 
 
 def _of_record(shelf: Shelf, record: Record, names: list[str]) -> Resolved:

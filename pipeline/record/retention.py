@@ -13,19 +13,16 @@ What stays, though it is old:
 
 from __future__ import annotations
 
-import contextlib
-import json
-import shutil
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 from pipeline.errors import InputError
+from pipeline.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
 from pipeline.progress import each
-from pipeline.record.browsing import UNREADABLE, Entry
+from pipeline.record.browsing import Entry
 from pipeline.record.receipts import read_receipt, receipt_name
 from pipeline.record.remote import Remote
-from pipeline.record.store import Records, is_evaluation_id
+from pipeline.record.store import Records
 
 __all__ = [
     "ACCEPTED",
@@ -50,21 +47,17 @@ def stored_records(records: Records) -> Iterator[Entry]:
     """Every record whose manifest can be read, the newest first.
 
     Raises:
-        InputError: a later version wrote one: what it was held against is not known.
+        OtherSchemaError: another version wrote one: what it was held against is not known.
         OSError: the place elsewhere cannot be reached.
     """
     ids = records.ids()
     for evaluation_id in each("Reading records", ids, len(ids), "records"):
         entry = Entry(records, evaluation_id)
-        try:  # whatever is asked of it below
-            (
-                begun(evaluation_id),
-                entry.name,
-                entry.size,
-                entry.manifest["repeats"],
-                entry.manifest["tracking"]["wanted"],
-            )
-        except UNREADABLE:
+        try:
+            _ = entry.manifest
+        except OtherSchemaError:
+            raise
+        except InputError:
             continue
         yield entry
 
@@ -86,7 +79,7 @@ def reasons_to_stay(
         accepted: the ids of records that are accepted.
 
     Raises:
-        InputError: what a record that stays was held against cannot be read.
+        InputError: a receipt is not what was written.
         OSError: the place elsewhere cannot be reached.
     """
     all_ = list(stored)
@@ -98,7 +91,7 @@ def reasons_to_stay(
             reasons[found.evaluation_id] = ACCEPTED
         elif found.evaluation_id in newest:
             reasons[found.evaluation_id] = NEWEST
-        elif records.remote is None and found.manifest.get("records"):
+        elif records.remote is None and found.manifest["records"]:
             reasons[found.evaluation_id] = ELSEWHERE
         elif _is_undelivered(found, records):
             reasons[found.evaluation_id] = UNDELIVERED
@@ -111,16 +104,11 @@ def reasons_to_stay(
 def clear_leftovers(records: Records, *, before: datetime) -> None:
     """Delete what writers and deleters left that were cut short before a moment.
 
-    That is folders and files of temporary names, records elsewhere that have lost their manifest, and receipts of
-    records that are gone.
+    That is records elsewhere that have lost their manifest, and receipts of records that are gone.
 
     Raises:
         OSError: something cannot be deleted, or the place elsewhere cannot be reached.
     """
-    for path in records.folder.glob(".*.partial"):
-        with contextlib.suppress(FileNotFoundError):  # another process may do the same
-            if path.stat().st_mtime < before.timestamp():
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
     if records.remote is None:
         for path in records.folder.glob(receipt_name("*")):
             if not (records.folder / path.name.removesuffix(receipt_name(""))).is_dir():
@@ -134,7 +122,7 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
     for evaluation_id in remote.folders():
         if not is_evaluation_id(evaluation_id) or (records.folder / evaluation_id).is_dir():
             continue
-        is_whole = remote.has(f"{evaluation_id}/manifest.json")
+        is_whole = remote.has(f"{evaluation_id}/{MANIFEST}")
         if not is_whole and all(written < before for written in remote.written(evaluation_id)):
             remote.delete_folder(evaluation_id)
             remote.delete(receipt_name(evaluation_id))
@@ -153,17 +141,10 @@ def _is_undelivered(found: Entry, records: Records) -> bool:
     wanted = found.manifest["tracking"]["wanted"]
     if wanted and read_receipt(records, found.evaluation_id) is None:
         return True
-    return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/manifest.json")
+    return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")
 
 
 def _held_against(found: Entry) -> Iterator[str]:
     """The ids of the records that its gates held models against."""
-    if "gates.json" not in found.manifest["files"]:
-        return
-    try:
-        gates: dict[str, Any] = json.loads(found.read("gates.json") or b"")
-        held = [reference["record"] for models in gates["references"].values() for reference in models.values()]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        known = f"{found.path / 'gates.json'}: cannot be read ({error}), and says what stays"
-        raise InputError(f"{known}; restore it, or delete that record") from None
-    yield from (evaluation_id for evaluation_id in held if evaluation_id is not None)
+    for models in found.manifest["baselines"].values():
+        yield from (held["record"] for held in models.values() if held["record"] is not None)

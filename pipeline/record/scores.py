@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +18,13 @@ from metrics.block import Bools, Floats, divide
 from metrics.measure import Measure
 from metrics.moments import MOMENTS
 from pipeline.arrow import bools, floats, numpy_of, strings
-from pipeline.tables import Scores
+from pipeline.errors import InputError
+from pipeline.record.checking import read_file
+from pipeline.tables import Record, Scores
 
-__all__ = ["read_column", "read_query_ids", "read_score", "read_table", "write_scores"]
+__all__ = ["SCORES", "read_column", "read_query_ids", "read_score", "read_scores", "scores_in", "write_scores"]
+
+SCORES = "scores.parquet"
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 
@@ -31,62 +38,74 @@ def write_scores(path: Path, results: Sequence[Scores]) -> None:
     parquet.write_table(pa.concat_tables(tables) if tables else schema.empty_table(), path, compression="zstd")
 
 
-def read_score(path: Path, dataset: str, model: str, query_id: str, measure: str) -> float | None:
-    """A query's score in the record of that folder, NaN where it was undefined; None where it was not measured."""
-    scores = path / "scores.parquet"
-    if measure not in parquet.read_schema(scores).names:
-        return None
-    row = (pc.field("dataset") == dataset) & (pc.field("model") == model) & (pc.field("query_id") == query_id)
-    found: list[float | None] = parquet.read_table(scores, columns=[measure], filters=row)[measure].to_pylist()
-    return found[0] if found else None
+def read_score(record: Record, dataset: str, model: str, query_id: str, measure: str) -> float | None:
+    """A query's score in a record, NaN where it was undefined; None where it was not measured.
+
+    Raises:
+        InputError: the scores are not what was written.
+    """
+    found = read_column(record, dataset, model, measure)
+    query_ids = [] if found is None else found[0].tolist()
+    return float(found[1][query_ids.index(query_id)]) if found and query_id in query_ids else None
 
 
 def read_column(
-    path: Path, dataset: str, model: str, measure: str
+    record: Record, dataset: str, model: str, measure: str
 ) -> tuple[npt.NDArray[np.object_], Floats, Bools] | None:
-    """The queries of a dataset in the record of that folder, and what a model scored on each by one measure.
+    """The queries of a dataset in a record, and what a model scored on each by one measure.
 
     Returns:
         (Q,) ids, (Q,) scores, NaN where undefined, and (Q,) whether the query is without output; None where it was
         not measured query by query.
+
+    Raises:
+        InputError: the scores are not what was written.
     """
-    scores = path / "scores.parquet"
-    names = parquet.read_schema(scores).names
+    names = _names_in(record)
     if measure not in names:
         return None
-    rows = (pc.field("dataset") == dataset) & (pc.field("model") == model)
-    columns = [name for name in ("query_id", "missing", measure) if name in names]
-    table = parquet.read_table(scores, columns=columns, filters=rows)
-    if not table.num_rows or table[measure].null_count:
+    table = _rows(record, dataset, model, [measure])
+    if table is None or table[measure].null_count:
         return None
-    return np.array(table["query_id"].to_pylist(), dtype=object), _numbers(table, measure), _missing(table)
+    return _query_ids(table), _numbers(table, measure), _missing(table)
 
 
-def read_query_ids(path: Path, dataset: str) -> tuple[str, ...]:
-    """The queries of a dataset in the record of that folder; none where no model was evaluated on it."""
-    rows = pc.field("dataset") == dataset
-    table = parquet.read_table(path / "scores.parquet", columns=["query_id"], filters=rows)
-    return tuple(dict.fromkeys(table["query_id"].to_pylist()))
+def read_query_ids(record: Record, dataset: str) -> tuple[str, ...]:
+    """The queries of a dataset in a record; none where no model was evaluated on it.
+
+    Raises:
+        InputError: the scores are not what was written.
+    """
+    outputs = [output for output in record.manifest["outputs"] if output["dataset"] == dataset]
+    table = _rows(record, dataset, outputs[0]["model"], []) if outputs else None
+    return () if table is None else tuple(_query_ids(table))
 
 
-def read_table(path: Path, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
-    """The scores of one model on one dataset; None where there are none.
+def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Measure]) -> Scores | None:
+    """The scores of one model on one dataset in a record, as they went into its figures.
 
     Args:
-        path: the file.
+        record: the record.
         dataset: the dataset's name.
         model: the model's.
-        measures: those that are wanted; of these the result has the ones that were measured query by query.
+        measures: those that are wanted. Whether the record means the same by a name, its `definitions` say.
+
+    Returns:
+        The measures that were measured there query by query; None where the model was not evaluated on the dataset.
+
+    Raises:
+        InputError: the scores are not what was written.
     """
-    names = parquet.read_schema(path).names
+    names = _names_in(record)
     wanted = [measure for measure in measures if str(measure) in names]
-    columns = [name for name, _ in _IDS if name in names] + [c for measure in wanted for c in _columns(measure)]
-    rows = (pc.field("dataset") == dataset) & (pc.field("model") == model)
-    table = parquet.read_table(path, columns=columns, filters=rows)
-    if not table.num_rows:
+    columns = [column for measure in wanted for column in _columns(measure)]
+    if lacking := [column for column in columns if column not in names]:
+        raise InputError(f"{record.path / SCORES}: the column {lacking[0]!r} is missing; restore the record")
+    table = _rows(record, dataset, model, columns)
+    if table is None:
         return None
-    measured = tuple(measure for measure in wanted if table[str(measure)].null_count == 0)
-    query_ids = np.array(table["query_id"].to_pylist(), dtype=object)
+    measured = tuple(measure for measure in wanted if not any(table[c].null_count for c in _columns(measure)))
+    query_ids = _query_ids(table)
     return Scores(
         dataset=dataset,
         model=model,
@@ -98,6 +117,93 @@ def read_table(path: Path, dataset: str, model: str, measures: Sequence[Measure]
         missing=_missing(table),
         moments={measure: _means(table, measure) for measure in measured if measure.moments is not None},
     )
+
+
+def scores_in(path: Path) -> pa.Table:
+    """All that a file of scores holds.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    _schema_of(path)
+    return _read(path)
+
+
+def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> pa.Table | None:
+    """The rows of one model on one dataset, a row per query; None where there are none.
+
+    Raises:
+        InputError: the rows are not those of the dataset's queries.
+    """
+    path = record.path / SCORES
+    rows = (pc.field("dataset") == dataset) & (pc.field("model") == model)
+    table = _read(path, columns=["query_id", "missing", *columns], filters=rows)
+    if not table.num_rows:
+        return None
+    expected = record.manifest["datasets"].get(dataset, {}).get("n_queries")
+    n_distinct = pc.count_distinct(table["query_id"]).as_py()
+    if not table.num_rows == n_distinct == expected:
+        found = f"{model!r} has {n_distinct:,} queries in {table.num_rows:,} rows on {dataset!r}, not {expected}"
+        raise InputError(f"{path}: {found}; restore the record")
+    return table
+
+
+def _names_in(record: Record) -> list[str]:
+    """The columns of a record's scores, whose bytes are those that were written.
+
+    Raises:
+        InputError: they are not, or this is no table of scores.
+    """
+    path = record.path / SCORES
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
+    _refuse_changed(record.path, found.st_size, found.st_mtime_ns, **record.manifest["files"][SCORES])
+    names: list[str] = _schema_of(path).names
+    return names
+
+
+@lru_cache(maxsize=1024)
+def _refuse_changed(path: Path, n_bytes: int, changed: int, *, size: int, sha256: str) -> None:
+    """Refuse scores that are not what was written; a file that stayed as it is is read for that once."""
+    read_file(path, {"files": {SCORES: {"size": size, "sha256": sha256}}}, SCORES)
+
+
+def _schema_of(path: Path) -> pa.Schema:
+    with _told(path):
+        schema = parquet.read_schema(path)
+    ids, numbers = [*schema][: len(_IDS)], [*schema][len(_IDS) :]
+    if [(field.name, field.type) for field in ids] != [*_IDS] or any(field.type != pa.float64() for field in numbers):
+        raise InputError(f"{path}: the columns are not those of scores; restore the record")
+    if len(set(schema.names)) < len(schema.names):
+        raise InputError(f"{path}: a column is there twice; restore the record")
+    return schema
+
+
+def _read(path: Path, **asked: Any) -> pa.Table:
+    """Rows of the file, of which no id is null.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    with _told(path):
+        table = parquet.read_table(path, **asked)
+        table.validate(full=True)
+    for name, _ in _IDS:
+        if name in table.column_names and table[name].null_count:
+            raise InputError(f"{path}: {name} is empty in {table[name].null_count:,} rows; restore the record")
+    return table
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """What Arrow refuses, in one line that names the file."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        told = str(error).partition("\n")[0][:300]
+        raise InputError(f"{path}: cannot be read ({told}); restore the record") from None
 
 
 def _columns(measure: Measure) -> list[str]:
@@ -143,10 +249,13 @@ def _weights(table: pa.Table, measure: Measure) -> Floats:
 
 
 def _missing(table: pa.Table) -> Bools:
-    """(Q,); no query is known to be missing where an older record does not say."""
-    if "missing" not in table.column_names:
-        return np.zeros(table.num_rows, dtype=bool)
+    """(Q,)."""
     return np.array(table["missing"].to_pylist(), dtype=bool)
+
+
+def _query_ids(table: pa.Table) -> npt.NDArray[np.object_]:
+    """(Q,)."""
+    return np.array(table["query_id"].to_pylist(), dtype=object)
 
 
 def _means(table: pa.Table, measure: Measure) -> Floats:

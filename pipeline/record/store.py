@@ -9,24 +9,20 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
-import re
-import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from pipeline.atomic import partial_beside, write_to_disk, write_whole
 from pipeline.errors import InputError
+from pipeline.manifest import MANIFEST, evaluation_name, is_evaluation_id, parse_manifest
 from pipeline.progress import each
 from pipeline.record.remote import Remote
 
-__all__ = ["DamagedError", "Records", "is_evaluation_id", "open_records"]
-
-_MANIFEST = "manifest.json"
-_ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
+__all__ = ["DamagedError", "Records", "open_records"]
 
 
 class DamagedError(OSError):
@@ -50,11 +46,6 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
     if place.startswith("file://"):
         return Records(Path(unquote(urlsplit(place).path)))
     return Records(runs_dir / "records", Remote(place.rstrip("/")))
-
-
-def is_evaluation_id(text: str) -> bool:
-    """Whether a text is the id of an evaluation, `<UTC>-<name>-<8 hex>`."""
-    return _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True)
@@ -84,14 +75,14 @@ class Records:
         Raises:
             OSError: the place elsewhere cannot be reached.
         """
-        here = [path.parent.name for path in self.folder.glob(f"*/{_MANIFEST}")]
+        here = [path.parent.name for path in self.folder.glob(f"*/{MANIFEST}")]
         there = self.remote.folders() if self.remote else []
-        found = ((text, _ID.fullmatch(text)) for text in {*here, *there})
-        return sorted((text for text, match in found if match and name in (None, match["name"])), reverse=True)
+        found = ((text, evaluation_name(text)) for text in {*here, *there})
+        return sorted((text for text, known in found if known and name in (None, known)), reverse=True)
 
     def has_here(self, evaluation_id: str) -> bool:
         """Whether the record lies on this machine."""
-        return (self.folder / evaluation_id / _MANIFEST).is_file()
+        return (self.folder / evaluation_id / MANIFEST).is_file()
 
     def find(self, text: str) -> Path | None:
         """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None where there is none.
@@ -99,9 +90,9 @@ class Records:
         Raises:
             OSError: the place elsewhere cannot be reached.
         """
-        if (Path(text) / _MANIFEST).is_file():
+        if text and (Path(text) / MANIFEST).is_file():
             return Path(text)
-        return self.fetch(text) if Path(text).name == text else None
+        return self.fetch(text)
 
     def fetch(self, evaluation_id: str) -> Path | None:
         """The record of an id in the folder, copied there if it lies elsewhere alone; None where there is none.
@@ -111,20 +102,17 @@ class Records:
             OSError: the place elsewhere cannot be reached, or the record cannot be put in the folder.
         """
         path = self.folder / evaluation_id
+        if not is_evaluation_id(evaluation_id):
+            return None
         if self.has_here(evaluation_id):
             return path
-        if self.remote is None or not is_evaluation_id(evaluation_id):
+        if self.remote is None or not self.remote.has(f"{evaluation_id}/{MANIFEST}"):
             return None
-        if not self.remote.has(f"{evaluation_id}/{_MANIFEST}"):
-            return None
-        partial = self.folder / f".{evaluation_id}.{secrets.token_hex(4)}.partial"
-        partial.mkdir(parents=True)
-        try:
+        with partial_beside(path) as partial:
+            partial.mkdir(parents=True)
             if not self._download(self.remote, evaluation_id, partial):
                 return None
             _put_in_place(partial, path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
         return path
 
     def keep(self, path: Path) -> bool:
@@ -134,21 +122,23 @@ class Records:
             Whether it was copied.
 
         Raises:
+            InputError: its folder does not have the name of an evaluation.
             DamagedError: a file is not what was written; with its manifest there it would count as kept.
             OSError: it cannot be reached or refuses the record, or a file of it is gone.
         """
-        if self.remote is None or self.remote.has(f"{path.name}/{_MANIFEST}"):
+        _refuse_other_than_id(path.name)
+        if self.remote is None or self.remote.has(f"{path.name}/{MANIFEST}"):
             return False
-        manifest = (path / _MANIFEST).read_bytes()
-        hashes = _hashes_in(manifest)
+        manifest = (path / MANIFEST).read_bytes()
+        hashes = _hashes_in(manifest, path)
         if hashes is None:
-            raise _damaged(path.name, _MANIFEST, self.folder)
+            raise _damaged(path.name, MANIFEST, self.folder)
         for name, sha256 in each("Copying the record", hashes.items(), len(hashes), "files"):
             data = (path / name).read_bytes()
             if hashlib.sha256(data).hexdigest() != sha256:
                 raise _damaged(path.name, name, self.folder)
             self.remote.write(f"{path.name}/{name}", data)
-        self.remote.write(f"{path.name}/{_MANIFEST}", manifest)
+        self.remote.write(f"{path.name}/{MANIFEST}", manifest)
         return True
 
     def delete(self, evaluation_id: str) -> None:
@@ -157,14 +147,16 @@ class Records:
         Here first: a copy that was left here would be uploaded again.
 
         Raises:
+            InputError: that is not the id of an evaluation.
             OSError: it cannot be deleted, or the place elsewhere cannot be reached.
         """
-        gone = self.folder / f".{evaluation_id}.{secrets.token_hex(4)}.partial"
-        with contextlib.suppress(FileNotFoundError):  # another process may have been faster
-            (self.folder / evaluation_id).rename(gone)
+        _refuse_other_than_id(evaluation_id)
+        path = self.folder / evaluation_id
+        with partial_beside(path) as gone, contextlib.suppress(FileNotFoundError):  # another process may be faster
+            path.rename(gone)
             shutil.rmtree(gone)
         if self.remote is not None:
-            self.remote.delete(f"{evaluation_id}/{_MANIFEST}")
+            self.remote.delete(f"{evaluation_id}/{MANIFEST}")
             self.remote.delete_folder(evaluation_id)
 
     def read(self, name: str) -> bytes | None:
@@ -189,8 +181,9 @@ class Records:
         if self.remote is not None:
             self.remote.write(name, data)
             return
-        with _partial(self.folder / name, data) as partial:
-            partial.replace(self.folder / name)
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, data)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file beside the records unless there is one; of many at once, one alone does.
@@ -203,9 +196,12 @@ class Records:
         """
         if self.remote is not None:
             return self.remote.create(name, data)
-        with _partial(self.folder / name, data) as partial:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial_beside(path) as partial:
+            write_to_disk(partial, data)
             try:
-                os.link(partial, self.folder / name)
+                os.link(partial, path)
             except FileExistsError:
                 return False
         return True
@@ -242,30 +238,39 @@ class Records:
         Returns:
             Whether there is one; what loses its manifest meanwhile is being deleted, and is none.
         """
-        manifest = remote.read(f"{evaluation_id}/{_MANIFEST}")
+        manifest = remote.read(f"{evaluation_id}/{MANIFEST}")
         if manifest is None:
             return False
-        hashes = _hashes_in(manifest)
+        hashes = _hashes_in(manifest, folder)
         if hashes is None:
-            raise _damaged(evaluation_id, _MANIFEST, remote.url)
+            raise _damaged(evaluation_id, MANIFEST, remote.url)
         for name, sha256 in each("Fetching a record", hashes.items(), len(hashes), "files"):
             data = remote.read(f"{evaluation_id}/{name}")
-            if data is None and not remote.has(f"{evaluation_id}/{_MANIFEST}"):
+            if data is None and not remote.has(f"{evaluation_id}/{MANIFEST}"):
                 return False
             if data is None or hashlib.sha256(data).hexdigest() != sha256:
                 raise _damaged(evaluation_id, name, remote.url)
             (folder / name).write_bytes(data)
-        (folder / _MANIFEST).write_bytes(manifest)
+        (folder / MANIFEST).write_bytes(manifest)
         return True
 
 
-def _hashes_in(manifest: bytes) -> dict[str, str] | None:
-    """The hash of each file of a record by its name, as the manifest has them; None where it is none."""
+def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
+    """The hash of each file of a record by its name, as the manifest has them; None if it is damaged."""
     try:
-        hashes = {str(name): str(file["sha256"]) for name, file in json.loads(manifest)["files"].items()}
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return {name: file["sha256"] for name, file in parse_manifest(manifest, path)["files"].items()}
+    except InputError:
         return None
-    return hashes if all(Path(name).name == name for name in hashes) else None  # nothing is written beside the record
+
+
+def _refuse_other_than_id(text: str) -> None:
+    """What paths are built from is the id of an evaluation: never empty, `..`, or a path.
+
+    Raises:
+        InputError: it is not.
+    """
+    if not is_evaluation_id(text):
+        raise InputError(f"{text!r} is not an evaluation id, <UTC>-<name>-<8 hex>; name the record by its id")
 
 
 def _damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
@@ -277,21 +282,6 @@ def _put_in_place(partial: Path, path: Path) -> None:
     try:
         partial.rename(path)
     except OSError as error:
-        if not (path / _MANIFEST).is_file():
+        if not (path / MANIFEST).is_file():
             told = f"a record cannot be put here ({error.strerror}); take away what is there"
             raise OSError(error.errno, told, str(path)) from None
-
-
-@contextlib.contextmanager
-def _partial(path: Path, data: bytes) -> Iterator[Path]:
-    """The data in a file of a name of its own beside the path, on disk; it is gone afterwards."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        yield partial
-    finally:
-        partial.unlink(missing_ok=True)

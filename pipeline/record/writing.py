@@ -7,19 +7,19 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from pipeline.atomic import partial_beside
+from pipeline.manifest import SCHEMA_VERSION
 from pipeline.movement import MovedQuery
 from pipeline.pages import CurvePoint
 from pipeline.record.gates import write_gates
 from pipeline.record.lines import write_lines
 from pipeline.record.movers import write_movers
-from pipeline.record.schemas import SCHEMA_VERSION
 from pipeline.record.scores import write_scores
 from pipeline.tables import Estimate, Record, Scores
 from pipeline.verdicts import Comparison, Verdict
@@ -78,9 +78,8 @@ def write_record(
         OSError: it cannot be written; nothing is left behind.
     """
     path = folder / evaluation_id
-    partial = folder / f".{evaluation_id}.partial"
-    partial.mkdir(parents=True)
-    try:
+    with partial_beside(path) as partial:
+        partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
         write_scores(partial / "scores.parquet", results)
         write_lines(partial / "summary.csv", Estimate, estimates)
@@ -96,13 +95,16 @@ def write_record(
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         written = _finish(partial, {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation_id} | dict(manifest))
         partial.rename(path)
-    except BaseException:
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
         _sync(folder)
     verdicts = () if judged is None else judged.verdicts
-    return Record(path, written, tuple(estimates), tuple(comparisons or ()), verdicts)
+    return Record(
+        path,
+        written,
+        summary=lambda: tuple(estimates),
+        comparisons=lambda: tuple(comparisons or ()),
+        verdicts=lambda: verdicts,
+    )
 
 
 def _finish(partial: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:

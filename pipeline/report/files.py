@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from pipeline.atomic import write_whole
 from pipeline.report.verdicts import junit, markdown
 from pipeline.verdicts import Verdict
 
@@ -50,9 +50,4 @@ def write_text(path: Path, text: str) -> None:
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         path.write_text(text, encoding="utf-8", errors="replace")
         return
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(path, text.encode(errors="replace"))

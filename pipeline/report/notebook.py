@@ -11,6 +11,7 @@ from pipeline.report.boards import Board, boards, called, lettered, marked, rank
 from pipeline.report.remarks import failures, legend, remarks
 from pipeline.report.sheets import clipped, counted, printable
 from pipeline.report.strokes import Interval, Scale, scale_of
+from pipeline.report.text import NO_RECORD
 from pipeline.report.verdicts import headline
 from pipeline.tables import Evaluation
 
@@ -147,7 +148,7 @@ def _below(evaluation: Evaluation, tables: Sequence[_Table]) -> Iterator[str]:
     yield from found[:_REMARKS]
     if len(found) > _REMARKS:
         yield f"{counted(len(found) - _REMARKS, 'more remark')} in the report"
-    yield f"record: {evaluation.record}"
+    yield NO_RECORD if evaluation.record is None else f"record: {evaluation.record}"
 
 
 def _shown(text: str) -> str:

@@ -21,7 +21,9 @@ from pipeline.report.sheets import clipped, counted
 from pipeline.report.strokes import FEWEST_CELLS, MOST_CELLS, scale_of
 from pipeline.tables import Estimate, Evaluation, Validation
 
-__all__ = ["as_data", "closing", "leaderboard", "matrix"]
+__all__ = ["NO_RECORD", "as_data", "closing", "leaderboard", "matrix"]
+
+NO_RECORD = "record: none, for no model output was evaluated"
 
 _LETTERS = "letters"
 _BESIDE = 2  # measures that are rather shown than the intervals of the first drawn
@@ -57,7 +59,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
     """The evaluation as JSON can hold it: id, record, what leads, estimates, comparisons, gates, quality, failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
-        "record": str(evaluation.record),
+        "record": None if evaluation.record is None else str(evaluation.record),
         "store": evaluation.store,
         "untracked": evaluation.untracked,
         "lead": dict(evaluation.leading),
@@ -98,6 +100,8 @@ def matrix(validation: Validation, *, width: int) -> str:
 
 def closing(evaluation: Evaluation) -> list[str]:
     """Where the evaluation is: the MLflow store, if one has it, the page, and on the last line the record."""
+    if evaluation.record is None:
+        return ["", NO_RECORD]
     lines = [""]
     if evaluation.store:
         server = evaluation.store.startswith(("http", "databricks"))

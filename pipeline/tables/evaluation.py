@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -54,23 +54,61 @@ class Failure:
     reason: str
 
 
-@dataclass(frozen=True)
 class Record:
     """A finished record as it lies on disk.
+
+    A table is had when it is first asked for: those of a large evaluation take seconds to read, and whoever wants the
+    scores of a record, or to know whether it is whole, needs none.
 
     Attributes:
         path: its folder.
         manifest: what `manifest.json` holds.
-        summary: the lines of `summary.csv`.
-        comparisons: those of `comparisons.csv`; none where it has none.
-        verdicts: those of `gates.json`; none where it has none.
     """
 
-    path: Path
-    manifest: Mapping[str, Any]
-    summary: tuple[Estimate, ...]
-    comparisons: tuple[Comparison, ...] = ()
-    verdicts: tuple[Verdict, ...] = ()
+    def __init__(
+        self,
+        path: Path,
+        manifest: Mapping[str, Any],
+        *,
+        summary: Callable[[], tuple[Estimate, ...]] = tuple,
+        comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
+        verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
+    ) -> None:
+        """Know where the record is, and how each of its tables is had."""
+        self.path = path
+        self.manifest = manifest
+        self._summary = summary
+        self._comparisons = comparisons
+        self._verdicts = verdicts
+
+    def __eq__(self, other: object) -> bool:
+        """Whether that is a record, written or read, that holds the same."""
+        return isinstance(other, Record) and self._contents == other._contents
+
+    __hash__ = None  # type: ignore[assignment]  # it holds tables
+
+    @cached_property
+    def summary(self) -> tuple[Estimate, ...]:
+        """The lines of `summary.csv`.
+
+        Raises:
+            InputError: it is not what was written.
+        """
+        return self._summary()
+
+    @cached_property
+    def comparisons(self) -> tuple[Comparison, ...]:
+        """Those of `comparisons.csv`; none if it has none. Errors are those of `summary`."""
+        return self._comparisons()
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Those of `gates.json`; none if it has none. Errors are those of `summary`."""
+        return self._verdicts()
+
+    @property
+    def _contents(self) -> tuple[object, ...]:
+        return self.path, self.manifest, self.summary, self.comparisons, self.verdicts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,7 +123,7 @@ class Evaluation:
         estimates: the lines of the summary.
         quality: what the join found, by (dataset, model).
         failures: the model outputs that were missing or refused.
-        record: the record's folder.
+        record: the record's folder; None where no model output was evaluated, of which `evaluate` writes none.
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
@@ -104,7 +142,7 @@ class Evaluation:
     estimates: tuple[Estimate, ...]
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
-    record: Path
+    record: Path | None
     store: str | None = None
     untracked: str | None = None
     unsaved: str | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pipeline.atomic import partial_beside
 from pipeline.credentials import public_uri
+from pipeline.manifest import is_evaluation_id
 from pipeline.tracking.names import EVALUATION, MANIFEST, TrackingError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
     """
     run = client.get_run(run_id)
     evaluation_id = run.data.tags.get(EVALUATION)
-    if evaluation_id is None or Path(evaluation_id).name != evaluation_id:
+    if evaluation_id is None or not is_evaluation_id(evaluation_id):
         raise TrackingError(f"the run {run_id} at {public_uri(uri)} is none of an evaluation; name another")
     own = _own_run(client, run, evaluation_id)
     return {
@@ -56,17 +56,14 @@ def copy_record(client: MlflowClient, run_id: str, folder: Path) -> Path:
         TrackingError: the manifest is not the one that was logged.
     """
     run = client.get_run(run_id)
-    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir(parents=True)
-    try:
+    with partial_beside(folder) as partial:
+        partial.mkdir(parents=True)
         client.download_artifacts(run_id, "", str(partial))
         manifest = partial / "manifest.json"
         sha256 = hashlib.sha256(manifest.read_bytes()).hexdigest() if manifest.is_file() else None
         if sha256 != run.data.tags[MANIFEST]:
             raise TrackingError(f"the files of the run {run_id} are not the record that was logged")
         return partial.rename(folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def _own_run(client: MlflowClient, run: Run, evaluation_id: str) -> Run | None:

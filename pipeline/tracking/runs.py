@@ -158,7 +158,7 @@ def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figur
     }
     warnings = [
         warning["warning"]
-        for warning in record.manifest.get("warnings", ())
+        for warning in record.manifest["warnings"]
         if warning["dataset"] == task[0] and warning["model"] in ("", task[1])
     ]
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pipeline.config.references import parse_reference
 from pipeline.environment import person
 from pipeline.errors import InputError, likely
-from pipeline.record import Records, open_records, read_record
+from pipeline.record import open_records, read_record
 from pipeline.record.acceptance import ACCEPTED, config_of, digest_of, read_accepted, write_accepted
 from pipeline.record.references import damage, failures_of
 from pipeline.tables import Record
 from pipeline.verdicts import Acceptance
+from pipeline.workflow.showing import shown_record
 
 __all__ = ["Accepted", "accept"]
 
@@ -38,6 +40,7 @@ def accept(
     *,
     models: Sequence[str] = (),
     reason: str,
+    name: str | None = None,
     config: str | Path | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
@@ -45,9 +48,10 @@ def accept(
     """Accept a record as what its models are held against by `accepted`; other entries of the file stay.
 
     Args:
-        record: the record's path, or its id.
-        models: the models it is accepted for; all of the record unless given.
+        record: `(ID|PATH|newest|latest|mlflow:RUN_ID)[#model]`, as `show` takes it; a model that it names is accepted.
+        models: further models it is accepted for; all of the record unless one is named.
         reason: why.
+        name: the evaluation that `newest` and `latest` are of.
         config: the config beside which `accepted.yaml` lies; the one that was evaluated unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
@@ -59,8 +63,13 @@ def accept(
     """
     if not reason.strip():
         raise InputError("the reason is empty; say in --reason why the record is accepted")
-    found = _open(record, open_records(Path(runs_dir), records))
-    accepted_models = _choose(found, models)
+    kept = open_records(Path(runs_dir), records)
+    path = kept.find(record)
+    found = read_record(path) if path else shown_record(record, name, kept, runs_dir, tracking_uri=None)
+    if changed := damage(found):
+        raise InputError(changed)
+    named = None if path else parse_reference(record, ()).model
+    accepted_models = _choose(found, [*models, *([named] if named else [])])
     beside = _config_of(found, config).parent
     entry = Acceptance(
         record=found.manifest["evaluation_id"],
@@ -78,17 +87,6 @@ def accept(
         entries=dict.fromkeys(accepted_models, entry),
         replaced={model: known[model] for model in accepted_models if model in known},
     )
-
-
-def _open(name: str, records: Records) -> Record:
-    path = records.find(name)
-    if path is None:
-        raise InputError(f"{name}: there is no such record, neither at that path nor in {records.place}")
-    record = read_record(path)
-    found = damage(record)
-    if found:
-        raise InputError(f"{found}; restore it or accept another record")
-    return record
 
 
 def _choose(record: Record, models: Sequence[str]) -> list[str]:

@@ -88,7 +88,7 @@ def _kept(
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The record's own scores that mean tonight what they meant then; and what is different of the other measures."""
     differing = {measure: what for measure in measures if (what := _difference(record, dataset, measure, tonight))}
-    scores = read_scores(record.path, dataset.name, model, [each for each in measures if each not in differing])
+    scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
     if scores is None:
         return None, dict.fromkeys(measures, "there are no scores")
     query_ids = tonight.inputs.datasets[dataset.name].query_ids
@@ -112,23 +112,13 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
         return None
     before = record.manifest["datasets"][dataset.name]
     files = tonight.inputs.datasets[dataset.name].files
-    if (before.get("reading") or _reading_then(record, dataset.name)) != reading_of(dataset, files):
+    if before["reading"] != reading_of(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
         was = [file["sha256"] for file in before["inputs"] if file["role"] == role]
         if role in measure.metric.needs and was != [file.sha256 for file in files.get(role, ())]:
             return f"the {role} are others"
     return None
-
-
-def _reading_then(record: Record, name: str) -> str | None:
-    """What decided the judgments of a dataset, of a record from before that was written down."""
-    planned = open_record(record.path).planned
-    then = next(found for found in planned.datasets if found.name == name)
-    files: dict[str, list[InputFile]] = {}
-    for file in record.manifest["datasets"][name]["inputs"]:
-        files.setdefault(file["role"], []).append(InputFile(file["path"], file["size"], file["sha256"]))
-    return reading_of(then, files)
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:

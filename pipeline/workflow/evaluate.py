@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from pipeline.workflow.delivering import deliver
 from pipeline.workflow.displayed import DisplayedEvaluation
 from pipeline.workflow.inferring import config_of
 from pipeline.workflow.judging import check_comparison
+from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.recording import Drawn, draw, keep
@@ -43,7 +45,7 @@ def evaluate(
     allow_env: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Evaluation:
-    """Evaluate every model of a config, write the record, and log it to MLflow.
+    """Evaluate every model of a config, write the record, and log it to MLflow; of no model output there is no record.
 
     Args:
         config: the YAML file; or a record, by its path or its id, to evaluate its config again. Its inputs must be what
@@ -85,6 +87,7 @@ def evaluate_opened(
     tracking: bool,
     command: str,
     evaluation_id: str | None = None,
+    even_of_nothing: bool = False,
 ) -> Evaluation:
     """The same of a config that was read and planned.
 
@@ -96,25 +99,30 @@ def evaluate_opened(
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: what asked for it.
         evaluation_id: what the record is to be called; a new id unless given.
+        even_of_nothing: whether there is to be a record if no model output was evaluated.
 
     Raises:
         InputError: judgments, queries or documents are wrong.
         OSError: the record could not be written.
     """
     config = opened.loaded.config
+    clear_left_behind(records, runs_dir)
     wanted = config.tracking if tracking and config.tracking.enabled else None
     with told_store(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
         started = datetime.now(UTC)
         computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
         evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
-        evaluation = _evaluation(records.folder / evaluation_id, opened, computed)
+        path = records.folder / evaluation_id
+        if not (computed.results or even_of_nothing):
+            return replace(_evaluation(path, opened, computed), record=None)
+        evaluation = _evaluation(path, opened, computed)
         manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {
             **computed.inferred.manifest,
             "records": records.remote and records.remote.url,
             "tracking": {"wanted": wanted is not None},
             "config": str(config_of(opened)),
             "command": command,
-            "repeats": opened.record.path.name if opened.record else None,
+            "repeats": opened.record.manifest["evaluation_id"] if opened.record else None,
             **at_work(),
             "environment": environment(repository_of(opened)),
             "created": started.isoformat(),

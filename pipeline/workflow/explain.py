@@ -145,7 +145,7 @@ def _recorded(record: Record, found: Explanation) -> Recorded:
         InputError: another score.
     """
     name = str(found.measure)
-    stored = read_score(record.path, found.dataset, found.model, found.query_id, name)
+    stored = read_score(record, found.dataset, found.model, found.query_id, name)
     definition = definitions_on(record.manifest, found.dataset).get(name, {}).get("fingerprint")
     same = definition == found.measure.fingerprint(found.profile)
     value = math.nan if found.outcome.value is None else found.outcome.value

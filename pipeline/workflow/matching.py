@@ -157,8 +157,8 @@ def _match(before: Kept, after: Kept, pairs: Sequence[Pair]) -> Match:
     asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
     scores: dict[Pair, tuple[Scores, Scores]] = {}
     for model, baseline in pairs:
-        ours = read_scores(after.record.path, after.planned.name, model, asked)
-        theirs = read_scores(before.record.path, before.planned.name, baseline, asked)
+        ours = read_scores(after.record, after.planned.name, model, asked)
+        theirs = read_scores(before.record, before.planned.name, baseline, asked)
         if ours is not None and theirs is not None:
             scores[model, baseline] = (theirs, ours)
     measured = [set(side.measures) for both in scores.values() for side in both]

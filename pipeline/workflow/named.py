@@ -13,7 +13,7 @@ from pipeline.record.references import Resolved, Shelf
 from pipeline.tables import Record
 from pipeline.workflow.tracking import fetch_record
 
-__all__ = ["named_path", "named_record", "newest_record", "one_record", "record_at"]
+__all__ = ["named_path", "named_record", "newest_record", "one_record"]
 
 
 def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
@@ -45,19 +45,7 @@ def named_record(text: str, records: Records, runs_dir: Path, tracking_uri: str 
     Raises:
         InputError: it cannot be read, too.
     """
-    return record_at(named_path(text, records, runs_dir, tracking_uri))
-
-
-def record_at(path: Path) -> Record:
-    """The record in that folder.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    try:
-        return read_record(path)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read as a record ({error}); restore it or name another") from None
+    return read_record(named_path(text, records, runs_dir, tracking_uri))
 
 
 def newest_record(name: str, records: Records) -> Record:

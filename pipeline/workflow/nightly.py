@@ -30,6 +30,7 @@ from pipeline.tables import Evaluation
 from pipeline.workflow.computing import Backend, workers_of
 from pipeline.workflow.delivering import deliver, page_of
 from pipeline.workflow.evaluate import evaluate_opened
+from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.reading import source_of
 from pipeline.workflow.showing import evaluation_of
 from pipeline.workflow.sources import Opened
@@ -79,6 +80,7 @@ def nightly(
     loaded = load(config, overrides)
     workers = workers_of(loaded.config, jobs, backend)
     kept = open_records(Path(runs_dir), Planning(loaded, night).records() if records is None else records)
+    clear_left_behind(kept, Path(runs_dir))
     with claim_night(kept, loaded.config.name, night) as claim:
         if claim.away:
             _remark(f"{claim.away}; the night is evaluated all the same, for this machine alone")
@@ -96,6 +98,7 @@ def nightly(
             tracking=tracking,
             command=shlex.join(map(without_credentials, command)) or f"pipeline.nightly({str(config)!r})",
             evaluation_id=evaluation_id,
+            even_of_nothing=True,  # of a night in which everything failed history knows, and gates count it
         )
 
 

@@ -31,7 +31,6 @@ Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
 
 _MOST_PAIRS = 12  # each with two charts and its queries: 40 kB of a page
-_UNREADABLE = (InputError, OSError, ValueError, KeyError, TypeError)  # a folder that is no record, or of another layout
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +110,14 @@ def page_of(record: Record, records: Records) -> Page:
     evaluation = evaluation_of(record)
 
     def column(dataset: str, model: str, measure: str) -> Column | None:
-        return read_column(record.path, dataset, model, measure)
+        return read_column(record, dataset, model, measure)
 
     shown, remarks = paired(evaluation, record.manifest, column, records)
     return new_page(
         evaluation,
         record.manifest,
-        curves=read_curves(record.path),
-        movers=read_movers(record.path),
+        curves=read_curves(record),
+        movers=read_movers(record),
         shown=shown,
         remarks=remarks,
     )
@@ -189,7 +188,7 @@ class _Pager:
             if isinstance(found, str):
                 self._leave_out(pair, found)
                 return None
-            record, before = found, read_column(found.path, pair.dataset, pair.baseline, measure)
+            record, before = found, read_column(found, pair.dataset, pair.baseline, measure)
         if before is None or after is None:
             return None
         if before[0].tolist() != after[0].tolist():
@@ -239,7 +238,7 @@ def _pinned(records: Records, evaluation_id: str, sha256: str) -> Record | str:
         if path is None or digest_of(path) != sha256:
             return "the record is not at hand"
         record = read_record(path)
-    except _UNREADABLE:
+    except (InputError, OSError):
         return "the record cannot be read"
     return "its files are not what was written" if damage(record) else record
 

@@ -24,6 +24,7 @@ from pipeline.record.own import forget_own
 from pipeline.record.receipts import Receipt, read_receipt, receipt_name
 from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
 from pipeline.tracking.names import TrackingError
+from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.tracking import Stores, open_existing_store, tracking_of
 
 __all__ = ["prune"]
@@ -72,6 +73,7 @@ def prune(
             deleting = _Deleting(kept, Path(runs_dir), stores, tracking_uri)
             going = [found for found in each("Deleting", going, len(going), "records") if deleting.delete(found)]
         failures = deleting.failures
+        clear_left_behind(kept, Path(runs_dir))
         clear_leftovers(kept, before=now - _CUT_SHORT)
     blocks = [*_sizes(store, before)]
     for path, _ in blocks if delete else ():
@@ -151,10 +153,7 @@ class _Deleting:
         path = self._records.fetch(evaluation_id)
         if path is None:
             raise InputError("it is not there any more")
-        try:
-            return tracking_of(path, self._runs_dir)
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path}: cannot be read as a record ({error}); name the store of its runs") from None
+        return tracking_of(path, self._runs_dir)
 
 
 def _sizes(store: BlockStore, before: datetime) -> Iterator[tuple[Path, int]]:

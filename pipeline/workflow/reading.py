@@ -122,7 +122,7 @@ def _read_scored(
             tasks = [task for task in planned.tasks if task.dataset == dataset.name]
             outputs = {task.model: (source_of(task.output), _is_allowed(task, record)) for task in tasks}
             queries = None if dataset.queries is None else source_of(dataset.queries)
-            before = () if record is None else read_query_ids(record.path, dataset.name)
+            before = () if record is None else read_query_ids(record, dataset.name)
             scored[dataset.name], given = read_given(dataset, queries, outputs, conventions, workers, recorded=before)
             found |= {(dataset.name, model): output for model, output in given.items()}
     return scored, found

@@ -59,7 +59,7 @@ def keep(
     Raises:
         OSError: it cannot be written.
     """
-    config = relocate(opened.loaded.document, evaluation.record)
+    config = relocate(opened.loaded.document, folder / evaluation.evaluation_id)
     record = write_record(
         folder,
         evaluation_id=evaluation.evaluation_id,

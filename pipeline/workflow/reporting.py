@@ -89,7 +89,7 @@ def _page(record: Record, records: Records, measures: Sequence[str], *, several:
     """
     damaged = next(damages(record, but=_PAGE), None)
     if damaged:
-        raise InputError(f"{damaged}; restore the record or name another")
+        raise InputError(damaged)
     page = page_of(_narrowed(record, measures) if measures else record, records)
     datasets = set(page.datasets)
     quality = {task: found for task, found in page.evaluation.quality.items() if task[0] in datasets}
@@ -118,14 +118,13 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
             )
     place = {measure: number for number, measure in enumerate(measures)}
     summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
+    comparisons = [line for line in record.comparisons if line.measure in place]
     return Record(
-        path=record.path,
-        manifest={**record.manifest, "lead": {line.dataset: line.measure for line in reversed(summary)}},
-        verdicts=record.verdicts,
-        summary=tuple(summary),
-        comparisons=tuple(
-            sorted((line for line in record.comparisons if line.measure in place), key=lambda line: place[line.measure])
-        ),
+        record.path,
+        {**record.manifest, "lead": {line.dataset: line.measure for line in reversed(summary)}},
+        summary=lambda: tuple(summary),
+        comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
+        verdicts=lambda: record.verdicts,
     )
 
 

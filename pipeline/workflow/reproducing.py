@@ -20,7 +20,7 @@ from pipeline.comparison.figures import moved_figures
 from pipeline.environment import environment
 from pipeline.errors import InputError
 from pipeline.parallel import Workers
-from pipeline.record import SCHEMA_VERSION, open_records, write_record
+from pipeline.record import open_records, write_record
 from pipeline.record.acceptance import config_of
 from pipeline.record.checking import damages
 from pipeline.record.figures import FIGURES, read_figures
@@ -78,7 +78,7 @@ def reproduce(
     recorded = named_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
     broken = [*damages(recorded)]
     if broken:
-        raise InputError(*(f"{line}; restore it" for line in broken))
+        raise InputError(*broken)
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
     refuse_foreign_servers(opened)
     workers = workers_of(opened.loaded.config, jobs)
@@ -128,8 +128,7 @@ def _compared(recorded: Record, located: Located, again: _Again, repository: Pat
     before, after = recorded.manifest, again.manifest
     files = tuple(name for name in FIGURES if name in before["files"])
     unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
-    older = before["schema_version"] < SCHEMA_VERSION
-    moved = [*_moved(recorded.path, again.path, unlike, more=older)] if again.path else []
+    moved = [*_moved(recorded.path, again.path, unlike)] if again.path else []
     n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
     config = config_of(recorded)
     now = environment(repository) | ({} if config.is_file() else {"git": None})  # else another repository's commit
@@ -159,9 +158,9 @@ def _same_bytes(one: Path, other: Path) -> bool:
     return other.is_file() and one.read_bytes() == other.read_bytes()
 
 
-def _moved(before: Path, after: Path, names: list[str], *, more: bool) -> Iterator[MovedFigure]:
+def _moved(before: Path, after: Path, names: list[str]) -> Iterator[MovedFigure]:
     for name in names:
         if (after / name).is_file():
-            yield from moved_figures(read_figures(before / name), read_figures(after / name), more=more)
+            yield from moved_figures(read_figures(before / name), read_figures(after / name))
         else:
             yield MovedFigure(name, (), "", "a file", None)

@@ -62,12 +62,7 @@ def shown_record(
     if parsed.record in WORDS:
         return _of_a_word(parsed, name, records)
     record = named_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
-    try:
-        evaluation_of(record)
-        models = list(record.manifest["models"])
-    except (KeyError, TypeError) as error:
-        found = f"cannot be read as a record (its manifest lacks {error})"
-        raise InputError(f"{record.path}: {found}; restore it or name another") from None
+    models = list(record.manifest["models"])
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
         raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
@@ -89,11 +84,11 @@ def evaluation_of(record: Record) -> Evaluation:
         quality={(output["dataset"], output["model"]): Quality(**output["quality"]) for output in manifest["outputs"]},
         failures=tuple(Failure(**failure) for failure in manifest["failures"]),
         record=record.path,
-        data_warnings=tuple(DataWarning(**warning) for warning in manifest.get("warnings", ())),
+        data_warnings=tuple(DataWarning(**warning) for warning in manifest["warnings"]),
         comparison_lines=record.comparisons,
         verdicts=record.verdicts,
         confidence=manifest["bootstrap"]["confidence"],
-        lead=manifest.get("lead") or {},
+        lead=manifest["lead"],
     )
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from pipeline.config.references import MLFLOW, WORDS, parse_reference
 from pipeline.config.sections import Tracking
 from pipeline.errors import InputError
-from pipeline.record import Records, open_records
+from pipeline.record import Records, open_records, read_record
 from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Resolved, Shelf, created_at, resolve
 from pipeline.tables import Record
 from pipeline.verdicts import Reference
-from pipeline.workflow.named import newest_record, one_record, record_at
+from pipeline.workflow.named import newest_record, one_record
 from pipeline.workflow.sources import Opened, open_record
 from pipeline.workflow.tracking import fetch_record, tracking_of
 
@@ -72,7 +72,7 @@ class _Finder:
         references = [parse_reference(text, ()) for text in (base, candidate)]
         paths = [self._path(reference) for reference in references]
         self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
-        named = [record_at(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
+        named = [read_record(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
         self._known = named[0] if named else self._newest(name)
         self._name = name or self._known.manifest["name"]
         self._shelf = Shelf(self._records, self._name)

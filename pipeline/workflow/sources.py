@@ -15,7 +15,7 @@ from pipeline.config.variables import allowed_variables
 from pipeline.credentials import without_credentials
 from pipeline.errors import InputError
 from pipeline.record import Records, read_record, refuse_changed
-from pipeline.record.checking import refuse_changed_config
+from pipeline.record.checking import read_file
 from pipeline.record.own import is_own
 from pipeline.tables import InputFile, Record
 
@@ -120,7 +120,7 @@ def open_record(
             can read.
     """
     record, config = read_record(path), path / "config.yaml"
-    refuse_changed_config(record)
+    read_file(path, record.manifest, config.name)
     overrides = overrides if tracking else [*overrides, "tracking="]
     expansions = record.manifest["expansions"]
     loaded = load(config, overrides, expansions, allowed_variables(allow_env, expansions))

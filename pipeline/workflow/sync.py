@@ -17,6 +17,7 @@ from pipeline.record.store import DamagedError
 from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError
 from pipeline.workflow.delivering import track
+from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.showing import evaluation_of
 from pipeline.workflow.tracking import Stores, open_store, tracking_of
 
@@ -64,6 +65,7 @@ def sync(
         OSError: it cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
+    clear_left_behind(kept, Path(runs_dir))
     with Stores(open_store, Path(runs_dir)) as stores:
         find = partial(tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False)
         courier = _Courier(kept, Path(runs_dir), stores, find, again=again)
@@ -110,8 +112,6 @@ class _Courier:
         except OSError as error:
             self._look_whether_away(error)
             return replace(done, reason=self._records.told(error))
-        except (ValueError, KeyError, TypeError) as error:
-            return replace(done, reason=f"cannot be read as a record ({error}); restore it")
 
     def _is_delivered(self, records: Records, evaluation_id: str) -> bool:
         """Whether MLflow was told before, and is not to be told again."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.errors import InputError
+from pipeline.manifest import MANIFEST
 from pipeline.record import Records, open_records
 from pipeline.record.acceptance import digest_of
 from pipeline.record.checking import damages, strays
 from pipeline.record.receipts import Receipt, read_receipt
-from pipeline.record.store import is_evaluation_id
 from pipeline.tables import Record
-from pipeline.workflow.named import named_path
+from pipeline.workflow.named import named_record
 from pipeline.workflow.tracking import asked_store, tracking_of
 
 __all__ = ["Verification", "verify"]
@@ -59,42 +57,20 @@ def verify(
         InputError: there is no such record, or it is not what was written; a line per file.
     """
     kept = open_records(Path(runs_dir), records)
-    found = _opened(named_path(record, kept, Path(runs_dir), tracking_uri))
+    found = named_record(record, kept, Path(runs_dir), tracking_uri)
     digest = digest_of(found.path)
     receipt = _receipt(found, kept)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
-    faults, remarks = [*_misnamed(found), *damages(found), *strays(found)], []
+    faults, remarks = [*damages(found), *strays(found)], []
     if tracking and not faults:  # a config that was changed might name any store
         try:
             witnesses |= _logged(found, Path(runs_dir), tracking_uri)
         except InputError as error:
             remarks.append(str(error))
-    faults += _denied(found.path / "manifest.json", digest, witnesses)
+    faults += _denied(found.path / MANIFEST, digest, witnesses)
     if faults:
         raise InputError(*faults)
     return Verification(found.path, len(found.manifest["files"]) + 1, tuple(witnesses), tuple(remarks))
-
-
-def _opened(path: Path) -> Record:
-    """The record with its manifest alone: of its other files any may be gone or damaged."""
-    manifest = path / "manifest.json"
-    try:
-        found = Record(path, json.loads(manifest.read_bytes()), ())
-        found.manifest["name"], found.manifest["evaluation_id"]
-        for described in found.manifest["files"].values():
-            described["size"], described["sha256"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{manifest}: is not what was written ({error})") from None
-    return found
-
-
-def _misnamed(record: Record) -> Iterator[str]:
-    """Whoever asks for another evaluation's witnesses finds none who deny it: the folder's name is the id."""
-    evaluation_id, name = (record.manifest[key] for key in ("evaluation_id", "name"))
-    if is_evaluation_id(record.path.name) and record.path.name != evaluation_id:
-        yield f"{record.path / 'manifest.json'}: is not of this record (its id is {evaluation_id!r})"
-    elif not re.fullmatch(rf"[^-]+-{re.escape(str(name))}-[^-]+", str(evaluation_id)):
-        yield f"{record.path / 'manifest.json'}: is not what was written (the id has another name than {name!r})"
 
 
 def _receipt(record: Record, kept: Records) -> Receipt | None:

@@ -62,6 +62,7 @@ class Outcome:
 
 
 Command = Callable[..., Outcome]
+NO_RECORD = "record: none, for no model output was evaluated"
 
 
 @pytest.fixture
@@ -392,14 +393,39 @@ def test_validate_tells_failures_too(rankledger, config, broken, tmp_path):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_with_every_output_missing_there_is_still_a_record(rankledger, config, as_json):
-    """Exit 4: that nothing could be evaluated is a result, and is recorded."""
+def test_with_every_output_missing_there_is_no_record(rankledger, config, tmp_path, as_json):
+    """Exit 4: nothing was evaluated, so there is nothing to keep; what is wrong with each output is printed."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = rankledger("evaluate", str(config), "--no-tracking", *(["--json"] if as_json else []))
+    told = rankledger("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
 
     assert (told.code, told.err) == (4, "")
-    record = read_record(Path(json.loads(told.out)["record"]) if as_json else told.record)
+    assert all(f"{model}.txt: " in told.out for model in WEB.outputs)
+    assert json.loads(told.out)["record"] is None if as_json else told.out.endswith(f"\n{NO_RECORD}\n")
+    assert not is_recorded(tmp_path / "runs")
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+def test_gates_of_what_was_not_evaluated_do_not_pass(rankledger, config, tmp_path):
+    """They fail as ever, and say so in JUnit's XML, too, without a record."""
+    gate = {"name": "floor", "models": "*", "measure": "ap", "at_least": 0}
+    config.write_text(f"{config.read_text(encoding='utf-8')}gates: {json.dumps([gate])}\n", encoding="utf-8")
+    for model in WEB.outputs:
+        (config.parent / "web" / f"{model}.txt").unlink()
+    told = rankledger("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
+
+    assert (told.code, told.out) == (4, "")
+    assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
+
+
+def test_a_night_without_any_output_is_recorded(rankledger, config):
+    """History knows of it, and a gate that counts failures in a row counts it."""
+    for model in WEB.outputs:
+        (config.parent / "web" / f"{model}.txt").unlink()
+    told = rankledger("nightly", str(config), "--no-tracking")
+
+    assert told.code == 4
+    record = read_record(told.record)
     assert len(record.manifest["failures"]) == 2
     assert record.summary == ()
 

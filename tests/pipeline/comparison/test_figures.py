@@ -22,8 +22,8 @@ def figures(rows: Sequence[str], words: Mapping[str, Sequence[str]] | None = Non
     return Figures("a.csv", [(row,) for row in rows], numbers, blank, words or {})
 
 
-def moved(before: Figures, after: Figures, *, more: bool = False) -> list[MovedFigure]:
-    return list(moved_figures(before, after, more=more))
+def moved(before: Figures, after: Figures) -> list[MovedFigure]:
+    return list(moved_figures(before, after))
 
 
 @pytest.mark.parametrize("same", [0.0, 1.0, -3.5, NAN, None, math.inf])
@@ -77,14 +77,3 @@ def test_words_are_compared_letter_by_letter():
     before, after = figures("ab", {"mark": ["", "sparse"]}), figures("ab", {"mark": ["", "degenerate"]})
 
     assert moved(before, after) == [MovedFigure("a.csv", ("b",), "mark", "sparse", "degenerate")]
-
-
-def test_a_later_version_may_know_figures_that_were_blank():
-    """Where more is known now, a blank that became a number is passed over; the other way round it never is."""
-    assert moved(figures("a", x=[None]), figures("a", x=[1.0]), more=True) == []
-    assert len(moved(figures("a", x=[1.0]), figures("a", x=[None]), more=True)) == 1
-
-
-def test_figures_are_counted_without_blanks():
-    """Of three cells one is blank."""
-    assert figures("abc", x=[1, None, NAN]).n_figures == 2

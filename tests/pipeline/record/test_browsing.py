@@ -21,6 +21,7 @@ from pipeline.record.remote import Remote
 from pipeline.record.writing import new_evaluation_id
 from pipeline.tables import Estimate, Scores
 from pipeline.verdicts import Verdict
+from tests.recording import manifest
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 VERDICT = Verdict("floor", "web", "bm25", "ap", "all", "pass", "pass", "fine")
@@ -40,19 +41,19 @@ LINES = [
 ]
 
 
-def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LINES, **manifest: Any) -> Path:
+def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LINES, **manifest_changes: Any) -> Path:
     """A record in a folder."""
     query_ids = np.array(["q1"], dtype=object)
     nothing = np.empty((0, 1))
     scores = Scores("web", "bm25", query_ids, (), nothing, nothing, {}, np.zeros(1, dtype=bool))
-    plain = {"name": name, "created": NIGHT.isoformat(), "date": None}
+    said = {"created": NIGHT.isoformat()} | manifest_changes
     return write_record(
         folder,
         evaluation_id=new_evaluation_id(name, NIGHT),
         config="name: nightly\n",
         results=[scores],
         estimates=lines,
-        manifest=plain | manifest,
+        manifest=manifest(name, lines=lines, **said),
         judged=Judged((VERDICT,), {}),
     ).path
 
@@ -62,7 +63,7 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
 def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, lines):
     """As `read_record` gives them, however the names have to be quoted; nothing of another measure."""
     summary = written(tmp_path, lines=lines) / "summary.csv"
-    found = lines_of(summary.read_text(encoding="utf-8"), measure)
+    found = lines_of(summary.read_bytes(), measure, summary)
 
     assert found == tuple(line for line in read_record(summary.parent).summary if line.measure == measure)
     assert [astuple(line) for line in found] == [astuple(line) for line in lines if line.measure == measure]

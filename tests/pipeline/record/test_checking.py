@@ -58,5 +58,5 @@ def test_everything_is_told_at_once(path):
     lines = [*damages(record), *strays(record)]
     assert len(lines) == 4
     assert f"{len(data) - 1:,} bytes and not {len(data):,}" in lines[0]
-    assert lines[1] == f"{path / 'summary.csv'}: No such file or directory"
+    assert lines[1] == f"{path / 'summary.csv'}: file not found; restore the record"
     assert [line.partition(":")[0] for line in lines[2:]] == [str(path / "more"), str(path / "notes.txt")]

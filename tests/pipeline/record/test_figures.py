@@ -1,4 +1,4 @@
-"""The figures of a record as they were written: nothing is filled in."""
+"""The figures of a record as they were written."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from pipeline.record.scores import write_scores
 from pipeline.tables import Estimate, Scores
 
 
-def test_a_summary_of_an_older_version_has_the_columns_it_has(tmp_path):
-    """No default stands in for a column; an empty cell is blank, and text that is no name is a word."""
+def test_an_empty_cell_is_no_figure(tmp_path):
+    """It is blank, and text that is no name is a word."""
     path = tmp_path / "summary.csv"
-    path.write_text(
-        "dataset,model,slice,measure,estimate,mark\nweb,bm25,all,ap,0.5,sparse\nweb,bm25,all,rr,,\n", encoding="utf-8"
-    )
+    rest = (None, None, None, 7, 0, 0, 7)
+    lines = [
+        Estimate("web", "bm25", "all", "ap", 0.5, *rest, "sparse"),
+        Estimate("web", "bm25", "all", "rr", None, *rest),
+    ]
+    write_lines(path, Estimate, lines)
 
     found = read_figures(path)
 
     assert found.rows == [("web", "bm25", "all", "ap"), ("web", "bm25", "all", "rr")]
-    assert {name: cells.tolist() for name, cells in found.blank.items()} == {"estimate": [False, True]}
+    assert found.blank["estimate"].tolist() == [False, True]
     assert found.numbers["estimate"][0] == 0.5
     assert found.words == {"mark": ["sparse", ""]}
 

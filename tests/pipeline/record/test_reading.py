@@ -1,36 +1,37 @@
-"""What is read of a record is what was written, whatever is measured, and however old the record is."""
+"""What is read of a record is what was written, whatever is measured."""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 import pipeline
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
 from pipeline.errors import InputError
 from pipeline.inference.ratios import contributions_of
-from pipeline.record import Judged, read_comparisons, read_record, read_scores, read_verdicts, write_record
-from pipeline.record.lines import read_lines, write_lines
+from pipeline.record import Judged, read_record, read_scores, write_record
+from pipeline.record.lines import lines_in, write_lines
 from pipeline.tables import Estimate, Evaluation, Scores
 from pipeline.verdicts import Comparison, Verdict
 from tests.generated import rating_collection, search_collection, write_config
+from tests.recording import manifest
 
 SUITES = {
     "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
     "stars": ["rmse", "mae", "r2", "explained_variance", "rmse(average=query)"],
 }
 ESTIMATE = Estimate("web", "bm25", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
+DENSE = Estimate("web", "dense", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 COMPARISON = Comparison(
-    *("web", "market=de, at", "ndcg@10", "dense", 'b"m25', 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
+    *("web", "market=de, at", "ap", "dense", "bm25", 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
     *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse"),
 )
 VERDICT = Verdict(
@@ -43,8 +44,8 @@ def write(folder: Path, **changes: Any) -> Path:
         "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
         "config": "name: nightly\n",
         "results": (),
-        "estimates": (),
-        "manifest": {"name": "nightly"},
+        "estimates": changes.get("estimates", [ESTIMATE, DENSE]),
+        "manifest": manifest(lines=changes.get("estimates", [ESTIMATE, DENSE]), queries=changes.pop("queries", None)),
     }
     return write_record(folder, **(given | changes)).path
 
@@ -67,7 +68,7 @@ def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:
 def test_scores_are_read_as_they_were_written(evaluation):
     """Ids, values, weights, what is missing, and for every kind of measure what goes into its figure, to the bit."""
     for written in evaluation.results:
-        found = read_scores(evaluation.record, written.dataset, written.model, written.measures)
+        found = read_scores(read_record(evaluation.record), written.dataset, written.model, written.measures)
 
         assert found is not None
         assert (found.dataset, found.model, found.measures) == (written.dataset, written.model, written.measures)
@@ -98,8 +99,8 @@ def test_sums_of_any_moments_are_read_to_the_last_bit(tmp_path):
         missing=np.zeros(n_queries, dtype=bool),
         moments={measure: means},
     )
-    record = write(tmp_path, results=[written])
-    found = read_scores(record, "stars", "knn", [measure])
+    record = write(tmp_path, results=[written], queries={("stars", "knn"): n_queries})
+    found = read_scores(read_record(record), "stars", "knn", [measure])
 
     assert found is not None
     used, products = weights > 0, means * weights
@@ -112,7 +113,7 @@ def test_what_was_not_measured_is_left_out(evaluation):
     """A measure of another dataset, one of none and one of sets of documents are not among those that are read."""
     asked = [Measure.parse(text) for text in ("rmse", "p@7", "ap", "gini")]
 
-    found = read_scores(evaluation.record, "web", "bm25", asked)
+    found = read_scores(read_record(evaluation.record), "web", "bm25", asked)
 
     assert found is not None
     assert [str(measure) for measure in found.measures] == ["ap"]
@@ -122,38 +123,7 @@ def test_what_was_not_measured_is_left_out(evaluation):
 @pytest.mark.parametrize(("dataset", "model"), [("web", "knn"), ("none", "bm25")])
 def test_a_model_that_was_not_evaluated_there_has_no_scores(evaluation, dataset, model):
     """None, and no empty table that would look like a model without queries."""
-    assert read_scores(evaluation.record, dataset, model, [Measure.parse("ap")]) is None
-
-
-def test_an_older_record_does_not_say_what_was_missing(evaluation, tmp_path):
-    """Without the column no query is taken to be missing; all else is read as ever."""
-    table = parquet.read_table(evaluation.record / "scores.parquet").drop_columns(["missing"])
-    (tmp_path / "scores.parquet").write_bytes(_parquet(table))
-    found = read_scores(tmp_path, "web", "bm25", [Measure.parse("ap")])
-    written = read_scores(evaluation.record, "web", "bm25", [Measure.parse("ap")])
-
-    assert found is not None
-    assert written is not None
-    assert written.missing.any()
-    assert not found.missing.any()
-    assert found.values.tobytes() == written.values.tobytes()
-
-
-def _parquet(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    parquet.write_table(table, sink)
-    return sink.getvalue().to_pybytes()
-
-
-def test_an_older_summary_has_fewer_columns(evaluation, tmp_path):
-    """What a column would have said is then what a line says unless told otherwise."""
-    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
-    header = "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined"
-    (tmp_path / "summary.csv").write_text(f"{header}\nweb,bm25,all,ap,0.25,,,,7,1,2\n", encoding="utf-8")
-
-    (line,) = read_record(tmp_path).summary
-    assert (line.estimate, line.ci_low, line.n_queries, line.n_undefined) == (0.25, None, 7, 2)
-    assert (line.n_clusters, line.mark, line.ties_least) == (0, "", None)
+    assert read_scores(read_record(evaluation.record), dataset, model, [Measure.parse("ap")]) is None
 
 
 def test_a_slice_may_hold_any_line_break(tmp_path):
@@ -161,16 +131,18 @@ def test_a_slice_may_hold_any_line_break(tmp_path):
     lines = [replace(ESTIMATE, slice=f"market={text}") for text in ("a\rb", "a\nb", "a\r\nb", "\u2028")]
     write_lines(tmp_path / "summary.csv", Estimate, lines)
 
-    assert read_lines(tmp_path / "summary.csv", Estimate) == tuple(lines)
+    file = tmp_path / "summary.csv"
+    assert lines_in(file.read_bytes(), Estimate, file) == tuple(lines)
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)", "\tx", "\rx", "'x", "''=x", "'", "a=b"])
 def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_path, text):
     """In every text column and in no number; the same text is read again, with the apostrophes that are its own."""
     line = replace(ESTIMATE, model=text, estimate=-0.25)
-    write_lines(tmp_path / "summary.csv", Estimate, [line])
+    file = tmp_path / "summary.csv"
+    write_lines(file, Estimate, [line])
 
-    assert read_lines(tmp_path / "summary.csv", Estimate) == (line,)
+    assert lines_in(file.read_bytes(), Estimate, file) == (line,)
     with (tmp_path / "summary.csv").open(encoding="utf-8", newline="") as file:
         (row,) = csv.DictReader(file)
     assert row["model"] == (text if text == "a=b" else f"'{text}")
@@ -178,50 +150,36 @@ def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_
 
 
 @pytest.mark.parametrize("table", ["summary", "comparisons"])
-@pytest.mark.parametrize("row", ["web,bm25", "web" + 30 * ",", "web" + 10 * ",x"], ids=["short", "long", "no numbers"])
-def test_a_table_is_read_when_it_is_asked_for(tmp_path, table, row):
+def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
     """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
-    path = write(tmp_path, estimates=[ESTIMATE], comparisons=[COMPARISON])
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
     file = path / f"{table}.csv"
-    file.write_text(f"{file.read_text(encoding='utf-8')}{row}\n", encoding="utf-8")
+    file.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
     record = read_record(path)
     other = {"summary": "comparisons", "comparisons": "summary"}[table]
 
     assert record.manifest["name"] == "nightly"
-    assert len(getattr(record, other)) == 1
-    with pytest.raises(InputError) as refused:
+    assert getattr(record, other)
+    with pytest.raises(InputError, match=f"^{re.escape(str(file))}: has changed since it was written .*; restore the"):
         getattr(record, table)
-    assert str(refused.value).startswith(f"{file}: cannot be read (")
-    assert str(refused.value).endswith("); restore it or name another record")
-    assert "\n" not in str(refused.value)
 
 
 def test_a_table_is_read_once(tmp_path):
     """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
-    path = write(tmp_path, estimates=[ESTIMATE], comparisons=[COMPARISON])
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
     record = read_record(path)
     tables = record.summary, record.comparisons
     (path / "summary.csv").unlink()
     (path / "comparisons.csv").unlink()
 
-    assert (record.summary, record.comparisons) == tables == ((ESTIMATE,), (COMPARISON,))
-    assert replace(record, summary=()).summary == ()
-
-
-def test_a_record_without_summary_is_none(tmp_path):
-    """That is said when the record is read, not when its lines are asked for."""
-    path = write(tmp_path)
-    (path / "summary.csv").unlink()
-
-    with pytest.raises(FileNotFoundError):
-        read_record(path)
+    assert (record.summary, record.comparisons) == tables == ((ESTIMATE, DENSE), (COMPARISON,))
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):
     """Every figure to the last bit, nothing where there is none, and names with commas and quotes."""
     record = write(tmp_path, comparisons=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
 
-    assert read_comparisons(record) == (COMPARISON, replace(COMPARISON, difference=1 / 7))
+    assert read_record(record).comparisons == (COMPARISON, replace(COMPARISON, difference=1 / 7))
     header = (record / "comparisons.csv").read_text(encoding="utf-8").partition("\n")[0]
     assert header.split(",") == list(asdict(COMPARISON))
     assert "comparisons.csv" in read_record(record).manifest["files"]
@@ -232,7 +190,7 @@ def test_verdicts_are_read_as_they_were_written(tmp_path):
     judged = Judged((VERDICT, replace(VERDICT, estimate=float("nan"))), {"no-drop": {"reference": "self@latest"}})
     record = write(tmp_path, judged=judged)
 
-    assert read_verdicts(record) == (VERDICT, replace(VERDICT, estimate=None))
+    assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
     found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
     assert found["references"] == {"no-drop": {"reference": "self@latest"}}
     assert "gates.json" in read_record(record).manifest["files"]
@@ -244,8 +202,8 @@ def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
 
     assert not (record / "comparisons.csv").exists()
     assert not (record / "gates.json").exists()
-    assert read_comparisons(record) == ()
-    assert read_verdicts(record) == ()
+    assert read_record(record).comparisons == ()
+    assert read_record(record).verdicts == ()
 
 
 def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
@@ -254,5 +212,5 @@ def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
 
     assert (record / "comparisons.csv").is_file()
     assert (record / "gates.json").is_file()
-    assert read_comparisons(record) == ()
-    assert read_verdicts(record) == ()
+    assert read_record(record).comparisons == ()
+    assert read_record(record).verdicts == ()

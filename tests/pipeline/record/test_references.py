@@ -20,6 +20,7 @@ from pipeline.record.references import Resolved, Shelf, damage, failures_in_a_ro
 from pipeline.record.remote import Remote
 from pipeline.tables import Record
 from pipeline.verdicts import Acceptance, Outcome, Reference, Verdict
+from tests.recording import manifest
 
 FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
 TONIGHT = FIRST + timedelta(days=10)
@@ -48,14 +49,14 @@ def night(
         config="",
         results=(),
         estimates=(),
-        manifest={
-            "name": name,
-            "created": created.isoformat(),
-            "models": {model: {} for model in models},
-            "failures": [{"dataset": "web", "model": model, "reason": "no such file"} for model in failed],
-        },
+        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(references)),
         judged=Judged(verdicts, dict(references)) if verdicts else None,
     )
+
+
+def nothing(*, first: bool) -> dict[str, Any]:
+    """What the manifest says of a reference that led to no record."""
+    return {"reference": "self@latest", "record": None, "reason": "there is none", "first": first}
 
 
 def found(
@@ -104,12 +105,15 @@ def test_a_bad_night_never_becomes_the_baseline(tmp_path, outcome):
 
 def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
     """That there was nothing to be held against yet is no fault, or there would never be a baseline; for one gate."""
-    first = night(tmp_path, 1, verdict("not comparable"), references={"no-drop": {"dense": {"first": True}}})
+    first = night(tmp_path, 1, verdict("not comparable"), references={"no-drop": {"dense": nothing(first=True)}})
 
     assert latest(tmp_path) == first.path
     others = (verdict("not comparable"), verdict("not comparable", gate="other"))
     night(
-        tmp_path, 2, *others, references={"no-drop": {"dense": {"first": True}}, "other": {"dense": {"first": False}}}
+        tmp_path,
+        2,
+        *others,
+        references={"no-drop": {"dense": nothing(first=True)}, "other": {"dense": nothing(first=False)}},
     )
     assert latest(tmp_path) == first.path
 
@@ -242,12 +246,12 @@ def test_a_record_without_the_model_is_told(tmp_path):
 
 
 def test_a_record_of_another_schema_is_told(tmp_path):
-    """What a later version wrote is not taken for what this one would have."""
+    """What another version wrote is not taken for what this one would have written."""
     record = night(tmp_path, 1)
     manifest = record.manifest | {"schema_version": 99}
     (record.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
-    reason = "has schema 99, and this rankledger reads up to 2; install the version that wrote it, or a later one"
+    reason = "the record has schema 99, and this rankledger reads 2; install the version that wrote it"
     assert reason in found(tmp_path, record.path.name).reason
 
 
@@ -272,7 +276,7 @@ def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
 
     assert (none.record, none.first) == (None, False)
     assert f"{newest.path / 'config.yaml'}: has changed since it was written" in none.reason
-    assert none.reason.endswith("; restore it")
+    assert none.reason.endswith("; restore the record")
 
 
 def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
@@ -348,7 +352,9 @@ def test_an_accepted_record_that_was_changed_is_refused(tmp_path, file):
 
 def test_what_was_accepted_is_read_as_it_was_written(tmp_path):
     """Any text in the reason; evaluations and models in their order; nothing else is left in the folder."""
-    entry = Acceptance("id", "ab" * 32, 'because: "new" # ü\nand more', "2026-11-20", "Ann Ü <ann@x>")
+    entry = Acceptance(
+        "20261120T020000Z-nightly-1f0c9a2b", "ab" * 32, 'because: "new" # ü\nand more', "2026-11-20", "Ann Ü <ann@x>"
+    )
     entries = {"nightly": {"dense": entry, "bm25: 2": entry}, "a-b": {"x": entry}}
     write_accepted(tmp_path / ACCEPTED, entries)
 
@@ -364,10 +370,10 @@ def test_what_was_accepted_is_read_as_it_was_written(tmp_path):
     [
         ("nightly: [", "is not YAML"),
         ("- nightly", "found list"),
-        ("nightly: 3", "nightly: found 3"),
+        ("nightly: 3", "nightly: found '3'"),
         ("nightly: {dense: {record: id}}", "nightly.dense: has no 'manifest_sha256'"),
         ("nightly: {dense: id}", "nightly.dense: has no 'record'"),
-        ("x: !!python/object/apply:os.system [echo]", "is not YAML"),
+        ("x: !!python/object/apply:os.system [echo]", "found"),
     ],
 )
 def test_a_file_of_another_shape_is_refused(tmp_path, text, message):

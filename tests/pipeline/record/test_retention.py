@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
 from pipeline.record import Records
 from pipeline.record.receipts import receipt_name
 from pipeline.record.remote import Remote
 from pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
+from tests.recording import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"
+FILES = ("config.yaml", "scores.parquet", "summary.csv")
 BEFORE = datetime(2026, 6, 1, tzinfo=UTC)
 
 
@@ -27,11 +27,15 @@ def records(tmp_path) -> Records:
     return Records(tmp_path / "here", Remote(f"file://{tmp_path}/elsewhere"))
 
 
-def write(folder: Path, evaluation_id: str, **manifest: object) -> None:
+def write(folder: Path, evaluation_id: str, **changes: object) -> None:
     path = folder / evaluation_id
     path.mkdir(parents=True)
-    plain = {"schema_version": 2, "name": "nightly", "repeats": None, "tracking": {"wanted": False}, "files": {}}
-    (path / "manifest.json").write_text(json.dumps(plain | manifest), encoding="utf-8")
+    data = b"a file"
+    described = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    for name in FILES:
+        (path / name).write_bytes(data)
+    plain = manifest(schema_version=2, evaluation_id=evaluation_id, files=dict.fromkeys(FILES, described))
+    (path / "manifest.json").write_text(json.dumps(plain | changes), encoding="utf-8")
 
 
 def reasons(records: Records) -> dict[str, str]:
@@ -40,12 +44,12 @@ def reasons(records: Records) -> dict[str, str]:
 
 def test_a_record_that_lies_elsewhere_alone_is_known(records, tmp_path):
     """By its manifest, without being fetched; its path is where it would be here."""
-    write(tmp_path / "elsewhere", OLD, files={"summary.csv": {"size": 1_000}})
+    write(tmp_path / "elsewhere", OLD)
     size = (tmp_path / "elsewhere" / OLD / "manifest.json").stat().st_size
 
     (found,) = stored_records(records)
 
-    assert (found.evaluation_id, found.name, found.size) == (OLD, "nightly", 1_000 + size)
+    assert (found.evaluation_id, found.name, found.size) == (OLD, "nightly", 18 + size)
     assert found.path == tmp_path / "here" / OLD
     assert not (tmp_path / "here").exists()
 
@@ -60,12 +64,11 @@ def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
     assert reasons(records) == {}
 
 
-def test_gates_are_read_where_they_are(records, tmp_path):
-    """A record elsewhere that stays keeps what it was held against."""
+def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
+    """Its manifest says so, wherever it lies."""
+    held = {"reference": "self@latest", "record": OLD, "model": "bm25", "manifest_sha256": "0" * 64, "new_datasets": []}
     write(tmp_path / "elsewhere", OLD)
-    write(tmp_path / "elsewhere", NEW, files={"gates.json": {"size": 1}})
-    gates = {"references": {"no-drop": {"bm25": {"record": OLD}}}}
-    (tmp_path / "elsewhere" / NEW / "gates.json").write_text(json.dumps(gates), encoding="utf-8")
+    write(tmp_path / "elsewhere", NEW, baselines={"no-drop": {"bm25": held}})
 
     assert reasons(records) == {OLD: "held against by a record that stays"}
 
@@ -75,21 +78,15 @@ def test_the_time_is_that_of_the_id():
     assert begun(OLD) == datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def test_leftovers_go_once_nobody_can_be_at_work_on_them(tmp_path):
-    """What has a temporary name goes after a day; a receipt goes where its record is gone, others stay."""
-    records = Records(tmp_path)
+def test_a_receipt_goes_with_its_record(tmp_path):
+    """It goes where its record is gone; others stay, and so does what has a temporary name of somebody else."""
     write(tmp_path, NEW)
-    for evaluation_id in (OLD, NEW):
-        (tmp_path / receipt_name(evaluation_id)).touch()
-    for name, days in ((".old.partial", 2), (".young.partial", 0)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "summary.csv").touch()
-        then = (datetime.now(UTC) - timedelta(days=days)).timestamp()
-        os.utime(tmp_path / name, (then, then))
+    for name in (receipt_name(OLD), receipt_name(NEW), ".somebody's.partial"):
+        (tmp_path / name).touch()
 
-    clear_leftovers(records, before=datetime.now(UTC) - timedelta(days=1))
+    clear_leftovers(Records(tmp_path), before=datetime.now(UTC) - timedelta(days=1))
 
-    assert {path.name for path in tmp_path.iterdir()} == {".young.partial", NEW, receipt_name(NEW)}
+    assert {path.name for path in tmp_path.iterdir()} == {".somebody's.partial", NEW, receipt_name(NEW)}
 
 
 def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
@@ -110,23 +107,10 @@ def test_a_manifest_of_another_form_is_none_of_ours(tmp_path, data):
     assert [*stored_records(Records(tmp_path))] == []
 
 
-def test_what_a_record_was_held_against_must_be_readable(tmp_path):
-    """Else what it needs would be taken for what nobody needs."""
-    write(tmp_path, OLD)
-    write(tmp_path, NEW, files={"gates.json": {"size": 1}})
-    (tmp_path / NEW / "gates.json").write_text("{", encoding="utf-8")
-
-    with pytest.raises(InputError, match=r"gates\.json: cannot be read .*; restore it"):
-        reasons(Records(tmp_path))
-
-
 def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, monkeypatch):
     """The copy here is gone first, or it would be uploaded again; what lost its manifest there goes in a day."""
     for evaluation_id in (OLD, NEW):
-        write(
-            tmp_path / "here", evaluation_id, files={"summary.csv": {"sha256": hashlib.sha256().hexdigest(), "size": 0}}
-        )
-        (tmp_path / "here" / evaluation_id / "summary.csv").touch()
+        write(tmp_path / "here", evaluation_id)
         records.keep(tmp_path / "here" / evaluation_id)
     with monkeypatch.context() as killed:
         killed.setattr(Remote, "delete_folder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
@@ -134,7 +118,7 @@ def test_a_deletion_elsewhere_that_was_cut_short_is_finished(records, tmp_path, 
             records.delete(OLD)
     elsewhere = tmp_path / "elsewhere"
     records.write(receipt_name(OLD), b"{}")
-    assert [path.name for path in (elsewhere / OLD).iterdir()] == ["summary.csv"]
+    assert sorted(path.name for path in (elsewhere / OLD).iterdir()) == sorted(FILES)
     assert [found.evaluation_id for found in stored_records(records)] == [NEW]
 
     clear_leftovers(records, before=datetime.now(UTC) - timedelta(days=1))

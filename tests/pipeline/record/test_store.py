@@ -11,21 +11,27 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import InputError
+from pipeline.manifest import evaluation_name, is_evaluation_id
 from pipeline.record.receipts import Receipt, read_receipt, write_receipt
 from pipeline.record.remote import Remote
-from pipeline.record.store import Records, is_evaluation_id, open_records
+from pipeline.record.store import Records, open_records
+from tests.recording import manifest
 
 OLD, NEW = "20261119T020000Z-nightly-00000001", "20261120T020000Z-nightly-00000002"
 OTHER = "20261120T020000Z-other-nightly-00000003"
+FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 
 
 def put(folder: Path, evaluation_id: str) -> Path:
     """A folder that stands for a record: a manifest, and one file that it has the hash of."""
     path = folder / evaluation_id
     path.mkdir(parents=True)
-    (path / "summary.csv").write_bytes(b"dataset\n")
-    described = {"summary.csv": {"size": 8, "sha256": hashlib.sha256(b"dataset\n").hexdigest()}}
-    (path / "manifest.json").write_text(json.dumps({"files": described}), encoding="utf-8")
+    described = {}
+    for name in ("config.yaml", "scores.parquet", "summary.csv"):
+        (path / name).write_bytes(b"dataset\n")
+        described[name] = {"size": 8, "sha256": hashlib.sha256(b"dataset\n").hexdigest()}
+    said = manifest(str(evaluation_name(evaluation_id)), schema_version=2, evaluation_id=evaluation_id, files=described)
+    (path / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
     return path
 
 
@@ -76,7 +82,12 @@ def test_a_record_is_kept_whole_and_once(kept, far):
     path = put(kept.folder, NEW)
 
     assert [kept.keep(path), kept.keep(path)] == [True, False]
-    assert sorted(file.name for file in (far / NEW).iterdir()) == ["manifest.json", "summary.csv"]
+    assert sorted(file.name for file in (far / NEW).iterdir()) == [
+        "config.yaml",
+        "manifest.json",
+        "scores.parquet",
+        "summary.csv",
+    ]
     (far / OLD).mkdir()
     (far / OLD / "summary.csv").touch()
     assert kept.fetch(OLD) is None
@@ -116,7 +127,12 @@ def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
 
     (path / name).write_bytes(whole)
     assert kept.keep(path)
-    assert sorted(file.name for file in (far / NEW).iterdir()) == ["manifest.json", "summary.csv"]
+    assert sorted(file.name for file in (far / NEW).iterdir()) == [
+        "config.yaml",
+        "manifest.json",
+        "scores.parquet",
+        "summary.csv",
+    ]
 
 
 def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
@@ -184,6 +200,38 @@ def test_a_path_is_no_id(kept, far):
     assert not is_evaluation_id("nightly")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", ".", "..", "/", f"../{NEW}", f"{NEW}/", f"{NEW}/..", f"{NEW}\0", f"{NEW}\n", "nightly"),
+        *("20261120T020000Z-..-0000000g", "20261340T020000Z-nightly-00000002", "20261120T020000Z-a/b-00000002"),
+        "20261120T020000Z-a\\b-00000002",
+    ],
+)
+def test_what_is_no_id_leads_nowhere(kept, far, text):
+    """Not out of the folder of records, and not to whatever lies in it: nothing is found, copied or deleted."""
+    put(kept.folder.parent, NEW)
+    kept.folder.mkdir()
+    (kept.folder.parent / "manifest.json").touch()
+
+    assert not is_evaluation_id(text)
+    assert kept.fetch(text) is None
+    with pytest.raises(InputError, match="is not an evaluation id"):
+        kept.delete(text)
+    with pytest.raises(InputError, match="is not an evaluation id"):
+        kept.keep(kept.folder / NEW / "..")
+    assert (kept.folder.parent / NEW / "manifest.json").is_file()
+    assert [*far.iterdir()] == []
+
+
+def test_an_empty_name_is_no_record(kept, monkeypatch):
+    """As of a variable that is not set: not even where the working directory is one."""
+    monkeypatch.chdir(put(kept.folder, NEW))
+
+    assert kept.find("") is None
+    assert kept.find(".") == Path()
+
+
 def test_a_deleted_record_is_gone_everywhere(kept, far):
     """Here and elsewhere, with all of its files; one that is not there is no error."""
     kept.keep(put(kept.folder, NEW))
@@ -234,7 +282,8 @@ def test_a_receipt_is_read_as_it_was_written(kept):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"runs": ["r1"]}, {"runs": [{"dataset": "web"}]}, {"server": None}, {"manifest_sha256": 3}, {"more": ""}]
+    "wrong",
+    [{"runs": ["r1"]}, {"runs": [{"dataset": "web"}]}, {"server": None}, {"manifest_sha256": 3}, {"runs": None}],
 )
 def test_a_receipt_of_another_shape_is_none(kept, wrong):
     """One line names it and says what to do, before anybody asks for what it does not hold."""

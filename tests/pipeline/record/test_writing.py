@@ -29,6 +29,7 @@ from pipeline.errors import InputError
 from pipeline.record import definitions, new_evaluation_id, read_record, write_record
 from pipeline.tables import Estimate, Evaluation, Record, Scores
 from tests.generated import Collection, rating_collection, search_collection, write_config
+from tests.recording import manifest
 
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 COLUMNS = (
@@ -42,7 +43,7 @@ HOSTILE = 'a,b "c"\té'
 IDENTITY = "20261120T020000Z-nightly-1f0c9a2b"
 ESTIMATES = (
     Estimate("web", "bm25", "all", "ndcg@10", 0.1 + 0.2, 1 / 3, 2 / 3, 5e-324, 7, 1, 2),
-    Estimate("web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", None, None, None, None, 7, 0, 7),
+    Estimate("more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", None, None, None, None, 7, 0, 7),
     Estimate("stars", "bm25", "all", "rmse", 1e300, 0.0, -0.0, 1e-300, 3, 0, 0),
 )
 
@@ -77,7 +78,7 @@ def write(folder: Path, **changes: Any) -> Record:
         "config": "name: nightly\n",
         "results": RESULTS,
         "estimates": ESTIMATES,
-        "manifest": {"name": "nightly", "seed": 1},
+        "manifest": manifest(lines=changes.get("estimates", ESTIMATES), seed=1),
     }
     return write_record(folder, **(given | changes))
 
@@ -139,9 +140,9 @@ def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
 
 
 def test_a_folder_that_is_no_record_is_not_read(tmp_path):
-    """An empty folder, and none at all, are told as missing files."""
+    """An empty folder, and none at all, are told as missing records."""
     for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(InputError, match=r"manifest\.json: file not found"):
             read_record(path)
 
 
@@ -297,7 +298,7 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
         lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,0,,,,"
     )
     assert list(csv.reader([lines[1]])) == [
-        ["web", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 4]
+        ["more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 4]
     ]
     assert text.endswith("\n")
     assert len(lines) == len(ESTIMATES) + 1

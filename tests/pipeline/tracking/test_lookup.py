@@ -24,7 +24,7 @@ class Tracked:
         self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
         config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
         self.evaluation: Evaluation = pipeline.evaluate(config, runs_dir=self.runs)
-        client = self._client()
+        self.client = client = self._client()
         self.own = self._run(client, "generated")
         self.of_model = self._run(client, "generated/web")
         self.foreign = client.create_run("0").info.run_id
@@ -90,6 +90,16 @@ def test_runs_that_are_none_of_an_evaluation_are_refused(tracked, tmp_path):
         tracked.find(tracked.foreign, tmp_path)
     with pytest.raises(InputError, match=r"MLflow at http://127\.0\.0\.1:1"):
         tracked.find(tracked.own, tmp_path, uri="http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("evaluation_id", ["", "..", "../../etc", "/etc", "a/b", "nightly", ".", "x" * 300])
+def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
+    """Whoever may write to the store may not choose where a record is copied to."""
+    run_id = tracked.client.create_run("0", tags={"rankledger.evaluation": evaluation_id}).info.run_id
+
+    with pytest.raises(InputError, match="is none of an evaluation; name another"):
+        tracked.find(run_id, tmp_path / "copies", records=tmp_path)
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_looking_makes_no_store(tracked, tmp_path):

@@ -16,6 +16,7 @@ from pipeline.tables import Evaluation
 from pipeline.workflow.accept import accept
 from tests.generated import search_collection, write_config
 
+NONE = "20261120T020000Z-none-00000000"
 WEB = {"web": search_collection(50, n_queries=8)}
 
 
@@ -114,12 +115,31 @@ def test_an_empty_reason_is_refused(folder, reason):
     assert not (folder / "configs" / ACCEPTED).exists()
 
 
+@pytest.mark.parametrize("reference", ["newest", "latest", "newest#dense"])
+def test_a_record_is_accepted_by_a_word(folder, reference):
+    """The one that `show` shows of that name; the model that is named with it alone."""
+    evaluate(folder)
+    second = evaluate(folder)
+    accepted = accept(reference, name="generated", reason="x")
+
+    assert {entry.record for entry in accepted.entries.values()} == {second.evaluation_id}
+    assert list(accepted.entries) == (["dense"] if "#" in reference else ["bm25", "dense"])
+
+
+def test_a_word_needs_the_name_of_an_evaluation(folder):
+    """That is said, and not that there is no such record."""
+    evaluate(folder)
+
+    with pytest.raises(InputError, match="newest: is of an evaluation; add --name"):
+        accept("newest", reason="x")
+
+
 def test_unknown_names_are_refused(folder):
     """Of a record, with where it was looked for; of a model, with what was likely meant."""
     evaluation = evaluate(folder)
 
-    with pytest.raises(InputError, match="none: there is no such record, neither at that path nor in runs/records"):
-        accept("none", reason="x")
+    with pytest.raises(InputError, match=f"{NONE}: there is no such record, neither at that path nor in runs/records"):
+        accept(NONE, reason="x")
     with pytest.raises(InputError, match="has no model 'dens'; did you mean 'dense'\\?; it has bm25, dense"):
         accept(evaluation.evaluation_id, models=["dens"], reason="x")
     assert not (folder / "configs" / ACCEPTED).exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -96,22 +95,6 @@ def test_what_means_the_same_is_taken_from_the_record(tmp_path):
     shutil.rmtree(tmp_path / "runs" / "blocks")
 
     assert_same(recalled(tmp_path, other_outputs(WEB), SUITES, record), scored(tmp_path, WEB, SUITES))
-
-
-@pytest.mark.parametrize(("collection", "suites"), [(WEB, SUITES), (RATED, STARS)], ids=["rankings", "ratings"])
-def test_a_record_of_before_tells_its_judgments_by_its_config(tmp_path, collection, suites):
-    """Older manifests have the files of judgments and not how they are read: that, the record's config says."""
-    record = evaluated(tmp_path, collection, suites)
-    shutil.rmtree(tmp_path / "runs" / "blocks", ignore_errors=True)
-    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
-    del manifest["datasets"]["web"]["reading"]
-    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-
-    found = recalled(tmp_path, other_outputs(collection), suites, record, [*collection.outputs][1])
-
-    assert found.reasons == {}
-    assert found.scores is not None
-    assert len(found.scores.measures) == sum(map(len, suites.values()))
 
 
 def test_changed_judgments_are_scored_anew(tmp_path):

@@ -18,6 +18,7 @@ from pipeline.workflow.finding import find
 from pipeline.workflow.listing import list_evaluations
 from pipeline.workflow.showing import show
 from tests.generated import search_collection, write_config
+from tests.recording import forge
 
 WEB = search_collection(50, n_queries=20, models=("bm25", "dense"))
 GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is without output
@@ -36,7 +37,7 @@ def with_figure(record: Path, estimate: str) -> None:
     cells = first.split(",")
     assert cells[:4] == ["web", "bm25", "all", "ap"]
     cells[4] = estimate
-    (record / "summary.csv").write_text("\n".join([header, ",".join(cells), *others]) + "\n", encoding="utf-8")
+    forge(record, "summary.csv", ("\n".join([header, ",".join(cells), *others]) + "\n").encode())
 
 
 @pytest.mark.parametrize(
@@ -139,7 +140,7 @@ def test_show_of_a_damaged_record_says_so(evaluation, tmp_path, manifest):
     """Cut off, no object, or without what is to be shown."""
     (evaluation.record / "manifest.json").write_text(manifest, encoding="utf-8")
 
-    with pytest.raises(InputError, match="cannot be read as a record"):
+    with pytest.raises(InputError, match="restore the record"):
         show(evaluation.evaluation_id, runs_dir=tmp_path / "runs")
 
 

@@ -20,7 +20,7 @@ import pipeline
 from pipeline import cli
 from pipeline.cli.exits import DISK
 from pipeline.errors import InputError
-from pipeline.record import read_record, read_verdicts
+from pipeline.record import read_record
 from pipeline.record.acceptance import ACCEPTED
 from pipeline.verdicts import Comparison, Verdict
 from pipeline.workflow.evaluate import evaluate, validate
@@ -78,7 +78,7 @@ def reference_of(record: Path, gate: str = "no-drop", model: str = "dense") -> s
 
 
 def verdict(record: Path) -> Verdict:
-    (found,) = read_verdicts(record)
+    (found,) = read_record(record).verdicts
     return found
 
 
@@ -140,7 +140,7 @@ def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder)
 
     code, record = night()
     assert code == 4
-    assert {found.outcome for found in read_verdicts(record)} == {"inconclusive"}
+    assert {found.outcome for found in read_record(record).verdicts} == {"inconclusive"}
 
 
 def test_a_gate_may_need_several_bad_nights_to_fail(folder):
@@ -196,11 +196,11 @@ def test_a_new_dataset_has_a_first_night_of_its_own(folder):
 
     code, second = night()
     assert code == 0
-    outcomes = {found.dataset: found.outcome for found in read_verdicts(second)}
+    outcomes = {found.dataset: found.outcome for found in read_record(second).verdicts}
     assert outcomes == {"web": "pass", "news": "not comparable"}
     code, third = night()
     assert (code, reference_of(third)) == (0, second.name)
-    assert {found.outcome for found in read_verdicts(third)} == {"pass"}
+    assert {found.outcome for found in read_record(third).verdicts} == {"pass"}
 
 
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
@@ -215,7 +215,7 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
         code, record = night()
         assert code == 0
 
-    assert [found.outcome for found in read_verdicts(record)] == ["pass", "pass"]
+    assert [found.outcome for found in read_record(record).verdicts] == ["pass", "pass"]
 
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
@@ -234,7 +234,7 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     code, third = night()
 
     assert code == 1
-    assert {found.gate: found.outcome for found in read_verdicts(third)} == dict.fromkeys(texts, "fail")
+    assert {found.gate: found.outcome for found in read_record(third).verdicts} == dict.fromkeys(texts, "fail")
     assert reference_of(third, "night before") == second.name
     assert reference_of(third, "path") == evaluation_id
     assert "tonight" not in read_record(third).manifest["baselines"]
@@ -252,7 +252,7 @@ def test_records_whose_folders_are_called_alike_are_told_apart(folder):
         record.rename(Path(where, "record"))
     write_config([NO_DROP | {"name": where, "against": f"./{where}/record"} for where in ("bad", "good")])
 
-    found = read_verdicts(night()[1])
+    found = read_record(night()[1]).verdicts
     assert [line.estimate for line in found] == pytest.approx([0.75 * BAD / 60, 0])
     assert [line.reference for line in found] == [f"dense in {evaluation_id}" for evaluation_id in ids]
 
@@ -267,7 +267,7 @@ def test_a_baseline_is_in_no_figure_of_tonight(folder):
     write_config([NO_DROP], datasets=datasets, pooled=True)
     _, beside = night()
     assert {line.dataset for line in read_record(beside).summary} == {"web", "news", "*"}
-    assert len(read_verdicts(beside)) == 2
+    assert len(read_record(beside).verdicts) == 2
 
     for name in ("scores.parquet", "summary.csv"):
         assert (beside / name).read_bytes() == (without / name).read_bytes()

@@ -23,6 +23,7 @@ from pipeline.verdicts import Acceptance
 from pipeline.workflow.pruning import prune
 from pipeline.workflow.tracking import open_store
 from tests.generated import search_collection, write_config
+from tests.recording import forge, manifest
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OLD = 200  # days
@@ -37,29 +38,23 @@ def runs(tmp_path, monkeypatch) -> Path:
     return Path("runs")
 
 
-def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", **manifest: Any) -> str:
+def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", **changes: Any) -> str:
     """Put a record of so many days ago there, as little as is one; gives its id."""
     number = len([*(runs / "records").glob("*/")])
     evaluation_id = f"{NOW - timedelta(days=days):%Y%m%dT%H%M%SZ}-{name}-{number:08x}"
     path = runs / "records" / evaluation_id
     path.mkdir()
-    files = {"summary.csv": b"x" * 1_000}
-    if against:
-        reference = {"reference": "self@latest", "record": against, "model": "bm25"}
-        gates = {"references": {"no-drop": {"bm25": reference, "new": {"record": None}}}, "verdicts": []}
-        files["gates.json"] = json.dumps(gates).encode()
-    for file, data in files.items():
-        (path / file).write_bytes(data)
+    held = {"reference": "self@latest", "record": against, "model": "bm25", "manifest_sha256": "0" * 64}
+    none = {"reference": "self@latest", "record": None, "reason": "there is none", "first": True}
     plain = {
         "schema_version": 2,
         "evaluation_id": evaluation_id,
-        "name": name,
         "config": "config.yaml",
-        "repeats": None,
-        "tracking": {"wanted": False},
-        "files": {file: {"size": len(data)} for file, data in files.items()},
+        "baselines": {"no-drop": {"bm25": held, "new": none}} if against else {},
+        "files": {file: {"size": 0, "sha256": "0" * 64} for file in ("config.yaml", "scores.parquet")},
     }
-    (path / "manifest.json").write_text(json.dumps(plain | manifest), encoding="utf-8")
+    (path / "manifest.json").write_text(json.dumps(manifest(name, **plain | changes)), encoding="utf-8")
+    forge(path, "summary.csv", b"x" * 1_000)
     return evaluation_id
 
 
@@ -137,7 +132,7 @@ def test_what_is_accepted_stays(runs, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     config = named_config(elsewhere, "nightly")
     for folder, evaluation_id in ((tmp_path, ids[0]), (elsewhere, ids[1])):
-        entry = Acceptance(record=evaluation_id, manifest_sha256="", reason="", accepted="", by="")
+        entry = Acceptance(record=evaluation_id, manifest_sha256="0" * 64, reason="", accepted="", by="")
         write_accepted(folder / ACCEPTED, {"nightly": {"bm25": entry}})
 
     assert going(runs) == ids[1:3]
@@ -168,7 +163,7 @@ def test_the_list_is_that_beside_the_runs_folder(runs, tmp_path, monkeypatch):
     """Not that of another project, whose config has the same name and in which the command happens to run."""
     accepted = record(runs, OLD)
     record(runs, 1)
-    entry = Acceptance(record=accepted, manifest_sha256="", reason="", accepted="", by="")
+    entry = Acceptance(record=accepted, manifest_sha256="0" * 64, reason="", accepted="", by="")
     write_accepted(tmp_path / ACCEPTED, {"nightly": {"bm25": entry}})
     named_config(tmp_path / "another", "nightly")
     monkeypatch.chdir(tmp_path / "another")
@@ -187,8 +182,6 @@ def test_what_another_pruning_deleted_meanwhile_is_no_error(runs, monkeypatch):
     """Two at once: the records are gone between the moment at which they are listed and that at which they go."""
     gone = record(runs, OLD)
     record(runs, 1)
-    (runs / "records/.half.partial").mkdir()
-    os.utime(runs / "records/.half.partial", (0, 0))
     delete, rmtree = Records.delete, shutil.rmtree
 
     def delete_twice(records: Records, evaluation_id: str) -> None:
@@ -336,7 +329,7 @@ def test_a_kill_in_the_middle_is_made_good(tracked, monkeypatch, step: str):
     assert visible - whole in ({tracked.first, receipt_name(tracked.first)}, {receipt_name(tracked.first)})
 
     tracked.prune()
-    assert there(tracked.runs) == whole
+    assert {path for path in there(tracked.runs) if not path.startswith(".")} == whole
     assert tracked.active() == {tracked.second}
 
 
@@ -346,14 +339,14 @@ def _killed(*_: Any, **__: Any) -> None:
 
 def test_a_damaged_record_stays_and_is_told(tracked):
     """Which store has its runs cannot be read any more; the others are pruned all the same."""
-    (tracked.runs / "records" / tracked.first / "summary.csv").unlink()
+    (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
 
     found = tracked.prune()
 
     assert found.records == ()
     (failure,) = found.failures
     assert failure.startswith(f"{tracked.first} stays: ")
-    assert "summary.csv" in failure
+    assert "config.yaml: file not found" in failure
 
 
 def test_runs_that_are_gone_already_are_no_error(tracked):

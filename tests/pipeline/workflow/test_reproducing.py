@@ -23,7 +23,7 @@ from pipeline.record import open_records, read_record
 from pipeline.record.acceptance import config_of
 from pipeline.record.receipts import read_receipt
 from pipeline.reproduction import Reproduction
-from pipeline.tables import Evaluation
+from pipeline.tables import Evaluation, Record
 from pipeline.workflow.reproducing import reproduce
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 
@@ -259,7 +259,7 @@ def test_inputs_that_are_nowhere_are_all_named(folder):
     lines = str(refused.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
     assert all("name the folder that it moved to with --inputs" in line for line in lines)
-    with pytest.raises(InputError, match="is neither there nor in lab; restore it"):
+    with pytest.raises(InputError, match="is neither there nor in lab; restore the record"):
         check(evaluation, inputs="lab")
 
 
@@ -396,7 +396,7 @@ def test_a_record_may_lie_anywhere(folder):
     """Right below the root there is no folder that once held the runs folder."""
     evaluation = evaluate(folder, {"web": WEB})
 
-    assert config_of(replace(read_record(evaluation.record), path=Path("/record"))) == Path("lab/config.yaml")
+    assert config_of(Record(Path("/record"), read_record(evaluation.record).manifest)) == Path("lab/config.yaml")
 
 
 def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
@@ -418,7 +418,7 @@ def test_a_damaged_record_is_refused(folder):
     evaluation = evaluate(folder, {"web": WEB})
     (evaluation.record / "summary.csv").write_text("", encoding="utf-8")
 
-    with pytest.raises(InputError, match=r"summary.csv: has changed since it was written .*; restore it"):
+    with pytest.raises(InputError, match=r"summary.csv: has changed since it was written .*; restore the record"):
         check(evaluation)
 
 

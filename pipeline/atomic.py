@@ -1,0 +1,142 @@
+"""Files and folders that are whole or not there: written under a temporary name, then renamed.
+
+A temporary name says which process writes: `.NAME.<host>-<pid>-<start>-<random>.partial`. What a killed process left is
+deleted before the next one writes beside it; what belongs to a living process stays, and what belongs to another host
+stays for a day, because nobody here knows whether that process lives.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+__all__ = ["clear_abandoned", "partial_beside", "write_to_disk", "write_whole"]
+
+_DAY = 86_400  # seconds
+_NAME_BYTES = 120  # of the file's own name: most filesystems take 255 for all of it
+_PARTIAL = re.compile(r"\..*\.(?P<host>[0-9a-f]{8})-(?P<pid>[0-9]+)-(?P<start>[0-9]+)-[0-9a-f]{8}\.partial", re.DOTALL)
+
+
+@contextmanager
+def partial_beside(path: Path) -> Iterator[Path]:
+    """A temporary name beside a path, for a file or a folder: whatever still has it after the block is deleted.
+
+    Args:
+        path: what it is to be renamed to.
+    """
+    _clear_once(path.parent.absolute())
+    name = path.name.encode()[:_NAME_BYTES].decode(errors="ignore")
+    partial = path.with_name(f".{name}.{_host()}-{os.getpid()}-{_start_of(os.getpid())}-{secrets.token_hex(4)}.partial")
+    try:
+        yield partial
+    finally:
+        with suppress(OSError):
+            _delete(partial)
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, in the place of one that is there; its bytes are on disk before it has its name.
+
+    Raises:
+        OSError: it cannot be written; what was there stays.
+    """
+    with partial_beside(path) as partial:
+        write_to_disk(partial, data)
+        partial.replace(path)
+
+
+def write_to_disk(path: Path, data: bytes) -> None:
+    """Write a file and have the system write it out: a file that a power cut can empty is none."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def clear_abandoned(*folders: Path) -> None:
+    """Delete the temporary files and folders whose process is gone; a folder that cannot be read is passed over."""
+    for folder in folders:
+        with suppress(OSError):
+            for path in folder.glob(".*.partial"):
+                if _is_abandoned(path):
+                    _delete(path)
+
+
+def _is_abandoned(path: Path) -> bool:
+    """Whether nobody will rename it; False for a name that is not ours."""
+    found = _PARTIAL.fullmatch(path.name)
+    if found is None:
+        return False
+    start = _start_of(int(found["pid"])) if found["host"] == _host() else None
+    if start is not None:
+        return start != found["start"]
+    with suppress(FileNotFoundError):
+        return time.time() - path.stat().st_mtime > _DAY
+    return False
+
+
+def _delete(path: Path) -> None:
+    """Delete a file or a folder; another process may do the same."""
+    with suppress(FileNotFoundError):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+@cache
+def _clear_once(folder: Path) -> None:
+    clear_abandoned(folder)
+
+
+@cache
+def _host() -> str:
+    """The system whose process ids ours is one of: containers of one machine have their own, and so has each boot."""
+    told = [socket.gethostname()]
+    with suppress(OSError):
+        told += [
+            Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"),
+            str(Path("/proc/self/ns/pid").readlink()),
+        ]
+    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+
+
+def _start_of(pid: int) -> str | None:
+    """When a process began, in the system's own count, for its id may be another's by now.
+
+    Returns:
+        `gone` if there is no such process; None if that cannot be known.
+    """
+    if sys.platform != "linux":
+        return "0" if pid == os.getpid() else _sign_of_life(pid)
+    try:
+        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return "gone"
+    except OSError:
+        return None
+    state, *fields = told.rpartition(")")[2].split()
+    return "gone" if state in "ZX" else fields[18]
+
+
+def _sign_of_life(pid: int) -> str | None:
+    """`0` if a process of that id is there, whichever it is."""
+    if sys.platform == "win32":
+        return None  # there signal 0 is Ctrl-C
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return "gone"
+    except OSError:
+        return "0"
+    return "0"

@@ -1,0 +1,124 @@
+"""What a manifest holds, for records that are written by hand."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from metrics.conventions import PROFILES
+from pipeline.tables import Estimate
+
+__all__ = ["forge", "manifest"]
+
+
+def manifest(
+    name: str = "nightly",
+    *,
+    lines: Sequence[Estimate] = (),
+    queries: Mapping[tuple[str, str], int] | None = None,
+    models: Iterable[str] = (),
+    failed: Iterable[str] = (),
+    **changes: Any,
+) -> dict[str, Any]:
+    """A whole manifest, but for what `write_record` adds.
+
+    Args:
+        name: the evaluation's.
+        lines: those of the summary; what they are of was evaluated.
+        queries: outputs that were evaluated, by (dataset, model), and their queries.
+        models: further models.
+        failed: models whose output on `web` was refused.
+        changes: other keys.
+    """
+    tasks = {(line.dataset, line.model): line.n_queries for line in lines if line.dataset != "*"} | dict(queries or {})
+    measures = dict.fromkeys(line.measure for line in lines)
+    refused = [("web", model) for model in failed]
+    datasets = dict.fromkeys([*(dataset for dataset, _ in (*tasks, *refused)), *([] if tasks else ["web"])])
+    return {
+        "name": name,
+        "date": None,
+        "seed": 0,
+        "conventions": {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)},
+        "bootstrap": {"resamples": 100, "confidence": 0.95, "method": "bca"},
+        "comparison": None,
+        "matters": {},
+        "sensitivity": [],
+        "expansions": {},
+        "definitions": {measure: definition(measure) for measure in (*measures, "judged@1")},
+        "datasets": {dataset: _dataset(dataset, lines, tasks) for dataset in datasets},
+        "models": {
+            model: {"params": {}, "tags": {}, "owner": None, "model_id": None, "model_uri": None}
+            for model in dict.fromkeys([*(model for _, model in (*tasks, *refused)), *models])
+        },
+        "outputs": [_output(*task) for task in tasks if task not in refused],
+        "failures": [{"dataset": "web", "model": model, "reason": "file not found"} for model in failed],
+        "baselines": {},
+        "extras": {},
+        "records": None,
+        "tracking": {"wanted": False},
+        "config": "nightly.yaml",
+        "command": "rankledger evaluate nightly.yaml",
+        "repeats": None,
+        "user": None,
+        "host": None,
+        "environment": {"python": "", "platform": "", "cpu": "", "blas": [], "packages": {}, "git": None},
+        "created": "2026-11-20T02:00:00+00:00",
+        "finished": "2026-11-20T02:00:01+00:00",
+        "timings": {},
+    } | changes
+
+
+def forge(record: Path, name: str, data: bytes) -> None:
+    """Write a file of a record, and its hash into the manifest."""
+    (record / name).write_bytes(data)
+    said = json.loads((record / "manifest.json").read_bytes())
+    said["files"][name] = {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    (record / "manifest.json").write_text(json.dumps(said), encoding="utf-8")
+
+
+def definition(measure: str) -> dict[str, Any]:
+    return {
+        "title": measure,
+        "formula": "",
+        "direction": "higher",
+        "range": [0, 1],
+        "reference": "",
+        "version": 1,
+        "parameters": {},
+        "k": None,
+        "mlflow_key": measure,
+        "fingerprint": "0123456789abcdef",
+        "drawn_bounds": [],
+    }
+
+
+def _dataset(dataset: str, lines: Iterable[Estimate], tasks: Mapping[tuple[str, str], int]) -> dict[str, Any]:
+    """Its suite has what every model was measured by."""
+    own = [task for task in tasks if task[0] == dataset]
+    there = {(line.model, line.measure) for line in lines if line.dataset == dataset and line.slice == "all"}
+    shared = [m for m in dict.fromkeys(m for _, m in there) if all((model, m) in there for _, model in own)]
+    return {
+        "kind": "rankings",
+        "reading": None,
+        "n_queries": max((tasks[task] for task in own), default=0),
+        "n_without_relevant": None,
+        "suites": {"search": sorted(shared)} if shared else {},
+        "inputs": [],
+    }
+
+
+def _output(dataset: str, model: str) -> dict[str, Any]:
+    counts = dict.fromkeys(("n_rows", "n_unjudged_queries", "n_missing_queries", "n_tied", "n_unpaired"), 0)
+    return {
+        "dataset": dataset,
+        "model": model,
+        "path": "output.txt",
+        "files": [],
+        "parsed": True,
+        "quality": counts | {"judged_at_10": None},
+        "depth": None,
+    }
