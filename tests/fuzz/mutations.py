@@ -219,7 +219,7 @@ def _yaml(data: bytes, other: bytes, rng: random.Random, tokens: Tokens) -> byte
         if not isinstance(changed, _Pairs):
             return _dumped(changed)
         return b"".join(_dumped(key) + b": " + _dumped(value) + b"\n" for key, value in changed)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, RecursionError):
         return _lines(data, other, rng, tokens)
 
 
