@@ -5,7 +5,7 @@ EQUIPPED := .venv/equipped
 SERVED := .venv/served
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system bench docs golden clean
+.PHONY: help setup run ui test test-system fuzz bench docs golden clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -43,6 +43,9 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh
 	$(BIN)/pytest tests/system
+
+fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; see tests/fuzz. Takes a quarter of an hour.
+	$(BIN)/python -m tests.fuzz --runs 200000 $(FUZZ)
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds

@@ -33,6 +33,8 @@ Value = float | int | str | tuple[int, ...]
 
 _EXACT = 2.0**53  # beyond it a whole number stays a double: NumPy takes no greater integers than 64 bits hold
 
+_LONGEST = 1_000  # characters: patterns take time by the square of them
+
 _SHAPE = re.compile(r"\s*(?P<name>[^\s(@]+)\s*(?:\((?P<parameters>.*)\))?\s*(?:@(?P<cutoffs>[^()@]*))?\s*")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CUTOFFS = re.compile(r"\[(\s*[1-9]\d{0,17}\s*(,\s*[1-9]\d{0,17}\s*)*)\]|([1-9]\d{0,17})", re.ASCII)
@@ -79,6 +81,9 @@ class Measure:
 
         Arguments and errors are those of `parse`.
         """
+        if len(text) > _LONGEST:
+            found = f"'{text[:40]}…' has {len(text):,} characters"
+            raise ValueError(f"{found}; write a measure of at most {_LONGEST:,}, and several lines for many cutoffs")
         ours = translate(text)
         if ours != (text,):
             return tuple(dict.fromkeys(measure for one in ours for measure in cls.expand(one, profile)))

@@ -16,7 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,10 @@ _VERSION = 1  # raised when the layout changes, or what readers and the join mak
 
 _DELTAS = "DELTA_BINARY_PACKED"
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
+_HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int64()))}
+_ROWS = {"query": pa.int64(), "doc_id": pa.string(), "relevance": pa.float64()}
+_QUALITY = {field.name for field in fields(Quality)}
+_LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()})
 
 
 class StoreError(Exception):
@@ -108,8 +112,9 @@ class BlockStore:
         Raises:
             StoreError: it is damaged.
         """
-        table = _read(self._hits(key), key)
-        return None if table is None else _hits_of(table)
+        path = self._hits(key)
+        table = _read(path, key)
+        return None if table is None else _hits_of(table, path)
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
         """Keep what a join found.
@@ -127,7 +132,7 @@ class BlockStore:
         """
         path = self._judgments(key)
         table = _read(path, key)
-        return None if table is None else _rows_of(table, str(path))
+        return None if table is None else _rows_of(table, path)
 
     def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
         """Keep judgments, unless they are there.
@@ -183,14 +188,43 @@ def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
     except OSError as error:
         raise StoreError(f"{path}: passed over ({error.strerror or error})") from None
     heading, _, body = data.partition(b"\n")
-    if heading + b"\n" != _heading(body):
-        raise StoreError(f"{path}: passed over, for it is damaged or of another version; it will be written anew")
-    table = parquet.ParquetFile(pa.BufferReader(body)).read()
-    if table.schema.metadata[b"key"] != _text(key).encode():
+    table = _parsed(body) if heading + b"\n" == _heading(body) else None
+    if table is None:
+        raise _damaged(path)
+    if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
         raise StoreError(f"{path}: passed over, for it is of other inputs; it will be written anew")
     with contextlib.suppress(OSError):  # a store that may only be read is as good
         os.utime(path)
     return table
+
+
+def _parsed(body: bytes) -> pa.Table | None:
+    """The table of a file; None where it is laid out as none of ours is, whoever wrote it."""
+    try:
+        table = parquet.ParquetFile(pa.BufferReader(body)).read()
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
+        return None
+    types = {field.name: field.type for field in table.schema}
+    arrays = [chunk for column in table.columns for chunk in column.chunks]
+    values = [array.values for array in arrays if pa.types.is_large_list(array.type)]
+    whole = arrays and not any(array.null_count for array in (*arrays, *values))
+    return table if whole and len(types) == table.num_columns and types in _LAYOUTS else None
+
+
+def _described(table: pa.Table, name: bytes, path: Path) -> Any:
+    """What the metadata of a table hold under a name.
+
+    Raises:
+        StoreError: they hold nothing there, or no JSON.
+    """
+    try:
+        return json.loads(table.schema.metadata[name])
+    except (KeyError, ValueError, RecursionError):
+        raise _damaged(path) from None
+
+
+def _damaged(path: Path) -> StoreError:
+    return StoreError(f"{path}: passed over, for it is damaged or of another version; it will be written anew")
 
 
 def _heading(body: bytes) -> bytes:
@@ -220,10 +254,16 @@ def _columns_of_hits() -> list[str]:
     return ["n_retrieved", *(f"{name}.list.element" for name in _LISTS)]
 
 
-def _hits_of(table: pa.Table) -> Hits:
+def _hits_of(table: pa.Table, path: Path) -> Hits:
+    found = _described(table, b"quality", path)
+    if {*table.column_names} != {*_HITS} or not isinstance(found, dict) or {*found} != _QUALITY:
+        raise _damaged(path)
     lists = [_combined(table, name) for name in _LISTS]
-    n_hits = np.diff(numpy_of(lists[0].offsets, np.int64))
-    rows, ranks, above, below = (numpy_of(found.flatten(), np.int64) for found in lists)
+    sizes = [np.diff(numpy_of(column.offsets, np.int64)) for column in lists]
+    if any(not np.array_equal(sizes[0], other) for other in sizes):
+        raise _damaged(path)
+    n_hits = sizes[0]
+    rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
     return Hits(
         queries=np.repeat(np.arange(len(n_hits)), n_hits),
         judgment_rows=rows,
@@ -231,7 +271,7 @@ def _hits_of(table: pa.Table) -> Hits:
         tie_first=ranks - above,
         tie_last=ranks + below,
         n_retrieved=_integers_of(table, "n_retrieved"),
-        quality=Quality(**json.loads(table.schema.metadata[b"quality"])),
+        quality=Quality(**found),
     )
 
 
@@ -248,11 +288,14 @@ def _table_of_rows(rows: Rows) -> pa.Table:
     return table.replace_schema_metadata({"query_ids": json.dumps(list(rows.query_ids))})
 
 
-def _rows_of(table: pa.Table, path: str) -> Rows:
+def _rows_of(table: pa.Table, path: Path) -> Rows:
+    query_ids = _described(table, b"query_ids", path)
+    if "query" not in table.column_names or not isinstance(query_ids, list):
+        raise _damaged(path)
     return Rows(
-        path=path,
+        path=str(path),
         files=(),
-        query_ids=json.loads(table.schema.metadata[b"query_ids"]),
+        query_ids=query_ids,
         chunks=(
             Chunk(
                 query_codes=_integers_of(table, "query").astype(np.int32),

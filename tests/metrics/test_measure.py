@@ -248,6 +248,15 @@ def test_a_mistyped_name_gets_a_suggestion(text):
         Measure.parse(text)
 
 
+@pytest.mark.parametrize("text", ["ndcg_cut_10" + "_10" * 20_000, "p@" + "9," * 30_000, "x" * 70_000, "(" * 70_000])
+def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
+    """The patterns that read a measure took 20 seconds for 60,000 characters, and the message repeated them all."""
+    with pytest.raises(ValueError, match="characters; write a measure of at most 1,000") as error:
+        Measure.parse(text)
+
+    assert len(str(error.value)) < 200
+
+
 @pytest.mark.parametrize("text", sorted(SUGGESTIONS))
 def test_suggestions_can_be_followed(text):
     """What is suggested is itself a measure."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import io
 import multiprocessing
 import os
 import shutil
@@ -10,7 +12,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from metrics.conventions import PROFILES
 from pipeline import blocks
@@ -177,6 +181,12 @@ def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
 # ---- what is not believed
 
 
+def parquet_of(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
 def refusal(store: BlockStore, key: HitsKey = OUTPUT) -> str:
     with pytest.raises(StoreError) as caught:
         store.read_hits(key)
@@ -192,6 +202,35 @@ def test_a_flipped_byte_anywhere_is_found(store, entry):
         damaged[place] ^= 1 << place % 8
         entry.write_bytes(damaged)
         assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+
+
+STRANGE = {
+    "nothing": b"",
+    "no Parquet": b"PAR1",
+    "no columns": parquet_of(pa.table({})),
+    "texts": parquet_of(pa.table({"n_retrieved": ["7"]})),
+    "nulls": parquet_of(pa.table({"n_retrieved": pa.nulls(1, pa.int64())})),
+}
+
+
+@pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)
+def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, body):
+    """Whoever writes a file of another layout can write the line with its hash, too: five tracebacks before."""
+    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+
+    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"quality": "{"}, {"quality": "[1]"}, {"quality": '{"n_rows": 1, "other": 2}'}]
+)
+def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, metadata):
+    """Its columns and its key are right, and what it says of the join is missing or something else."""
+    table = parquet.read_table(pa.BufferReader(entry.read_bytes().partition(b"\n")[2]))
+    body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
+    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+
+    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
 
 
 def test_a_file_cut_short_is_found(store, entry):

@@ -1,0 +1,77 @@
+"""What a fuzz run is made of: cases, the targets that take them, and which case has which number.
+
+A case is a file: a name, whose ending says its format and whose first part may say what is done with it, and bytes. The
+seed of the run, the name of the target and the number of the case decide the case, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pipeline.errors import InputError, LockedError
+from tests.fuzz.mutations import mutate
+
+__all__ = ["Case", "Target", "case_of"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A file.
+
+    Attributes:
+        name: such as `by rank/ranking.tsv.gz`.
+        data: its bytes.
+    """
+
+    name: str
+    data: bytes
+
+    @property
+    def file(self) -> Path:
+        """What it is called in the working directory: the last part of its name."""
+        return Path(self.name.rpartition("/")[2])
+
+    @property
+    def variant(self) -> str:
+        """What is done with it: the first part of its name."""
+        return self.name.partition("/")[0]
+
+
+def _nothing() -> None:
+    """No file is needed."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A part of the program that takes files.
+
+    Attributes:
+        name: what it is called.
+        seeds: gives sound files to change; called in the prepared folder, the working directory.
+        run: takes a case, in a copy of that folder; leaves the folder as it was.
+        prepare: writes into the working directory what cases need beside them; once for all targets that share it.
+        tokens: words of this target's inputs to put into cases.
+        refusals: what may be raised.
+        share: of the executions, relative to the other targets.
+    """
+
+    name: str
+    seeds: Callable[[], Sequence[Case]]
+    run: Callable[[Case], object]
+    prepare: Callable[[], None] = _nothing
+    tokens: tuple[bytes, ...] = ()
+    refusals: tuple[type[Exception], ...] = (InputError, LockedError)
+    share: int = 10
+
+
+def case_of(target: Target, seeds: Sequence[Case], seed: int, number: int) -> Case:
+    """The case of that number: a seed that was changed, or now and then one that was not."""
+    rng = random.Random(f"{seed}/{target.name}/{number}")
+    chosen, other = rng.choice(seeds), rng.choice(seeds)
+    data = chosen.data
+    for _ in range(0 if rng.random() < 0.02 else min(12, 1 + int(rng.expovariate(0.9)))):
+        data = mutate(chosen.name, data, other.data, rng, target.tokens)
+    return Case(chosen.name, data)

@@ -1,0 +1,297 @@
+"""Targets that read data: every reader in every format and compression, the join, external scores, the output cache."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from metrics.conventions import PROFILES
+from metrics.external import external_measure
+from pipeline.blocks import BlockStore, HitsKey, JudgmentsKey, StoreError
+from pipeline.data import readers
+from pipeline.data.extras import read_extra
+from pipeline.data.given_scores import read_given_scores
+from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
+from pipeline.tables import Content, Rows
+from pipeline.workflow.trec_eval import trec_eval
+from tests.fuzz.cases import Case, Target
+
+__all__ = ["TARGETS"]
+
+Columns = Mapping[str, Sequence[Any]]
+
+_QUERIES = ("q1", "q1", "q1", "q2", "q2", "ü3", "q1", "q2")
+_DOCUMENTS = ("d1", "d2", "文3", "d1", "d 4", "d2", "d5", "d6")
+_GRADES = (2, 0, 1, 1, 3, -1, 1, 0)
+_SCORES = (2.5, 2.5, 1.25, -1e-3, 0.0, 3e38, 1.0, 1e-50)
+_JUDGED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "relevance": _GRADES}
+_RANKED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "score": _SCORES}
+_RANKS: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "rank": (1, 2, 3, 1, 2, 1, 4, 3)}
+_RATED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "rating": (1, 2, 3, 4, 5, 4.5, 3, 2)}
+_PREDICTED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS, "prediction": (*_SCORES[:5], 4.5, 3, 2)}
+_CONSUMED: Columns = {"query_id": _QUERIES, "doc_id": _DOCUMENTS}
+_TABLE: Columns = {"query_id": ("q1", "q2", "ü3"), "market": ("de", "", "en"), "age": (1, 2, 30)}
+_CATALOGUE: Columns = {
+    "doc_id": ("d1", "d2", "文3", "d 4", "d5"),
+    "genre": ("Action|Comedy", "", "Drama", "Action", "a|b|c"),
+    "year": (1999, 2000, 1999, 2001, 2002),
+}
+_VECTORS: Columns = {"doc_id": ("d1", "d2"), "genre": (["a", "b"], []), "year": ([0.5, 1.0], [0.25, -1.0])}
+_OUTSIDE: Columns = {"query_id": ("q1", "q2", "ü3"), "faithful": (0.25, 1.0, 0.5), "cost": (-3.0, 2.5, 1e9)}
+_LONG: Columns = {
+    "query_id": ("q1", "q2", "q1"),
+    "measure": ("faithful", "faithful", "cost"),
+    "score": (0.25, 1.0, 2.5),
+}
+_TREC = {"judgments": "{} 0 {} {}\n", "subtopics": "{0} {3} {1} {2}\n", "ranking": "{} Q0 {} 1 {} tag\n"}
+_MEASURES = (external_measure("faithful", "higher", (0, 1)), external_measure("cost", "lower"))
+_TREC_EVAL = PROFILES["trec_eval"].conventions
+_TOKENS = (b"q1", b"q2", b"d1", b"d2", b"tag", b"Q0", b"1", b"2.5", b"measure", b"faithful", b"cost", b"subtopic")
+
+
+def _files(variant: str, columns: Columns, trec: str = "", *, nested: bool = False) -> list[Case]:
+    """The columns in every format, each as it is, by gzip and by zstd."""
+    texts = {
+        "tsv": _delimited(columns, "\t"),
+        "csv": _delimited(columns, ","),
+        "jsonl": b"".join(json.dumps(row, ensure_ascii=False).encode() + b"\n" for row in _rows(columns)),
+        "parquet": _parquet(columns),
+    }
+    if trec:
+        texts["txt"] = "".join(_TREC[trec].format(*row.values()) for row in _rows(columns)).encode()
+    if nested:
+        objects: dict[str, dict[str, Any]] = {}
+        for query, document, value in zip(*columns.values(), strict=True):
+            objects.setdefault(query, {})[document] = value
+        texts["json"] = json.dumps(objects).encode()
+    plain = [Case(f"{variant}/file.{ending}", data) for ending, data in texts.items()]
+    return [
+        *plain,
+        *(Case(f"{case.name}.gz", gzip.compress(case.data, mtime=0)) for case in plain),
+        *(Case(f"{case.name}.zst", pa.compress(case.data, codec="zstd", asbytes=True)) for case in plain),
+    ]
+
+
+def _rows(columns: Columns) -> list[dict[str, Any]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _delimited(columns: Columns, delimiter: str) -> bytes:
+    lines = [[*columns], *zip(*columns.values(), strict=True)]
+    quoted = [[f'"{cell}"' if delimiter in str(cell) else str(cell) for cell in line] for line in lines]
+    return "".join(delimiter.join(line) + "\n" for line in quoted).encode()
+
+
+def _parquet(columns: Columns) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(pa.table({name: list(values) for name, values in columns.items()}), sink)
+    return sink.getvalue()
+
+
+def _renamed(columns: Columns) -> Columns:
+    return {f"the {name}": values for name, values in columns.items()}
+
+
+def _reading(read: Callable[[str, str], object]) -> Callable[[Case], None]:
+    """Write the case, and have it read by its path and its variant."""
+
+    def run(case: Case) -> None:
+        case.file.write_bytes(case.data)
+        found = read(str(case.file), case.variant)
+        if isinstance(found, Rows):  # a message would say where
+            found.place(0)
+            found.place(len(found.values) - 1)
+
+    return run
+
+
+def _mapped(variant: str, columns: Columns) -> dict[str, str] | None:
+    return {name: f"the {name}" for name in columns} if variant == "mapped" else None
+
+
+def _read_judgments(path: str, variant: str) -> Rows:
+    return readers.read_judgments(path, columns=_mapped(variant, _JUDGED), subtopics=variant == "subtopics")
+
+
+def _read_ranking(path: str, variant: str) -> Rows:
+    return readers.read_ranking(path, columns=_mapped(variant, _RANKED), by="rank" if variant == "ranks" else "score")
+
+
+def _read_ratings(path: str, variant: str) -> Rows:
+    return readers.read_ratings(path)
+
+
+def _read_predictions(path: str, variant: str) -> Rows:
+    return readers.read_predictions(path)
+
+
+def _read_interactions(path: str, variant: str) -> Rows:
+    return readers.read_interactions(path)
+
+
+def _read_queries(path: str, variant: str) -> object:
+    further = ("market", "age") if variant == "further" else ()
+    return readers.read_queries(path, columns=_mapped(variant, _TABLE), further=further)
+
+
+def _read_documents(path: str, variant: str) -> object:
+    return readers.read_documents(path, features=("genre", "year") if variant == "features" else ())
+
+
+@cache
+def _dataset(kind: str) -> DatasetInput:
+    """A fixed dataset, read once in a process."""
+    Path("judged.tsv").write_bytes(_delimited(_RATED if kind == "ratings" else _JUDGED, "\t"))
+    judged = Source("judged.tsv")
+    return read_dataset(judged, kind=kind, queries=None, documents=None, keep_first=False, conventions=_TREC_EVAL)
+
+
+def _read_output(path: str, variant: str) -> object:
+    if variant == "predictions":
+        return read_output(_dataset("ratings"), Source(path), _TREC_EVAL, with_catalogue=False)
+    ties = {"ranks": "rank_column", "order": "row_order"}.get(variant, "doc_id_desc")
+    profile = PROFILES["trec_eval"].with_conventions(ties=ties)
+    return read_output(
+        _dataset("rankings"), Source(path), profile.conventions, with_catalogue=variant == "output", compared=10.0
+    )
+
+
+def _read_dataset(path: str, variant: str) -> object:
+    """A dataset whose judgments, queries, documents or interactions are the case."""
+    Path("judged.tsv").write_bytes(_delimited(_JUDGED, "\t"))
+    sources = {variant: Source(path)}
+    return read_dataset(
+        sources.get("judgments", Source("judged.tsv")),
+        kind="rankings",
+        queries=sources.get("queries"),
+        documents=sources.get("documents"),
+        interactions=sources.get("interactions"),
+        features=("genre",) if variant == "documents" else (),
+        keep_first=True,
+        conventions=_TREC_EVAL,
+        cluster="market" if variant == "queries" else None,
+        slices=("age",) if variant == "queries" else (),
+    )
+
+
+def _read_scores(path: str, variant: str) -> object:
+    return read_given_scores(Source(path), _MEASURES)
+
+
+def _run_trec_eval(path: str, variant: str) -> object:
+    Path("qrels").write_bytes("".join(_TREC["judgments"].format(*row.values()) for row in _rows(_JUDGED)).encode())
+    qrels, ranking = (path, "ranking") if variant == "qrels" else ("qrels", path)
+    Path("ranking").write_bytes("".join(_TREC["ranking"].format(*row.values()) for row in _rows(_RANKED)).encode())
+    return "".join(trec_eval(qrels, ranking, measures=("map", "ndcg_cut.5"), each=True))
+
+
+# The output cache
+
+_JUDGMENTS_KEY = JudgmentsKey(Content((("a" * 64, "tsv", ""),), 100, ()), subtopics=False, duplicates="refuse")
+_STORE = BlockStore(Path("blocks"))
+_HITS_KEY = HitsKey(_JUDGMENTS_KEY, Content((("b" * 64, "tsv", ""),), 200, ()), "doc_id_desc", "float32")
+
+
+def _prepare_cache() -> None:
+    Path("file.tsv").write_bytes(_delimited(_RANKED, "\t"))
+    joined = read_output(_dataset("rankings"), Source("file.tsv"), _TREC_EVAL, with_catalogue=False)[1]
+    assert joined.hits is not None
+    _STORE.write_hits(_HITS_KEY, joined.hits)
+    _STORE.write_judgments(_JUDGMENTS_KEY, _dataset("rankings").judgments.rows)
+
+
+def _cache_seeds() -> list[Case]:
+    """The files of the cache: as they are, and what stands in them after the line with its hash."""
+    files = {path.name: path.read_bytes() for path in sorted(_STORE.folder.glob("*/*"))}
+    return [
+        *(Case(f"whole/{name}", data) for name, data in files.items()),
+        *(Case(f"sealed/{name}.parquet", data.partition(b"\n")[2]) for name, data in files.items()),
+    ]
+
+
+def _read_cache(case: Case) -> None:
+    (path,) = _STORE.folder.glob(f"*/{case.file.name.removesuffix('.parquet')}")
+    before = path.read_bytes()
+    version = before.partition(b"\n")[0].rpartition(b" ")[0]
+    heading = b"%b %b\n" % (version, hashlib.sha256(case.data).hexdigest().encode())
+    try:
+        path.write_bytes(heading + case.data if case.variant == "sealed" else case.data)
+        _STORE.read_hits(_HITS_KEY)
+        _STORE.read_judgments(_JUDGMENTS_KEY)
+    finally:
+        path.write_bytes(before)
+
+
+def _judgment_files(variant: str = "plain") -> list[Case]:
+    return _files(variant, _JUDGED, "judgments", nested=True)
+
+
+def _ranking_files(variant: str = "plain") -> list[Case]:
+    return _files(variant, _RANKED, "ranking", nested=True)
+
+
+def _judgment_seeds() -> list[Case]:
+    subtopics = _files("subtopics", {**_JUDGED, "subtopic": tuple("aabbccdd")}, "subtopics")
+    return [*_judgment_files(), *subtopics, *_files("mapped", _renamed(_JUDGED), nested=True)]
+
+
+def _ranking_seeds() -> list[Case]:
+    return [*_ranking_files(), *_files("ranks", _RANKS, "ranking"), *_files("mapped", _renamed(_RANKED))]
+
+
+def _output_seeds() -> list[Case]:
+    predictions = _files("predictions", _PREDICTED, nested=True)
+    return [*_ranking_files("output"), *_ranking_files("order"), *_files("ranks", _RANKS, "ranking"), *predictions]
+
+
+def _query_seeds() -> list[Case]:
+    return [*_files("further", _TABLE), *_files("plain", _TABLE), *_files("mapped", _renamed(_TABLE))]
+
+
+def _document_seeds() -> list[Case]:
+    return [*_files("features", _CATALOGUE), *_files("features", _VECTORS), *_files("plain", _CATALOGUE)]
+
+
+def _dataset_seeds() -> list[Case]:
+    beside = [*_files("queries", _TABLE), *_files("documents", _CATALOGUE), *_files("interactions", _CONSUMED)]
+    return [*_judgment_files("judgments"), *beside]
+
+
+def _extra_seeds() -> list[Case]:
+    numbers = b'{"latency_p95_ms": 12.5, "cost": 3, "n@10": -1e3}'
+    return [Case("/extra.json", numbers), Case("/extra.json.gz", gzip.compress(numbers, mtime=0))]
+
+
+def _trec_seeds() -> list[Case]:
+    return [case for case in (*_judgment_files("qrels"), *_ranking_files("ranking")) if ".txt" in case.name]
+
+
+TARGETS = (
+    Target("judgments", _judgment_seeds, _reading(_read_judgments), tokens=_TOKENS, share=20),
+    Target("rankings", _ranking_seeds, _reading(_read_ranking), tokens=_TOKENS, share=20),
+    Target("ratings", lambda: _files("", _RATED, nested=True), _reading(_read_ratings), tokens=_TOKENS),
+    Target("predictions", lambda: _files("", _PREDICTED, nested=True), _reading(_read_predictions), tokens=_TOKENS),
+    Target("interactions", lambda: _files("", _CONSUMED), _reading(_read_interactions), tokens=_TOKENS),
+    Target("queries", _query_seeds, _reading(_read_queries), tokens=_TOKENS),
+    Target("documents", _document_seeds, _reading(_read_documents), tokens=_TOKENS),
+    Target("outputs", _output_seeds, _reading(_read_output), tokens=_TOKENS, share=20),
+    Target("datasets", _dataset_seeds, _reading(_read_dataset), tokens=_TOKENS),
+    Target(
+        "external-scores",
+        lambda: [*_files("wide", _OUTSIDE), *_files("long", _LONG)],
+        _reading(_read_scores),
+        tokens=_TOKENS,
+    ),
+    Target("extra", _extra_seeds, _reading(lambda path, _: read_extra(path))),
+    Target("trec-eval", _trec_seeds, _reading(_run_trec_eval), tokens=_TOKENS, share=5),
+    Target("output-cache", _cache_seeds, _read_cache, _prepare_cache, refusals=(StoreError,), share=5),
+)
