@@ -419,7 +419,7 @@ def test_wrong_datasets(line, message):
         ("m: {outputs: [a]}", "m.outputs: found a list; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: 5}}", "m.outputs.d: found 5; write a path, or a mapping with `path:`"),
         ("m: {outputs: {d: }}", "m.outputs.d: the key 'path' is missing; add it"),
-        ("m: {outputs: {path: a, d: b}}", "m.outputs.d: unknown key 'd'; known: path, format, columns"),
+        ("m: {outputs: {path: a, d: b}}", "m.outputs.d: unknown key 'd'; known: path, format, columns, allow_large"),
         ("m: {outputs: {d: {file: a, path: b}}}", "m.outputs.d.file: unknown key 'file'; did you mean 'path'?"),
         ("m: {params: {a: [1]}}", PLAIN),
         ("m: {params: {a: .inf}}", PLAIN),
