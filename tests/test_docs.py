@@ -294,6 +294,7 @@ REFUSED = [  # files that bring about the refusals of docs/data.md, and the data
     (JUDGED, {"bm25.tsv": HEAD + "q1\t\t1\n"}),
     (JUDGED, {"queries.tsv": "query_id\nq1\n"}),
     (JUDGED, {"queries.tsv": "query_id\nq1\nq2\nq1\n"}),
+    (JUDGED, {"bm25.tsv": HEAD + f"q1\t{'d' * 70_000}\t1\n"}),
     (JUDGED.replace("}", ", slices: [market]}"), {"queries.tsv": "query_id\tmarkt\nq1\tde\nq2\tus\n"}),
     (
         JUDGED.replace("}", ", slices: [hour]}"),

@@ -257,7 +257,7 @@ METRIC_NAME = (
 )
 NO_MAXT = "maxt needs resamples, which the test t does not make; choose holm, bh or none"
 NEITHER = "it has neither judgments nor ratings nor scores; name a file, or the scores"
-OUTPUT_KEYS = "known: path, format, columns, allow_no_overlap"
+OUTPUT_KEYS = "known: path, format, columns, allow_large, allow_no_overlap"
 PLAIN = "m.params.a: it must be a text, a finite number, true or false; put anything else in quotes"
 SCORE = (
     "write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted, and none of dataset, model, "
