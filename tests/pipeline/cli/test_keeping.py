@@ -59,9 +59,9 @@ def test_reproduce_exits_with_0_with_1_or_with_2(rankledger, evaluation, tmp_pat
 def test_prune_says_and_does(rankledger, evaluation):
     """Nothing is deleted without --yes; of two records the newest stays."""
     again = pipeline.evaluate(evaluation.record / "config.yaml", tracking=False)
-    (evaluation.record.parent / evaluation.evaluation_id).rename(
-        evaluation.record.parent / f"20200101T000000Z-generated-{'0' * 8}"
-    )
+    old = evaluation.record.rename(evaluation.record.with_name(f"20200101T000000Z-generated-{'0' * 8}"))
+    manifest = (old / "manifest.json").read_text(encoding="utf-8").replace(evaluation.evaluation_id, old.name)
+    (old / "manifest.json").write_text(manifest, encoding="utf-8")
 
     code, out, err = rankledger("prune", "--keep-days", "90")
     assert (code, err, out.splitlines()[-1]) == (0, "", "nothing is deleted yet; add --yes")

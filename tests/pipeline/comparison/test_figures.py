@@ -77,3 +77,8 @@ def test_words_are_compared_letter_by_letter():
     before, after = figures("ab", {"mark": ["", "sparse"]}), figures("ab", {"mark": ["", "degenerate"]})
 
     assert moved(before, after) == [MovedFigure("a.csv", ("b",), "mark", "sparse", "degenerate")]
+
+
+def test_figures_are_counted_without_blanks():
+    """Of three cells one is blank."""
+    assert figures("abc", x=[1, None, NAN]).n_figures == 2

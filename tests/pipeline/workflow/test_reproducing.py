@@ -259,7 +259,7 @@ def test_inputs_that_are_nowhere_are_all_named(folder):
     lines = str(refused.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
     assert all("name the folder that it moved to with --inputs" in line for line in lines)
-    with pytest.raises(InputError, match="is neither there nor in lab; restore the record"):
+    with pytest.raises(InputError, match="is neither there nor in lab; restore it"):
         check(evaluation, inputs="lab")
 
 
