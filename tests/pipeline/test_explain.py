@@ -31,6 +31,7 @@ from pipeline.workflow.explain import explain
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.pipeline.data.content import refusal, write
+from tests.recording import forge
 
 TREC_EVAL = PROFILES["trec_eval"]
 WEB = search_collection(80, n_queries=24, models=("bm25", "dense"))
@@ -610,7 +611,9 @@ def test_another_score_in_the_record_is_an_error(record):
     """Both figures are named: the record was tampered with, or another version wrote it."""
     table = parquet.read_table(record / "scores.parquet")
     column = table.schema.get_field_index("ap")
-    parquet.write_table(table.set_column(column, "ap", pa.array([0.25] * len(table))), record / "scores.parquet")
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table.set_column(column, "ap", pa.array([0.25] * len(table))), sink)
+    forge(record, "scores.parquet", sink.getvalue().to_pybytes())
     query = min(WEB.judged)
     value = explain("configs/config.yaml", model="bm25", query=query, measure="ap", dataset="web").outcome.value
     message = refusal(explain, record, model="bm25", query=query, measure="ap", dataset="web")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -32,16 +33,25 @@ def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
     Raises:
         InputError: they are damaged, or would take more bytes than the file may.
     """
+    with _refused_if_damaged(part):  # first: where a footer contradicts itself, asking it for a column ends the process
+        for group in range(file.metadata.num_row_groups):
+            next(file.iter_batches(1, row_groups=[group], columns=list(names), use_threads=False), None)
     _refuse_large(part, file, sum(max(chunk.n_values * _CELL, chunk.size) for chunk in _chunks(file.metadata, names)))
     coded = _repeated(file.metadata, names, part.limit)
-    try:
+    with _refused_if_damaged(part):
         table = (open_parquet(part, coded) if coded else file).read(columns=list(names)).select(list(names))
         table.validate(full=True)
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
     for name in coded:
         _refuse_large(part, file, sum(map(_n_bytes, table.column(name).chunks)))
     return table
+
+
+@contextmanager
+def _refused_if_damaged(part: Part) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
 
 
 def _refuse_large(part: Part, file: Any, n_bytes: int) -> None:
@@ -83,9 +93,10 @@ class _Chunk(NamedTuple):
 def _chunks(metadata: Any, names: Sequence[str]) -> Iterator[_Chunk]:
     """The pieces of these columns."""
     for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for chunk in map(group.column, range(group.num_columns)):
-            path = chunk.path_in_schema
+        for place in range(group.num_columns):
+            path = metadata.schema.column(place).path
             if any(path == name or path.startswith(f"{name}.") for name in names):
+                chunk = group.column(place)
                 n_values = max(chunk.num_values, group.num_rows)
                 text = path in names and chunk.physical_type == "BYTE_ARRAY"
                 yield _Chunk(n_values, chunk.total_uncompressed_size, chunk.total_compressed_size, text)

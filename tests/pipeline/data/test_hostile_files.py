@@ -295,29 +295,47 @@ def odd_files() -> dict[str, bytes]:
     return found
 
 
-def test_a_line_that_is_no_object_ends_no_process():
-    """Arrow's reader crashes on `null` in the first line of a block: a child reads every odd line at every place."""
-    odd = odd_files()
-    for name, data in odd.items():
-        Path(name).write_bytes(data)
+def read_in_child(pattern: str) -> list[str]:
+    """What a process of its own says of each file, which it reads as judgments: a refusal, or `read` and its path."""
     program = (
         "import sys\n"
         "from pathlib import Path\n"
         "from pipeline.data.readers import read_judgments\n"
         "from pipeline.errors import InputError\n"
-        "for path in sorted(Path().glob('*.jsonl')):\n"
+        "for path in sorted(Path().glob(sys.argv[1])):\n"
         "    try: read_judgments(str(path))\n"
         "    except InputError as error: print(str(error))\n"
         "    else: print('read', path)\n"
     )
-    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-
+    child = subprocess.run([sys.executable, "-c", program, pattern], capture_output=True, text=True, check=False)
     assert (child.returncode, child.stderr) == (0, "")
-    lines = child.stdout.splitlines()
+    return child.stdout.splitlines()
+
+
+def test_a_line_that_is_no_object_ends_no_process():
+    """Arrow's reader crashes on `null` in the first line of a block: a child reads every odd line at every place."""
+    odd = odd_files()
+    for name, data in odd.items():
+        Path(name).write_bytes(data)
+    lines = read_in_child("*.jsonl")
+
     assert len(lines) == len(odd)
     assert not [
         line for line in lines if not line.split(": ")[0].split(":")[0].endswith(".jsonl") or "read " in line[:5]
     ]
+
+
+def test_a_footer_that_contradicts_itself_ends_no_process():
+    """Arrow ends the process when it is asked for a column whose levels do not fit its schema; each byte is tried."""
+    columns = [pa.array(["q", "q"]), pa.array(["d", "e"]), pa.array([1.0, 0.0])]
+    sound = table_bytes(columns, ("query_id", "doc_id", "relevance"))
+    footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    for place in range(footer, footer + 80):
+        Path(f"{place}.parquet").write_bytes(sound[:place] + b"\0" + sound[place + 1 :])
+    lines = read_in_child("*.parquet")
+
+    assert len(lines) == 80
+    assert sum("damaged Parquet" in line for line in lines) >= 3  # one level of each column, at least
 
 
 @pytest.mark.parametrize("slow", [False, True])
