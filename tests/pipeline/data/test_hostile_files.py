@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import gzip
 import json
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -537,6 +539,28 @@ def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
         path = write(Path("a.parquet"), data)
         message = answered(read_documents, path, features=["genre", "more"])
         assert not message or message.startswith("a.parquet: ")
+
+
+CONTRADICTORY = (  # a table of two columns whose footer has one bit wrong: statistics of a depth that the schema has not
+    "eNptkD1vgzAQhs8WtTKwMJxlSx4YAmIgUVMpmVi6Z0CZslUIWw1DAnX6wc/J/8ufyNEvoYjhbOv8Pr5HLp93KwSUKHPkdBAozAYyZhWzUQQAfC"
+    "jGaLVTuV6x/i7XY6CLNShxrg/uWGEAGM65EratXxqbwNZQCMOEq4dXd/LutyO5NjpPwWCoEwH6D0C6kaUs01kxEtOGJAA5FMQJnX7PH8E/T/+z"
+    "+2IkO8nKC5M8ndEGWdxV/u3DvS/qrltU3rdf8afz56Y9xU/r5eNypXMyHqSvVCV94Q3o8y93"
+)
+
+
+def test_a_footer_that_contradicts_itself_ends_no_process():
+    """Arrow ends the process where it is asked of one column in the footer; a child reads such a file."""
+    Path("a.parquet").write_bytes(zlib.decompress(base64.b64decode(CONTRADICTORY)))
+    program = (
+        "from pipeline.data.readers import read_documents\n"
+        "from pipeline.errors import InputError\n"
+        "try: read_documents('a.parquet', features=['genre'])\n"
+        "except InputError as error: print(error)\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+
+    assert (child.returncode, child.stderr) == (0, "")
+    assert child.stdout.startswith("a.parquet: damaged Parquet (")
 
 
 def test_columns_that_stand_twice_and_files_without_rows():
