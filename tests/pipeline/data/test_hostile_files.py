@@ -541,7 +541,7 @@ def test_parquet_cut_or_changed_anywhere_is_read_or_refused():
         assert not message or message.startswith("a.parquet: ")
 
 
-CONTRADICTORY = (  # a table of two columns whose footer has one bit wrong: statistics of a depth that the schema has not
+CONTRADICTORY = (  # a table of two columns whose footer has one bit wrong: statistics of another depth than the schema
     "eNptkD1vgzAQhs8WtTKwMJxlSx4YAmIgUVMpmVi6Z0CZslUIWw1DAnX6wc/J/8ufyNEvoYjhbOv8Pr5HLp93KwSUKHPkdBAozAYyZhWzUQQAfC"
     "jGaLVTuV6x/i7XY6CLNShxrg/uWGEAGM65EratXxqbwNZQCMOEq4dXd/LutyO5NjpPwWCoEwH6D0C6kaUs01kxEtOGJAA5FMQJnX7PH8E/T/+z"
     "+2IkO8nKC5M8ndEGWdxV/u3DvS/qrltU3rdf8afz56Y9xU/r5eNypXMyHqSvVCV94Q3o8y93"
