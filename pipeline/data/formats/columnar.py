@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +14,9 @@ from pipeline.errors import InputError, shorten
 __all__ = ["open_parquet", "parse_parquet", "read_parquet"]
 
 _CELL = 8  # bytes that a value takes at least once it is read
+_REPEATS = (
+    2  # bytes that are stored of a value, below which texts are read as dictionaries: a few may stand in all rows
+)
 
 
 def open_parquet(part: Part, coded: Sequence[str] = ()) -> Any:
@@ -33,73 +35,32 @@ def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
     Raises:
         InputError: they are damaged, or would take more bytes than the file may.
     """
-    with _refused_if_damaged(part):  # first: where a footer contradicts itself, asking it for a column ends the process
-        for group in range(file.metadata.num_row_groups):
-            next(file.iter_batches(1, row_groups=[group], columns=list(names), use_threads=False), None)
-    _refuse_large(part, file, sum(max(chunk.n_values * _CELL, chunk.size) for chunk in _chunks(file.metadata, names)))
-    coded = _repeated(file.metadata, names, part.limit)
-    with _refused_if_damaged(part):
-        table = (open_parquet(part, coded) if coded else file).read(columns=list(names)).select(list(names))
+    # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+    _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
+    repeats = len(part.data) < n_rows * len(names) * _REPEATS
+    try:
+        table = (open_parquet(part, names) if repeats else file).read(columns=list(names)).select(list(names))
         table.validate(full=True)
-    for name in coded:
-        _refuse_large(part, file, sum(map(_n_bytes, table.column(name).chunks)))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
+    _refuse_large(part, n_rows, sum(map(_written_out, table.columns)))
     return table
 
 
-@contextmanager
-def _refused_if_damaged(part: Part) -> Iterator[None]:
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
-
-
-def _refuse_large(part: Part, file: Any, n_bytes: int) -> None:
+def _refuse_large(part: Part, n_rows: int, n_bytes: int) -> None:
     if n_bytes > part.limit:
-        found = f"{file.metadata.num_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
+        found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
         raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
 
 
-def _repeated(metadata: Any, names: Sequence[str], limit: float) -> list[str]:
-    """The columns of texts of which a few stand in so many rows that they might go beyond the limit, written out."""
-    found = []
-    for name in names:
-        chunks = [chunk for chunk in _chunks(metadata, [name]) if chunk.text]
-        stored = sum(chunk.n_stored for chunk in chunks)
-        if stored < 2 * sum(chunk.n_values for chunk in chunks) and sum(chunk.longest for chunk in chunks) > limit:
-            found.append(name)
-    return found
-
-
-def _n_bytes(texts: pa.DictionaryArray) -> int:
-    """Bytes of the texts, written out."""
-    return pc.sum(pc.binary_length(texts.dictionary).take(texts.indices)).as_py() or 0
-
-
-class _Chunk(NamedTuple):
-    """What the footer says of a piece of a column: its values, their bytes, and whether they are texts, one a row."""
-
-    n_values: int
-    size: int
-    n_stored: int
-    text: bool
-
-    @property
-    def longest(self) -> int:
-        """Bytes that it takes if every row has the only text in it."""
-        return self.n_values * self.size
-
-
-def _chunks(metadata: Any, names: Sequence[str]) -> Iterator[_Chunk]:
-    """The pieces of these columns."""
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for place in range(group.num_columns):
-            path = metadata.schema.column(place).path
-            if any(path == name or path.startswith(f"{name}.") for name in names):
-                chunk = group.column(place)
-                n_values = max(chunk.num_values, group.num_rows)
-                text = path in names and chunk.physical_type == "BYTE_ARRAY"
-                yield _Chunk(n_values, chunk.total_uncompressed_size, chunk.total_compressed_size, text)
+def _written_out(column: pa.ChunkedArray) -> int:
+    """Bytes that texts take once they are no dictionary any more; 0 of other columns."""
+    if not (pa.types.is_dictionary(column.type) and column.type.value_type in (pa.string(), pa.binary())):
+        return 0
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(found).as_py() or 0 for found in lengths)
 
 
 def parse_parquet(part: Part) -> pa.Table:
