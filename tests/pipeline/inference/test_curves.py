@@ -8,7 +8,7 @@ from pathlib import Path
 import pipeline
 from metrics.conventions import PROFILES
 from pipeline.inference.curves import recall_levels
-from pipeline.record import read_curves
+from pipeline.record import read_curves, read_record
 from tests.generated import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40)
@@ -45,7 +45,7 @@ def test_a_point_is_the_estimate_of_its_measure(tmp_path):
         (point.model, f"iprec(recall={point.at:g})"): tuple(
             map(str, (point.estimate, point.ci_low, point.ci_high, asked[point.model, LEVELS[0]][3]))
         )
-        for point in read_curves(evaluated(tmp_path / "drawn", ["ap"]))
+        for point in read_curves(read_record(evaluated(tmp_path / "drawn", ["ap"])))
         if point.curve == "precision"
     }
 

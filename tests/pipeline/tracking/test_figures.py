@@ -42,7 +42,7 @@ def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),)
         "definitions": definitions([Measure.parse(text) for text in texts], PROFILES["trec_eval"]),
         "datasets": {"web": {"suites": {"search": [*texts]}}},
     }
-    return Record(Path("none"), known | manifest, tuple(summary), comparisons)
+    return Record(Path("none"), known | manifest, summary=lambda: tuple(summary), comparisons=lambda: comparisons)
 
 
 def logged(found: Record, template: str = TEMPLATE, task: tuple[str, str] = ("web", "dense")) -> Logged:

@@ -48,7 +48,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
-        return Record(tmp_path, manifest | changes, summary)
+        return Record(tmp_path, manifest | changes, summary=lambda: summary)
 
     return make
 

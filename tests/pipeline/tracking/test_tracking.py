@@ -22,7 +22,7 @@ import pytest
 
 from metrics.conventions import PROFILES
 from metrics.measure import Measure
-from pipeline.record import definitions, read_record, write_record
+from pipeline.record import definitions, write_record
 from pipeline.tables import Estimate, Record, Scores
 from pipeline.tracking.delivery import Delivered
 from pipeline.tracking.names import TrackingError
@@ -109,7 +109,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         figures={},
         missing=np.zeros(3, dtype=bool),
     )
-    written = write_record(
+    return write_record(
         folder,
         evaluation_id=f"20261120T020000Z-{name}-{hex_id}",
         config=f"name: {name}\n",
@@ -117,7 +117,6 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         estimates=estimates,
         manifest=manifest | changes,
     )
-    return read_record(written.path)
 
 
 def track(
@@ -429,7 +428,7 @@ def test_what_is_too_much_for_one_request_takes_several(server, folder):
     }
     summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]
     with proxy_to(server.replace("ann:s3cret%2F9@", "")) as between:
-        tracked = track(Record(base.path, manifest, tuple(summary)), uri=between.uri, artifacts=folder)
+        tracked = track(Record(base.path, manifest, summary=lambda: tuple(summary)), uri=between.uri, artifacts=folder)
         n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
     data = MlflowClient(tracking_uri=server).get_run(tracked.runs["web search", "bm25"]).data
 
