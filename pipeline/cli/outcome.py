@@ -82,7 +82,7 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
         print_text(json.dumps(as_data(evaluation), ensure_ascii=False))
     elif quiet:
         print_text(str(evaluation.record))
-        for line in (*failures(evaluation), *failing(evaluation.verdicts)):
+        for line in (*failures(evaluation.failures), *failing(evaluation.verdicts)):
             print_remark(line)
     else:
         print_text(leaderboard(evaluation, width=width(), colour=colour()))

@@ -49,7 +49,9 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
     judged = read_judgments(qrels, "trec")
     _refuse_fractions(judged)
     ranked = read_ranking(ranking, "trec")
-    joined = join_ranking(index_judgments(judged), ranked, conventions, n_documents=float(n_documents))
+    joined = join_ranking(
+        index_judgments(judged, remedy="keep one"), ranked, conventions, n_documents=float(n_documents)
+    )
     return TrecFiles(joined, _tag(ranking))
 
 
