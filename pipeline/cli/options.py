@@ -25,8 +25,10 @@ __all__ = [
 overrides = click.option(
     "--set", "overrides", multiple=True, metavar="KEY.PATH=VALUE", help="Override a config value; may be repeated."
 )
-date = click.option("--date", metavar="DATE", help="What {date} in paths stands for.")
-jobs = click.option("--jobs", type=int, help="Workers at a time; -1 is one per core.")
+date = click.option(
+    "--date", metavar="DATE", help="What {date} in paths stands for: a day such as 2026-11-20, or a label."
+)
+jobs = click.option("--jobs", type=int, help="Workers at a time; -1 is one per CPU, -2 one fewer.")
 runs_dir = click.option(
     "--runs-dir", default="runs", show_default=True, help="Where records and the default MLflow store are."
 )

@@ -87,7 +87,8 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
     elif quiet:
         if evaluation.record:
             print_lines(str(evaluation.record))
-        for line in (*failures(evaluation), *failing(evaluation.verdicts), *map(str, evaluation.data_warnings)):
+        warnings = map(str, evaluation.data_warnings)
+        for line in (*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings):
             print_remark(line)
     else:
         print_text(leaderboard(evaluation, width=width(), colour=colour()))

@@ -19,7 +19,8 @@ class Comparison(Section):
     """Which models are compared query by query, and how the differences are tested."""
 
     baseline: Name
-    """The model that all others are compared with; `all_pairs` compares each with each."""
+    """The model that all others are compared with; `all_pairs` compares each with each, of which the first by
+    name is the baseline."""
 
     measures: OneOrMore | None = None
     """What they are compared by; every measure of queries that the dataset has unless given."""

@@ -56,7 +56,7 @@ def plan_matters(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict
 
 
 def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """The (model, baseline) among the models of one dataset; of all pairs, the one listed first is the baseline."""
+    """The (model, baseline) among the models of one dataset; of all pairs, the first by name is the baseline."""
     if baseline == _ALL_PAIRS:
-        return tuple((second, first) for first, second in combinations(models, 2))
+        return tuple((second, first) for first, second in combinations(sorted(models), 2))
     return tuple((model, baseline) for model in models if model != baseline and baseline in models)

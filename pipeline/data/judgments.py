@@ -60,12 +60,15 @@ class Judgments:
         return greatest if greatest > 0 else 1.0
 
 
-def index_judgments(rows: Rows, *, keep_first: bool = False) -> Judgments:
+def index_judgments(
+    rows: Rows, *, keep_first: bool = False, remedy: str = "keep one, or say duplicates: keep_first"
+) -> Judgments:
     """Judgments ready to be joined.
 
     Args:
         rows: judgments or ratings.
         keep_first: whether a pair that is judged twice keeps its first judgment instead of being refused.
+        remedy: what to do where it is refused.
 
     Raises:
         InputError: a query judges a document twice, for the same subtopic where there are such.
@@ -77,7 +80,7 @@ def index_judgments(rows: Rows, *, keep_first: bool = False) -> Judgments:
     by_subtopic = None if rows.subtopics is None else SubtopicRows.of(rows, rows.subtopics, queries)
     repeats = by_subtopic.repeats() if by_subtopic else find_repeats(rows, hashes)
     if repeats.size and not keep_first:
-        refuse_repeat(rows, repeats[0], "judges", "keep one, or say duplicates: keep_first")
+        refuse_repeat(rows, repeats[0], "judges", remedy)
     kept, subtopics = np.delete(np.arange(len(hashes)), repeats[:, 1]), None
     if by_subtopic:
         kept, subtopics = by_subtopic.gather(kept, len(query_ids))

@@ -50,7 +50,8 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
     judged = read_judgments(qrels, "trec", access=_TYPED)
     _refuse_fractions(judged)
     ranked, last = read_trec_ranking(ranking, _TYPED)
-    joined = join_ranking(index_judgments(judged), ranked, conventions, n_documents=float(n_documents))
+    judgments = index_judgments(judged, remedy="keep one")
+    joined = join_ranking(judgments, ranked, conventions, n_documents=float(n_documents))
     return TrecFiles(joined, _tag(ranking, last))
 
 

@@ -144,7 +144,8 @@ def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: 
 def _pooled_line(
     samples: Sequence[Sample], own: Sequence[Estimate], model: str, measure: Measure, rule: IntervalRule
 ) -> Estimate:
-    resampled = pool([sample.figure(model, measure) for sample in samples])
+    by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
+    resampled = pool([sample.figure(model, measure) for sample in by_name])
     low, high = rule.of(resampled)
     return Estimate(
         dataset=POOLED,

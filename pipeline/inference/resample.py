@@ -9,6 +9,7 @@ chunks, the other columns or the order of the queries.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -18,6 +19,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from metrics.block import Floats
+from pipeline.errors import InputError
 from pipeline.parallel import Workers
 
 __all__ = ["Part", "entropy_of", "resampled_sums", "round_to_exact"]
@@ -56,7 +58,11 @@ def resampled_sums(
 
     Returns:
         (N, 1 + B) sums, all of them exact; the first are those of the sample itself.
+
+    Raises:
+        InputError: this machine has no memory for so many.
     """
+    _refuse_too_many(resamples, sum(part.rounded.shape[1] for part in parts), stream)
     n_rows = max(1, _CHUNK // n_clusters)
     begins = range(0, resamples, n_rows)
     entropy = entropy_of(stream)
@@ -68,6 +74,18 @@ def resampled_sums(
         chunks = workers.run("Drawing resamples", _sum_chunk, calls)
     sample = np.concatenate([part.rounded.sum(axis=0) for part in parts])
     return np.concatenate([sample[:, np.newaxis], *chunks], axis=1)
+
+
+def _refuse_too_many(resamples: int, n_columns: int, dataset: str) -> None:
+    """Refuse what memory cannot hold: the sums, and the chunks that they are put together of."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    needed = 2 * np.dtype(np.float64).itemsize * n_columns * resamples
+    if needed > memory:
+        found = f"{resamples:,} of the {n_columns:,} sums of {dataset!r} need {needed / 1e9:,.1f} GB"
+        fitting = int(resamples * memory / needed)
+        raise InputError(f"bootstrap.resamples: {found}, and there are {memory / 1e9:,.1f} GB; set at most {fitting:,}")
 
 
 def entropy_of(stream: str) -> int:

@@ -60,7 +60,10 @@ def note(evaluation: Evaluation) -> str:
     for dataset, board in boards(evaluation).items():
         sheet = _leaderboard(evaluation, board, _MEASURES)
         lines += [f"### {plain(called(dataset))}", "", *sheet.in_markdown(), ""]
-    return "\n".join([*lines, *(f"- {plain(line)}" for line in (*remarks(evaluation), *failures(evaluation)))]) + "\n"
+    return (
+        "\n".join([*lines, *(f"- {plain(line)}" for line in (*remarks(evaluation), *failures(evaluation.failures)))])
+        + "\n"
+    )
 
 
 def _overview(pages: Sequence[Page]) -> list[str]:
@@ -94,7 +97,7 @@ def _page(page: Page, most: int, n_measures: int) -> list[str]:
         put_verdicts(part, evaluation.verdicts)
         room.put(*part.lines, spare=0)
     room.put(_completeness(evaluation), "")
-    _put_list(room, failures(evaluation))
+    _put_list(room, failures(evaluation.failures))
     found = boards(evaluation)
     for n_left, dataset in zip(range(len(found) + 1, 1, -1), found, strict=True):  # one share is for what follows
         part = Room(room.left // n_left)

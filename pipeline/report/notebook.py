@@ -144,7 +144,7 @@ def _below(evaluation: Evaluation, tables: Sequence[_Table]) -> Iterator[str]:
     for table in tables:
         if table.left_out:
             yield f"{table.title}: {', '.join(table.left_out)} in summary"
-    found = [*failures(evaluation), *list(remarks(evaluation))[len(evaluation.quality) :]]
+    found = [*failures(evaluation.failures), *list(remarks(evaluation))[len(evaluation.quality) :]]
     yield from found[:_REMARKS]
     if len(found) > _REMARKS:
         yield f"{counted(len(found) - _REMARKS, 'more remark')} in the report"

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pipeline.report.boards import ALL, FLIPS, UNSURE, Board, best, boards, called, challengers, ranked
 from pipeline.report.sheets import counted
-from pipeline.tables import Estimate, Evaluation, Quality
+from pipeline.tables import Estimate, Evaluation, Failure, Quality
 
 __all__ = ["failures", "joined", "legend", "remarks"]
 
-_NAMED = 3  # intervals that are named of those with a mark
+_NAMED = 3  # intervals with a mark, and failures for one reason, that are named
+_ALIKE = 5  # failures for one reason that are all shown
 
 
 def remarks(evaluation: Evaluation) -> Iterator[str]:
@@ -27,10 +28,21 @@ def remarks(evaluation: Evaluation) -> Iterator[str]:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
 
 
-def failures(evaluation: Evaluation) -> Iterator[str]:
-    """What was not evaluated, and why."""
-    for failure in evaluation.failures:
-        yield f"{failure.model} on {failure.dataset} was not evaluated: {failure.reason}"
+def failures(found: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:
+    """What was not evaluated, and why: of many for the same reason the first, and how many more there are.
+
+    Reasons are the same but for the path that they begin with.
+    """
+    alike: dict[str, list[Failure]] = {}
+    for failure in found:
+        path, _, reason = failure.reason.partition(": ")
+        alike.setdefault(reason or path, []).append(failure)
+    for reason, same in alike.items():
+        shown = same if len(same) <= _ALIKE else same[:_NAMED]
+        for failure in shown:
+            yield f"{failure.model} on {failure.dataset}{verb}: {failure.reason}"
+        if len(shown) < len(same):
+            yield f"and {len(same) - len(shown):,} more model outputs: {reason}"
 
 
 def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, letters: bool) -> str:

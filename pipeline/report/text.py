@@ -50,7 +50,7 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
         if each.left:
             left = f"{counted(len(each.left), 'more measure')} in summary.csv: {', '.join(each.left)}"
             screen.say(*wrap(left, width, break_on_hyphens=False))
-    for line in (*_legend(evaluation, shown, colour), *_remarks(evaluation), *failures(evaluation)):
+    for line in (*_legend(evaluation, shown, colour), *_remarks(evaluation), *failures(evaluation.failures)):
         screen.say(clipped(visible(line), _LINE))
     return str(screen)
 
@@ -93,8 +93,8 @@ def matrix(validation: Validation, *, width: int) -> str:
     screen.draw(table)
     for (dataset, model), quality in validation.quality.items():
         screen.say(f"{model} on {dataset}: {joined(quality, validation.n_queries[dataset])}")
-    for failure in validation.failures:
-        screen.say(f"{failure.model} on {failure.dataset}: {failure.reason}")
+    for line in failures(validation.failures, verb=""):
+        screen.say(line)
     return str(screen)
 
 

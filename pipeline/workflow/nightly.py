@@ -14,7 +14,6 @@ from datetime import datetime
 from pathlib import Path
 
 from pipeline.config.entries import File
-from pipeline.config.nightly import EXISTS
 from pipeline.config.nightly_plan import markers, searched_in_vain
 from pipeline.config.plan import Plan, plan
 from pipeline.config.planning import Planning
@@ -139,8 +138,7 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
         InputError: the config is wrong, or a file of a dataset is late.
     """
     rule = loaded.config.nightly
-    waits = rule.wait or rule.ready != EXISTS
-    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say) if waits else ()
+    late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
     planned = plan(loaded, night)
     needed = _files(planned)
     if lacking := [each.reason for each in late if each.wanted.path in needed]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date as calendar_date
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pipeline.config.fields import is_printable
 from pipeline.config.paths import is_url, paths_of
 from pipeline.config.plan import Plan, Task, plan
 from pipeline.config.sections import Loaded, load
 from pipeline.config.source import KeyPath, dotted
 from pipeline.config.variables import allowed_variables
 from pipeline.credentials import without_credentials
-from pipeline.errors import InputError
+from pipeline.errors import InputError, shorten
 from pipeline.record import Records, read_record, refuse_changed
 from pipeline.record.checking import read_file
 from pipeline.record.own import is_own
@@ -31,6 +34,8 @@ __all__ = [
 ]
 
 _PUBLIC = ("file", "gs", "gcs", "s3")  # schemes whose server the URL does not name, but in its options
+
+_LONGEST = 100  # characters of a date
 
 
 @dataclass(frozen=True)
@@ -94,13 +99,29 @@ def open_source(
 
 
 def checked_date(date: str | None) -> str | None:
-    """The same date, which fills `{date}`: any text but an empty one, as of a variable that is not set.
+    """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
 
     Raises:
-        InputError: it is empty or no text.
+        InputError: it is no text, empty, a day that there is not, or what could lead a path elsewhere.
     """
-    if date is not None and not (isinstance(date, str) and date.strip()):
+    if date is None:
+        return None
+    if not (isinstance(date, str) and date.strip()):
         raise InputError(f"--date: found {date!r}; write a text such as '2026-11-20', or leave it out")
+    found = f"--date: found {shorten(repr(date))}"
+    if (
+        len(date) > _LONGEST
+        or date != date.strip()
+        or ".." in date
+        or set(date) & {"/", "\\"}
+        or not is_printable(date)
+    ):
+        raise InputError(f"{found}; it fills {{date}} in paths: write a plain word of them, such as '2026-11-20'")
+    if re.fullmatch(r"[0-9]+-[0-9]+-[0-9]+|[0-9]{8}", date):
+        try:
+            calendar_date.fromisoformat(date)
+        except ValueError:
+            raise InputError(f"{found}, and there is no such day; write it as YYYY-MM-DD") from None
     return date
 
 

@@ -18,6 +18,7 @@ from pipeline.progress import stage
 
 __all__ = ["Clock", "Late", "SystemClock", "Wanted", "wait_for"]
 
+_NOT_THERE = "not there"
 _NAMED = 5  # of what is still missing, in a line of progress
 
 
@@ -115,7 +116,7 @@ class _Watch:
         if sight.trouble:
             return f"cannot be looked at ({sight.trouble})"
         if not sight.sizes:
-            return "not there"
+            return _NOT_THERE
         if wanted.marker is not None and not look(marker := marker_beside(wanted.path, sight, wanted.marker)).sizes:
             return f"no {marker}"
         if self._rule.ready == STABLE and not self._is_settled(wanted.path, sight):
@@ -133,6 +134,8 @@ class _Watch:
 
 
 def _reason(wanted: Wanted, lack: str, until: str, rule: Nightly) -> str:
+    if lack == _NOT_THERE and not rule.wait:
+        return f"{wanted.path}: file not found by {until}; check the path, or run nightly --again once it is there"
     waited = f" (waited {spell_duration(rule.wait)})" if rule.wait else ""
     return f"{wanted.path}: late: {lack} by {until}{waited}; once it is there, run nightly --again"
 

@@ -295,6 +295,13 @@ def test_files_without_a_common_query_are_refused(refused):
         assert said == "other: none of its queries is judged in qrels; their ids must be spelt alike"
 
 
+def test_a_pair_that_is_judged_twice_is_refused_without_naming_a_key_of_configs(refused):
+    """The command has no `duplicates`: one of the lines is to go."""
+    Path("twice").write_text("q1 0 a 1\nq1 0 a 0\n", encoding="utf-8")
+
+    assert refused(qrels="twice") == "twice: query 'q1' judges document 'a' twice (line 1 and line 2); keep one"
+
+
 def test_what_the_program_would_misread_is_refused(refused):
     """A fractional grade, which it cuts down, and a score that is none, which it takes for 0."""
     Path("fractions").write_text("q1 0 a 1\nq1 0 b 0.5\n", encoding="utf-8")

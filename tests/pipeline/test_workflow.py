@@ -399,12 +399,23 @@ def test_options_win_over_the_config(tmp_path, monkeypatch):
     assert seen == [(3, "processes"), (2, "processes"), (3, "threads")]
 
 
+WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
+WORD = "it fills {date} in paths: write a plain word of them, such as '2026-11-20'"
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"jobs": 0}, "--jobs: found 0; write a number of workers up to 1,000, or -1 for one per CPU"),
-        ({"jobs": 100_000}, "--jobs: found 100000; write a number of workers up to 1,000, or -1 for one per CPU"),
+        ({"jobs": 0}, "--jobs: found 0; " + WORKERS),
+        ({"jobs": -5}, "--jobs: found -5; " + WORKERS),
+        ({"jobs": 100_000}, "--jobs: found 100000; " + WORKERS),
         ({"backend": "process"}, "--backend: found 'process'; write threads or processes"),
+        ({"date": "2026-99-99"}, "--date: found '2026-99-99', and there is no such day; write it as YYYY-MM-DD"),
+        ({"date": "20260231"}, "--date: found '20260231', and there is no such day; write it as YYYY-MM-DD"),
+        ({"date": "../2026"}, f"--date: found '../2026'; {WORD}"),
+        ({"date": "a\\b"}, f"--date: found 'a\\\\b'; {WORD}"),
+        ({"date": "a\n"}, f"--date: found 'a\\n'; {WORD}"),
+        ({"date": "x" * 101}, f"--date: found '{'x' * 101}'; {WORD}"),
         ({"date": ""}, "--date: found ''; write a text such as '2026-11-20', or leave it out"),
         (
             {"date": date(2026, 11, 20)},
@@ -433,6 +444,14 @@ def test_validate_refuses_an_empty_date_too(tmp_path):
 
     with pytest.raises(InputError, match="--date: found ' '"):
         validate(config, date=" ")
+
+
+@pytest.mark.parametrize("date", ["2026-11-20", "20261120", "release-7", "v1.2", "heute"])
+def test_a_date_may_be_a_label(tmp_path, date):
+    """It is what `{date}` stands for in paths: a day, or a word."""
+    config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
+
+    assert validate(config, date=date).n_queries["web"]
 
 
 # ---- where the MLflow store is

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from pipeline.errors import InputError
 from pipeline.inference import resample
 from pipeline.inference.resample import Part, resampled_sums, round_to_exact
 from pipeline.parallel import Workers
@@ -49,6 +50,12 @@ def test_each_resample_draws_as_many_queries_as_there_are():
 
     assert sums.shape == (1001, 1)
     assert (sums == 37).all()
+
+
+def test_resamples_that_memory_cannot_hold_are_refused():
+    """A thousand columns of a thousand million resamples are 16,000 GB; the line says how many would fit."""
+    with pytest.raises(InputError, match=r"bootstrap\.resamples: .* need 16,000\.0 GB, .*; set at most [0-9,]+$"):
+        draw(np.ones((1000, 3)), resamples=1_000_000_000)
 
 
 def test_counts_are_those_of_drawing_with_replacement():

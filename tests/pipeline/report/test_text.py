@@ -315,6 +315,19 @@ def test_a_failure_is_told_whole():
     assert reason in rendered(note(found))
 
 
+def test_many_failures_for_one_reason_are_few_lines():
+    """1,000 outputs that are not there are three lines and their number; another reason is told beside them."""
+    missing = [Failure("web", f"m{i}", f"m{i}.tsv: file not found; check the path") for i in range(1000)]
+    found = evaluation({}, failures=(*missing, Failure("web", "bad", "bad.tsv: no rows; write the file again")))
+
+    lines = [f"m{i} on web was not evaluated: m{i}.tsv: file not found; check the path" for i in range(3)]
+    lines.append("and 997 more model outputs: file not found; check the path")
+    lines.append("bad on web was not evaluated: bad.tsv: no rows; write the file again")
+    assert plain(found).splitlines() == lines
+    assert "and 997 more model outputs" in note(found)
+    assert "m3" not in note(found)
+
+
 def test_without_any_model_there_are_only_remarks():
     """Where every output failed there is no table, and the failures are told."""
     found = evaluation({}, failures=(Failure("web", "late", "late.tsv: no such file; mend the path"),))

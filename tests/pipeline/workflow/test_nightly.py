@@ -162,7 +162,7 @@ def test_again_that_comes_to_nothing_leaves_the_night_as_it_was():
     first = night()
     Path("qrels.txt").unlink()
 
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="file not found by"):
         night(again=True)
 
     assert night().evaluation_id == first.evaluation_id
@@ -287,6 +287,21 @@ def test_scores_made_elsewhere_may_be_late_too():
 
     assert figures(evaluation) == {"bm25": 0.75}
     assert [(failure.dataset, failure.model) for failure in evaluation.failures] == [("answers", "dense")]
+
+
+def test_an_output_that_is_missing_when_nothing_is_waited_for():
+    """The night is over then, and a second command would show it: `--again` is what serves once the output is there."""
+    write_config()
+    write_output("bm25")
+
+    (failure,) = night().failures
+
+    assert failure.reason == (
+        f"{DATE}/dense.txt: file not found by 02:00 UTC; check the path, or run nightly --again once it is there"
+    )
+    write_output("dense")
+    assert night().failures == (failure,)
+    assert not night(again=True).failures
 
 
 def test_a_broken_output_is_a_failure_as_ever():
