@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--case-seconds", type=float, default=2.0, help="processor time that a case may take (default: 2)")
     add("--case-megabytes", type=int, default=500, help="memory that a case may take (default: 500)")
-    add("--targets", default="tests.fuzz.targets", metavar="MODULE", help="where TARGETS stands (default: %(default)s)")
+    add("--targets", default="tests.fuzz.targets", metavar="MODULE", help="that holds TARGETS (default: %(default)s)")
     return parser
 
 

@@ -169,7 +169,7 @@ def _parse(case: Case) -> None:
 
 
 TARGETS = (
-    Target("configs", _config_seeds, _load, _prepare, _KEYS, share=40),
+    Target("configs", _config_seeds, _load, _prepare, _KEYS, share=20),
     Target(
         "measures",
         lambda: [Case("one.measure", text) for text in _MEASURES],

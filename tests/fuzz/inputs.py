@@ -210,7 +210,7 @@ def _prepare_cache() -> None:
 
 
 def _cache_seeds() -> list[Case]:
-    """The files of the cache: as they are, and what stands in them after the line with its hash."""
+    """The files of the cache: as they are, and what follows the line with its hash."""
     files = {path.name: path.read_bytes() for path in sorted(_STORE.folder.glob("*/*"))}
     return [
         *(Case(f"whole/{name}", data) for name, data in files.items()),

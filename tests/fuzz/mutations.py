@@ -62,7 +62,7 @@ Tokens = tuple[bytes, ...]
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """An object as keys and values, in which a key may stand twice."""
+    """An object as keys and values, in which a key may be there twice."""
 
 
 class _Raw(bytes):

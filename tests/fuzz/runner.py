@@ -78,7 +78,7 @@ class _Running:
         self.process.start()
 
     def watch(self) -> None:
-        """End the process where its case takes far too much; have it say where it is where it takes too long."""
+        """End the process if its case takes far too much; have it write a trace if it takes too long."""
         pid, limits = self.process.pid or 0, self.batch.limits
         seconds = time.monotonic() - self.state[1]
         if seconds > limits.seconds and self._traced != self.state[0]:
