@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,15 @@ from metrics.registry import METRICS
 from metrics.terms import Summed, Terms
 from tests.metrics.variants import JUDGED_VARIANTS
 
+parsed = cache(Measure.parse)
+
 GREATEST = 4.0
 N_MOVES = 8
 
 
 def terms_of(text: str, block: JudgedBlock) -> Terms:
     """The terms of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function.terms(block, **measure.arguments(max_grade=GREATEST))
 
 

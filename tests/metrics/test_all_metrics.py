@@ -28,13 +28,15 @@ from tests.blocks import (
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 
+parsed = cache(Measure.parse)
+
 GREATEST = 4.0
 EVERY_JUDGED_VARIANT = pytest.mark.parametrize("text", JUDGED_VARIANTS)
 
 
 def scores(text: str, block: JudgedBlock) -> Floats:
     """One value per query of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=GREATEST))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from metrics.sets import success
 from tests import oracle
 from tests.blocks import DiverseQuery, diverse_block, random_diverse_query
 from tests.metrics.variants import VARIANTS
+
+parsed = cache(Measure.parse)
 
 LOG3 = math.log2(3)
 TEXTS = [text for name in ("alpha_ndcg", "err_ia", "nrbp", "strec") for text in VARIANTS[name]]
@@ -43,7 +46,7 @@ def block(queries: list[DiverseQuery]) -> JudgedBlock:
 
 
 def scores(text: str, block: JudgedBlock) -> np.ndarray:
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=1))
 
 

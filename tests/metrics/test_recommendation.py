@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from metrics.recommendation import calibration, diversity, novelty, popularity, 
 from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE
+
+parsed = cache(Measure.parse)
 
 LN2 = math.log(2)
 
@@ -254,7 +257,7 @@ EVERY_VARIANT = pytest.mark.parametrize("text", OF_EACH_LIST)
 
 def scores(text: str, block: CatalogueBlock) -> Floats:
     """One value per query of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=1))
 
 

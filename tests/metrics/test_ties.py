@@ -21,6 +21,8 @@ from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import JUDGED_VARIANTS
 from tests.oracle import ORACLE
 
+parsed = cache(Measure.parse)
+
 TREC_EVAL = PROFILES["trec_eval"]
 GREATEST = 2.0
 Groups = tuple[tuple[float | None, ...], ...]  # the grades of each group of equal scores, the best group first
@@ -63,7 +65,7 @@ def tied_block(queries: list[tuple[Groups, tuple[float, ...]]]) -> JudgedBlock:
 @cache
 def enumerated(text: str, query: tuple[Groups, tuple[float, ...]]) -> np.ndarray:
     """The oracle's score of the query in every order of its tied documents; orders of equal grades are scored once."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     oracle, arguments = ORACLE[measure.metric.name], measure.arguments(GREATEST)
     found = {order: oracle(order, **arguments) for order in dict.fromkeys(orders(*query))}
     return np.array([found[order] for order in orders(*query)], dtype=np.float64)
