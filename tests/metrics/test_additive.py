@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -13,13 +15,15 @@ from metrics.registry import METRICS
 from metrics.terms import Summed, Terms
 from tests.metrics.variants import JUDGED_VARIANTS
 
+parsed = cache(Measure.parse)
+
 GREATEST = 4.0
 N_MOVES = 8
 
 
 def terms_of(text: str, block: JudgedBlock) -> Terms:
     """The terms of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function.terms(block, **measure.arguments(max_grade=GREATEST))
 
 
@@ -45,6 +49,15 @@ def moved(block: JudgedBlock, rng: np.random.Generator) -> tuple[JudgedBlock, np
     return replace(block, ranks=ranks, tie_first=ranks, tie_last=ranks).reordered(order), chosen
 
 
+class Move(NamedTuple):
+    """A block before and after documents of it moved, which ones did, and the first with half of them hidden."""
+
+    before: JudgedBlock
+    after: JudgedBlock
+    chosen: np.ndarray
+    hidden: JudgedBlock
+
+
 def half_hidden(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
     """The block with padding in the place of any document, each by the toss of a coin."""
     kept = rng.random(block.ranks.shape) < 0.5
@@ -66,12 +79,12 @@ def by_document(block: JudgedBlock, terms: Terms) -> np.ndarray:
     return found
 
 
-def only_its_own_term_changes(text: str, block: JudgedBlock, after: JudgedBlock, chosen: np.ndarray) -> bool:
+def only_its_own_term_changes(text: str, old: Terms, move: Move) -> bool:
     """Whether no other document's term, nothing added beside them and no divisor has other bits after a move."""
-    old, new = terms_of(text, block), terms_of(text, after)
-    others = np.arange(len(block.ranks))[:, np.newaxis] != chosen
+    new = terms_of(text, move.after)
+    others = np.arange(len(move.before.ranks))[:, np.newaxis] != move.chosen
     pairs = [
-        (np.where(others, by_document(block, old), 0.0), np.where(others, by_document(after, new), 0.0)),
+        (np.where(others, by_document(move.before, old), 0.0), np.where(others, by_document(move.after, new), 0.0)),
         *((getattr(old, name), getattr(new, name)) for name in ("rest", "scale", "divisor", "defined")),
     ]
     return all(
@@ -81,27 +94,26 @@ def only_its_own_term_changes(text: str, block: JudgedBlock, after: JudgedBlock,
 
 
 @pytest.fixture(scope="module")
-def moves(graded_block, probability_block):
-    """Before, after and what was moved, `N_MOVES` times; the key says whether grades are probabilities."""
-    rng = np.random.default_rng(11)
-    return {
-        are_probabilities: [(numbered(block), *moved(numbered(block), rng)) for _ in range(N_MOVES)]
-        for are_probabilities, block in ((False, graded_block), (True, probability_block))
-    }
+def moves(graded_block, probability_block) -> dict[bool, list[Move]]:
+    """`N_MOVES` moves; the key says whether grades are probabilities."""
+    rng, coin = np.random.default_rng(11), np.random.default_rng(12)
+    found: dict[bool, list[Move]] = {}
+    for are_probabilities, block in ((False, numbered(graded_block)), (True, numbered(probability_block))):
+        found[are_probabilities] = [Move(block, *moved(block, rng), half_hidden(block, coin)) for _ in range(N_MOVES)]
+    return found
 
 
-def terms_stay(text: str, block: JudgedBlock, hidden: JudgedBlock) -> bool:
+def terms_stay(text: str, old: Terms, hidden: JudgedBlock) -> bool:
     """Whether the terms of the documents that are left have the same bits."""
     shown = hidden.judgment_row >= 0
-    return np.array_equal(terms_of(text, block).terms[shown], terms_of(text, hidden).terms[shown])
+    return np.array_equal(old.terms[shown], terms_of(text, hidden).terms[shown])
 
 
-def holds(text: str, moves: dict[bool, list[tuple[JudgedBlock, JudgedBlock, np.ndarray]]]) -> bool:
-    rng = np.random.default_rng(12)
-    return all(
-        only_its_own_term_changes(text, *move) and terms_stay(text, move[0], half_hidden(move[0], rng))
-        for move in moves["probability" in text]
-    )
+def holds(text: str, moves: dict[bool, list[Move]]) -> bool:
+    """Whether all moves leave the other terms as they are, and so does hiding documents."""
+    own = moves["probability" in text]
+    old = terms_of(text, own[0].before)
+    return all(only_its_own_term_changes(text, old, move) and terms_stay(text, old, move.hidden) for move in own)
 
 
 ADDITIVE = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.additive]
@@ -127,6 +139,6 @@ def test_what_is_not_called_additive_is_not(name, moves):
 
 def test_moves_move(moves):
     """Over a hundred queries have a judged document and an unjudged one that change places."""
-    for before, after, chosen in moves[False]:
+    for before, after, chosen, _ in moves[False]:
         assert (chosen >= 0).sum() > 100
         assert ((before.ranks != after.ranks).any(axis=0) == (chosen >= 0)).all()

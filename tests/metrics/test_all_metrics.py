@@ -6,6 +6,8 @@ A metric of the registry that lacks an oracle, or a parameter that no variant na
 from __future__ import annotations
 
 import typing
+from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -26,13 +28,15 @@ from tests.blocks import (
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 
+parsed = cache(Measure.parse)
+
 GREATEST = 4.0
 EVERY_JUDGED_VARIANT = pytest.mark.parametrize("text", JUDGED_VARIANTS)
 
 
 def scores(text: str, block: JudgedBlock) -> Floats:
     """One value per query of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=GREATEST))
 
 
@@ -51,6 +55,20 @@ def queries(text: str, request: pytest.FixtureRequest) -> list[PlainQuery]:
 def block(text: str, request: pytest.FixtureRequest) -> JudgedBlock:
     """All of that supply in one block."""
     return request.getfixturevalue("probability_block" if "probability" in text else "graded_block")
+
+
+Make = Callable[[list[PlainQuery]], typing.Any]
+
+
+@pytest.fixture(scope="module")
+def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]) -> Callable[[str, Make], typing.Any]:
+    """What a function makes of the supply that a measure takes: made once for all measures, of which no one writes."""
+
+    @cache
+    def of(are_probabilities: bool, make: Make) -> typing.Any:
+        return make(probability_queries if are_probabilities else graded_queries)
+
+    return lambda text, make: of("probability" in text, make)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -117,31 +135,51 @@ def test_permuting_queries_permutes_scores(text, queries, block):
     np.testing.assert_array_equal(scores(text, columns(block, order)), scores(text, block)[order])
 
 
+def in_parts(queries: list[PlainQuery]) -> dict[int, list[JudgedBlock]]:
+    """The first 42 queries in blocks of one, two and seven, with the rows of the block of all."""
+    block = plain_block(queries)
+    return {w: [columns(block, range(start, start + w)) for start in range(0, 42, w)] for w in (1, 2, 7)}
+
+
 @EVERY_JUDGED_VARIANT
-@pytest.mark.parametrize("width", [1, 2, 7])
-def test_neighbours_change_no_bit(text, block, width):
+def test_neighbours_change_no_bit(text, block, made):
     """A query alone, in a pair, and among six others scores the bits it scores among 308 others."""
-    n_queries = 42
-    parts = [scores(text, columns(block, range(start, start + width))) for start in range(0, n_queries, width)]
+    expected = scores(text, block)[:42]
+    for width, parts in made(text, in_parts).items():
+        found = np.concatenate([scores(text, part) for part in parts])
+        np.testing.assert_array_equal(found, expected, f"in blocks of {width}")
 
-    np.testing.assert_array_equal(np.concatenate(parts), scores(text, block)[:n_queries])
+
+def padded(queries: list[PlainQuery]) -> JudgedBlock:
+    """All queries, with rows of padding below the longest list."""
+    return plain_block(queries, padding=40)
+
+
+def unpadded(queries: list[PlainQuery]) -> list[JudgedBlock]:
+    """The first 20 queries, each by itself and without padding."""
+    return [plain_block([query]) for query in queries[:20]]
 
 
 @EVERY_JUDGED_VARIANT
-def test_padding_changes_no_bit(text, queries, block):
+def test_padding_changes_no_bit(text, block, made):
     """Rows of padding below the longest list leave every bit alone, and so does the absence of any."""
-    np.testing.assert_array_equal(scores(text, plain_block(queries, padding=40)), scores(text, block))
-    for idx, query in enumerate(queries[:20]):
-        np.testing.assert_array_equal(scores(text, plain_block([query])), scores(text, block)[idx : idx + 1])
+    expected = scores(text, block)
+
+    np.testing.assert_array_equal(scores(text, made(text, padded)), expected)
+    alone = np.concatenate([scores(text, part) for part in made(text, unpadded)])
+    np.testing.assert_array_equal(alone, expected[: len(alone)])
 
 
 def test_memory_layout_changes_no_bit(graded_block, probability_block):
     """Blocks whose arrays lie column by column, as NumPy's `matrix[:, idx]` leaves them, score the same bits."""
     changed = []
+    blocks = [
+        (block, JudgedBlock(**{name: np.asfortranarray(getattr(block, name)) for name in ARRAYS}))
+        for block in (graded_block, probability_block)
+    ]
     for text in JUDGED_VARIANTS:
-        block = probability_block if "probability" in text else graded_block
-        parts = {name: np.asfortranarray(getattr(block, name)) for name in ARRAYS}
-        if not np.array_equal(scores(text, JudgedBlock(**parts)), scores(text, block), equal_nan=True):
+        block, laid_out = blocks["probability" in text]
+        if not np.array_equal(scores(text, laid_out), scores(text, block), equal_nan=True):
             changed.append(text)
 
     assert changed == []
@@ -183,11 +221,20 @@ COUNT_THE_LIST = (
 @pytest.mark.parametrize(
     "text", [text for text in without(*COUNT_THE_LIST) if text not in VARIANTS["compat"] or "@" in text]
 )
-def test_unjudged_documents_below_all_others_change_nothing(text, queries, block):
+def test_unjudged_documents_below_all_others_change_nothing(text, block, made):
     """Documents without judgment below every list move no metric but those that count the documents retrieved."""
-    longer = [PlainQuery((*query.ranking, None, None), query.missed, query.n_documents) for query in queries]
+    np.testing.assert_array_equal(scores(text, made(text, longer)), scores(text, block))
 
-    np.testing.assert_array_equal(scores(text, plain_block(longer)), scores(text, block))
+
+def longer(queries: list[PlainQuery]) -> JudgedBlock:
+    """The queries with two documents more, which nobody judged."""
+    return plain_block([PlainQuery((*query.ranking, None, None), query.missed, query.n_documents) for query in queries])
+
+
+@cache
+def promotion(rel: float) -> Make:
+    """Blocks of queries before and after each document that is relevant at `rel` overtakes a worse one above it."""
+    return lambda queries: tuple(map(plain_block, promotions(queries, rel)))
 
 
 def promotions(queries: list[PlainQuery], rel: float) -> tuple[list[PlainQuery], list[PlainQuery]]:
@@ -212,11 +259,11 @@ def promotion_may_hurt(text: str) -> bool:
 
 
 @pytest.mark.parametrize("text", [text for text in without("judged", "unjudged") if not promotion_may_hurt(text)])
-def test_promoting_a_relevant_document_never_hurts(text, queries):
+def test_promoting_a_relevant_document_never_hurts(text, made):
     """A relevant document that overtakes a worse one right above it never makes the score worse."""
     measure = Measure.parse(text)
-    before, after = promotions(queries, float(measure.parameters.get("rel", 1)))
-    gained = scores(text, plain_block(after)) - scores(text, plain_block(before))
+    before, after = made(text, promotion(float(measure.parameters.get("rel", 1))))
+    gained = scores(text, after) - scores(text, before)
     gained = -gained if measure.metric.direction == "lower" else gained
 
     assert len(gained) > 100

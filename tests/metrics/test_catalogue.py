@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from metrics.catalogue import entropy, gini, item_coverage, personalization
+from metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
 from metrics.measure import Measure
-from tests.blocks import catalogue_block, random_catalogue, recommended_block, sparse
+from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE
 
@@ -137,33 +137,45 @@ def test_personalization_of_fewer_than_two_lists_is_undefined(lists):
 OF_ALL_LISTS = [text for text in CATALOGUE_VARIANTS if Measure.parse(text).metric.per == "dataset"]
 
 
+@pytest.fixture(scope="module")
+def sets() -> list[tuple[PlainCatalogue, CatalogueBlock]]:
+    """Random sets of lists, plain and as blocks."""
+    rng = np.random.default_rng(8)
+    return [(found, recommended_block(found)) for found in (random_catalogue(rng) for _ in range(300))]
+
+
 @pytest.mark.parametrize("text", OF_ALL_LISTS)
-def test_figures_agree_with_the_oracle(text):
+def test_figures_agree_with_the_oracle(text, sets):
     """The kernel gives each of 300 random sets of lists what the plain loops give, to 1e-12, within the range."""
-    measure, rng = Measure.parse(text), np.random.default_rng(8)
-    for _ in range(300):
-        found = random_catalogue(rng)
-        value = measure.metric.function(recommended_block(found), k=measure.k)
+    measure = Measure.parse(text)
+    for found, block in sets:
+        value = measure.metric.function(block, k=measure.k)
         expected = CATALOGUE_ORACLE[measure.metric.name](found.lists, found.n_documents, k=measure.k)
 
         np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
         assert math.isnan(value) or measure.metric.range[0] <= value <= measure.metric.range[1]
 
 
-@pytest.mark.parametrize("text", OF_ALL_LISTS)
-def test_numbers_and_the_order_of_lists_do_not_matter(text):
-    """Other numbers for the documents, and the lists in another order, give the same bits but for sums over queries."""
-    measure, rng = Measure.parse(text), np.random.default_rng(9)
-    for _ in range(100):
-        found = random_catalogue(rng)
+@pytest.fixture(scope="module")
+def renamings(sets) -> list[tuple[CatalogueBlock, CatalogueBlock, CatalogueBlock]]:
+    """Sets of lists, the same with other numbers for the documents, and these in another order."""
+    rng, made = np.random.default_rng(9), []
+    for found, block in sets[:100]:
         renamed = rng.permutation(found.n_documents)
         lists = [[renamed[d].item() if d < found.n_documents else d for d in column] for column in found.lists]
         shuffled = [lists[place] for place in rng.permutation(len(lists))]
-        value = measure.metric.function(recommended_block(found), k=measure.k)
+        made.append((block, *(catalogue_block(columns, found.n_documents) for columns in (lists, shuffled))))
+    return made
 
-        same = measure.metric.function(catalogue_block(lists, found.n_documents), k=measure.k)
+
+@pytest.mark.parametrize("text", OF_ALL_LISTS)
+def test_numbers_and_the_order_of_lists_do_not_matter(text, renamings):
+    """Other numbers for the documents, and the lists in another order, give the same bits but for sums over queries."""
+    measure = Measure.parse(text)
+    for blocks in renamings:
+        value, same, again = (measure.metric.function(block, k=measure.k) for block in blocks)
+
         np.testing.assert_array_equal(same, value)
-        again = measure.metric.function(catalogue_block(shuffled, found.n_documents), k=measure.k)
         np.testing.assert_allclose(again, value, rtol=1e-12)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,8 @@ from metrics.recommendation import calibration, diversity, novelty, popularity, 
 from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE
+
+parsed = cache(Measure.parse)
 
 LN2 = math.log(2)
 
@@ -254,7 +257,7 @@ EVERY_VARIANT = pytest.mark.parametrize("text", OF_EACH_LIST)
 
 def scores(text: str, block: CatalogueBlock) -> Floats:
     """One value per query of the measure that `text` writes."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     return measure.metric.function(block, **measure.arguments(max_grade=1))
 
 
@@ -265,13 +268,19 @@ def found() -> list[PlainCatalogue]:
     return [random_catalogue(rng) for _ in range(30)]
 
 
+@pytest.fixture(scope="module")
+def blocks(found: list[PlainCatalogue]) -> list[CatalogueBlock]:
+    """Each of these collections as a block."""
+    return [recommended_block(plain) for plain in found]
+
+
 @EVERY_VARIANT
-def test_scores_agree_with_the_oracle(text, found):
+def test_scores_agree_with_the_oracle(text, found, blocks):
     """The kernel gives each of 360 lists what the plain loops give, to 1e-12, NaN where they do, within the range."""
     measure = Measure.parse(text)
     low, high = measure.metric.range
-    for plain in found:
-        values = scores(text, recommended_block(plain))
+    for plain, block in zip(found, blocks, strict=True):
+        values = scores(text, block)
         expected = [
             CATALOGUE_ORACLE[measure.metric.name](plain, query, **measure.arguments(max_grade=1))
             for query in range(len(plain.lists))
@@ -284,11 +293,10 @@ def test_scores_agree_with_the_oracle(text, found):
 
 @EVERY_VARIANT
 @pytest.mark.parametrize("cells", [1, 30])
-def test_parts_change_no_bit(text, cells, found, monkeypatch):
+def test_parts_change_no_bit(text, cells, blocks, monkeypatch):
     """A query alone, or beside a few, scores the bits that it scores among all."""
     monkeypatch.setattr(catalogue, "_CELLS", cells)
-    for plain in found[:10]:
-        block = recommended_block(plain)
+    for block in blocks[:10]:
         parts = list(block.parts())
 
         assert len(parts) > 1
@@ -296,9 +304,9 @@ def test_parts_change_no_bit(text, cells, found, monkeypatch):
 
 
 @EVERY_VARIANT
-def test_deeper_lists_elsewhere_change_no_bit(text, found):
+def test_deeper_lists_elsewhere_change_no_bit(text, blocks):
     """Rows of padding below the longest list leave every bit alone."""
-    block = recommended_block(found[0])
+    block = blocks[0]
     deeper = dataclasses.replace(
         block,
         codes=np.concatenate([block.codes, np.full((20, block.codes.shape[1]), -1, dtype=np.int32)]),
@@ -309,9 +317,9 @@ def test_deeper_lists_elsewhere_change_no_bit(text, found):
 
 
 @EVERY_VARIANT
-def test_an_empty_list_is_undefined_or_useless(text, found):
+def test_an_empty_list_is_undefined_or_useless(text, blocks):
     """All but serendipity are undefined where nothing was recommended."""
-    block = dataclasses.replace(recommended_block(found[0]), codes=np.full((3, 12), -1, dtype=np.int32))
+    block = dataclasses.replace(blocks[0], codes=np.full((3, 12), -1, dtype=np.int32))
     block = dataclasses.replace(block, grades=np.full((3, 12), np.nan))
 
     np.testing.assert_array_equal(scores(text, block), np.full(12, 0.0 if "serendipity" in text else np.nan))
@@ -366,15 +374,19 @@ def test_a_list_like_the_history_is_calibrated(found):
             assert (np.isnan(values) | (values < 1e-12)).all()
 
 
+@pytest.fixture(scope="module")
+def others() -> list[CatalogueBlock]:
+    """Fifty more collections, each of a seed of its own."""
+    return [recommended_block(random_catalogue(np.random.default_rng(seed))) for seed in range(50)]
+
+
 @pytest.mark.parametrize("text", [text for text in CATALOGUE_VARIANTS if "feature" in text])
-def test_few_and_many_columns_give_the_same_bits(text, monkeypatch):
+def test_few_and_many_columns_give_the_same_bits(text, others, monkeypatch):
     """Sums by column are kept for all columns or for those that occur, whichever are quicker: the same bits."""
-    measure = Measure.parse(text)
-    blocks = [recommended_block(random_catalogue(np.random.default_rng(seed))) for seed in range(50)]
     found = []
     for factor in (0, 1e9):
         monkeypatch.setattr(recommendation, "_SPARSE", factor)
-        found.append([measure.metric.function(block, **measure.arguments(max_grade=1)) for block in blocks])
+        found.append([scores(text, block) for block in others])
 
     np.testing.assert_array_equal(np.concatenate(found[0]), np.concatenate(found[1]))
 

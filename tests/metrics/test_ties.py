@@ -6,6 +6,7 @@ import itertools
 import time
 import weakref
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -19,6 +20,8 @@ from metrics.sensitivity import sampled, tie_bounds
 from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import JUDGED_VARIANTS
 from tests.oracle import ORACLE
+
+parsed = cache(Measure.parse)
 
 TREC_EVAL = PROFILES["trec_eval"]
 GREATEST = 2.0
@@ -37,6 +40,7 @@ def random_groups(rng: np.random.Generator) -> tuple[Groups, tuple[float, ...]]:
     return groups, tuple(float(grade) for grade in rng.integers(0, 3, rng.integers(0, 3)))
 
 
+@cache
 def orders(groups: Groups, missed: tuple[float, ...]) -> list[PlainQuery]:
     """The query in every order of its tied documents."""
     return [
@@ -58,11 +62,13 @@ def tied_block(queries: list[tuple[Groups, tuple[float, ...]]]) -> JudgedBlock:
     return replace(block, tie_first=first, tie_last=last)
 
 
+@cache
 def enumerated(text: str, query: tuple[Groups, tuple[float, ...]]) -> np.ndarray:
-    """The oracle's score of the query in every order of its tied documents."""
-    measure = Measure.parse(text)
-    oracle = ORACLE[measure.metric.name]
-    return np.array([oracle(order, **measure.arguments(GREATEST)) for order in orders(*query)], dtype=np.float64)
+    """The oracle's score of the query in every order of its tied documents; orders of equal grades are scored once."""
+    measure = parsed(text)
+    oracle, arguments = ORACLE[measure.metric.name], measure.arguments(GREATEST)
+    found = {order: oracle(order, **arguments) for order in dict.fromkeys(orders(*query))}
+    return np.array([found[order] for order in orders(*query)], dtype=np.float64)
 
 
 def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -> np.ndarray:
@@ -85,6 +91,18 @@ def block(queries) -> JudgedBlock:
     return tied_block(queries)
 
 
+@pytest.fixture(scope="module")
+def bounds(block) -> dict[str, np.ndarray]:
+    """The bounds of every variant, of all of them at once: the orders that are drawn are the same for all."""
+    rule = TREC_EVAL.conventions_of
+    measures = [Measure.parse(text) for text in PLAIN_VARIANTS]
+    ruled = [(measure, scoring.ruled(block, rule(measure.metric.name))) for measure in measures]
+    values = [scoring.score(m, found, rule(m.metric.name), max_grade=GREATEST) for m, found in ruled]
+    rng = np.random.default_rng(0)
+    found = tie_bounds(measures, np.array(values), block, TREC_EVAL, max_grade=GREATEST, rng=rng)
+    return {text: found[:, row] for row, text in enumerate(PLAIN_VARIANTS)}
+
+
 PLAIN_VARIANTS = [
     text
     for text in JUDGED_VARIANTS
@@ -93,10 +111,10 @@ PLAIN_VARIANTS = [
 
 
 @pytest.mark.parametrize("text", PLAIN_VARIANTS)
-def test_bounds_are_those_of_all_orders(text, queries, block):
+def test_bounds_are_those_of_all_orders(text, queries, bounds):
     """Least and greatest are those among all orders of tied documents and the mean is theirs, wherever said exact."""
     names = sampled(Measure.parse(text), TREC_EVAL.conventions)
-    found = bounds_of(text, block)
+    found = bounds[text]
     every = [enumerated(text, query) for query in queries]
 
     if "least" not in names:
@@ -109,12 +127,12 @@ def test_bounds_are_those_of_all_orders(text, queries, block):
 @pytest.mark.parametrize(
     "text", [text for text in PLAIN_VARIANTS if sampled(Measure.parse(text), TREC_EVAL.conventions)]
 )
-def test_drawn_bounds_lie_among_all_orders(text, queries, block):
+def test_drawn_bounds_lie_among_all_orders(text, queries, bounds):
     """What is drawn is never beyond the true bounds, and the mean of 200 orders is within 6 standard errors of theirs.
 
     With at most 5 documents the drawn extremes are the true ones nearly everywhere; those of single queries may differ.
     """
-    least, mean, greatest = bounds_of(text, block)
+    least, mean, greatest = bounds[text]
     every = [enumerated(text, query) for query in queries]
 
     for column, scores in enumerate(every):
