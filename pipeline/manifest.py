@@ -354,7 +354,7 @@ class Manifest(_Part):
         for name, dataset in self.datasets.items():
             measures = {measure for suite in dataset.suites.values() for measure in suite}
             yield from (f"{measure!r} on {name!r} has no definition" for measure in measures - self.definitions.keys())
-            if self.lead.get(name) not in measures:
+            if measures and self.lead.get(name) not in measures:
                 yield f"lead: {name!r} has no such measure as {self.lead.get(name)!r}"
         yield from (f"extras: {model!r} is no model of the record" for model in self.extras.keys() - self.models.keys())
         yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)

@@ -38,6 +38,7 @@ def manifest(
     measures = dict.fromkeys(line.measure for line in lines)
     refused = [("web", model) for model in failed]
     datasets = dict.fromkeys([*(dataset for dataset, _ in (*tasks, *refused)), *([] if tasks else ["web"])])
+    found = {dataset: _dataset(dataset, lines, tasks) for dataset in datasets}
     return {
         "name": name,
         "date": None,
@@ -45,17 +46,19 @@ def manifest(
         "conventions": {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)},
         "bootstrap": {"resamples": 100, "confidence": 0.95, "method": "bca"},
         "comparison": None,
+        "lead": {name: suites["search"][0] for name, dataset in found.items() if (suites := dataset["suites"])},
         "matters": {},
         "sensitivity": [],
         "expansions": {},
         "definitions": {measure: definition(measure) for measure in (*measures, "judged@1")},
-        "datasets": {dataset: _dataset(dataset, lines, tasks) for dataset in datasets},
+        "datasets": found,
         "models": {
             model: {"params": {}, "tags": {}, "owner": None, "model_id": None, "model_uri": None}
             for model in dict.fromkeys([*(model for _, model in (*tasks, *refused)), *models])
         },
         "outputs": [_output(*task) for task in tasks if task not in refused],
         "failures": [{"dataset": "web", "model": model, "reason": "file not found"} for model in failed],
+        "warnings": [],
         "baselines": {},
         "extras": {},
         "records": None,
@@ -104,6 +107,8 @@ def _dataset(dataset: str, lines: Iterable[Estimate], tasks: Mapping[tuple[str, 
     return {
         "kind": "rankings",
         "reading": None,
+        "relevant": None,
+        "definitions": {},
         "n_queries": max((tasks[task] for task in own), default=0),
         "n_without_relevant": None,
         "suites": {"search": sorted(shared)} if shared else {},

@@ -32,7 +32,7 @@ def accept(record: str, **options: Any) -> None:
     RECORD is (ID|PATH|newest|latest|mlflow:RUN_ID)[#MODEL].
 
     \b
-    Examples:
+    Example:
         rankledger accept newest --name nightly --reason "new index, checked by hand"
         rankledger accept 20261120T020000Z-nightly-1f0c9a2b --model bm25 --reason "new index, checked by hand"
     """

@@ -277,7 +277,7 @@ def test_every_finding_has_a_line(rankledger, config):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
-@pytest.mark.parametrize(("name", "said"), [("none.yaml", "no such (file|config)"), ("configs", "directory")])
+@pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
 def test_a_config_that_is_not_there_is_named(rankledger, config, command, name, said):
     """A file that does not exist, and a folder, are told by name."""
     told = rankledger(command, name)
@@ -795,9 +795,11 @@ def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
         "propertyNames": lambda names: not isinstance(value, dict) or all(accepts(names, key, root) for key in value),
         "items": lambda item: not isinstance(value, list) or all(accepts(item, found, root) for found in value),
         "minItems": lambda least: not isinstance(value, list) or len(value) >= least,
+        "maxItems": lambda most: not isinstance(value, list) or len(value) <= most,
         "minProperties": lambda least: not isinstance(value, dict) or len(value) >= least,
         "minLength": lambda least: not isinstance(value, str) or len(value) >= least,
         "minimum": lambda least: not _is(value, (int, float)) or value >= least,
+        "maximum": lambda most: not _is(value, (int, float)) or value <= most,
         "exclusiveMinimum": lambda least: not _is(value, (int, float)) or value > least,
         "exclusiveMaximum": lambda most: not _is(value, (int, float)) or value < most,
     }
@@ -910,7 +912,7 @@ def test_every_command_shows_an_example(rankledger, command, option):
     told = rankledger(command, option)
 
     assert (told.code, told.err) == (0, "")
-    assert re.search(rf"Example:\n +rankledger {command}\b", told.out)
+    assert re.search(rf"Examples?:\n +rankledger {command}\b", told.out)
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -45,6 +45,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "models": {"bm25": PLAIN, "late": PLAIN},
             "outputs": [{"dataset": "web", "model": "bm25"}],
             "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: no such file"}],
+            "warnings": [],
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import pickle
 import shutil
 import socket
 import subprocess
@@ -150,17 +151,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def first_words(folder: Path) -> subprocess.CompletedProcess[str]:
     """What a process of its own says when it tracks a record to a store that is not there yet."""
-    write(folder / "records")
+    record = write(folder / "records")
+    runs = folder / "runs.pickle"
+    runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", note="# Fresh")))
     script = (
-        "import sys; from datetime import timedelta; from pathlib import Path\n"
-        "from pipeline.record import read_record; from pipeline.tracking.runs import runs_of\n"
+        "import pickle, sys; from datetime import timedelta; from pathlib import Path\n"
         "from pipeline.tracking.store import TrackingStore\n"
-        "runs = runs_of(read_record(Path(sys.argv[1])), metric_name='{suite}/{measure}', note='# Fresh')\n"
+        "runs = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
         "with TrackingStore(sys.argv[2], Path(sys.argv[3]), timeout=timedelta(seconds=60)) as store:\n"
         "    store.deliver(runs)\n"
         "assert 'mlflow' not in sys.modules"
     )
-    place = [folder / "records" / "20261120T020000Z-nightly-1f0c9a2b", f"sqlite:///{folder}/fresh.db", folder / "kept"]
+    place = [runs, f"sqlite:///{folder}/fresh.db", folder / "kept"]
     return subprocess.run(
         [sys.executable, "-c", script, *map(str, place)], capture_output=True, text=True, cwd=ROOT, check=False
     )
