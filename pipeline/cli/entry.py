@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
@@ -12,9 +13,9 @@ from typing import TextIO
 
 import click
 
-from pipeline.cli.exits import BUG, DISK, INTERRUPTED, notes_of
+from pipeline.cli.exits import BUG, DISK, DONE, INTERRUPTED, notes_of
 from pipeline.cli.group import cli
-from pipeline.cli.printing import print_remark
+from pipeline.cli.printing import print_remark, unread_is_fine
 from pipeline.errors import InputError, LockedError
 from pipeline.progress import work
 
@@ -26,30 +27,59 @@ _ALLOCATION = {"NUMPY_MADVISE_HUGEPAGE": "0", "ARROW_DEFAULT_MEMORY_POOL": "syst
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit by the rule: 0, 1, 2, 3, 4, 5, 70, 74, 75 or 130."""
+    """Run the command line and exit by the rule: 0, 1, 2, 3, 4, 5, 70, 74, 75 or 130.
+
+    Args:
+        arguments: the words of the command; those of the process if None, which ends with it.
+    """
     _prepare()
+    code = _run(arguments)
+    if arguments is None:
+        _end(code)
+    if code != DONE:
+        sys.exit(code)
+
+
+def _run(arguments: list[str] | None) -> int:
+    """Run the command line; the exit code."""
     try:
         with work():
             cli.main(arguments, prog_name="rankledger", standalone_mode=False)
+    except SystemExit as error:
+        return int(error.code or 0)
     except click.ClickException as error:
         print_remark(*_usage(error))
-        sys.exit(InputError.exit_code)
+        return InputError.exit_code
     except InputError as error:
         print_remark(*error.lines)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except LockedError as error:
         print_remark(str(error))
-        sys.exit(error.exit_code)
+        return error.exit_code
     except (KeyboardInterrupt, click.Abort) as error:
         print_remark("; ".join(["interrupted", *notes_of(error)]))
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
     except OSError as error:
         print_remark("; ".join([f"{error.filename or 'disk'}: {error.strerror or error}", *notes_of(error)]))
-        sys.exit(DISK)
+        return DISK
     except Exception:
         print_remark(*traceback.format_exc().rstrip("\n").split("\n"))
         print_remark("this is a bug of rankledger; please report it with the lines above")
-        sys.exit(BUG)
+        return BUG
+    return DONE
+
+
+def _end(code: int) -> None:
+    """End the process with its exit code, without taking Python apart.
+
+    A thread of Arrow's that lets go of a buffer while Python is taken apart aborts the process, now and then and with
+    exit code 134 (apache/arrow#34314): a night whose output was refused would seem to have crashed.
+    """
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with unread_is_fine(stream):
+            stream.flush()
+    os._exit(code)
 
 
 def _usage(error: click.ClickException) -> list[str]:

@@ -905,6 +905,22 @@ def test_the_commands_are_those_tested_here():
     assert sorted(cli.commands) == sorted(COMMANDS)
 
 
+@pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--nonsense", 2)])
+def test_the_process_ends_with_the_command(word, code):
+    """What is registered for the end is called, and Python is not taken apart: Arrow's threads may abort that."""
+    program = (
+        "import atexit\n"
+        "class Last:\n"
+        "    def __del__(self): print('taken apart', flush=True)\n"
+        "last = Last()\n"
+        "atexit.register(print, 'called')\n"
+        f"{RUN}"
+    )
+    done = subprocess.run([sys.executable, "-c", program, word], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, ["called"])
+
+
 @pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_an_example(rankledger, command, option):
