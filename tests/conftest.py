@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -11,6 +13,12 @@ from tests.blocks import PlainQuery, plain_block, random_query, ranked
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Take modules and tests out of the garbage collector's rounds: they stay, and there are a million objects."""
+    gc.collect()
+    gc.freeze()
 
 EDGES = (
     ranked(),  # nothing retrieved, nothing judged
