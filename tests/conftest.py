@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,12 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         patch.delenv("RANKLEDGER_ALLOW_ENV", raising=False)
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Take modules and tests out of the garbage collector's rounds: they stay, and there are a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 EDGES = (
