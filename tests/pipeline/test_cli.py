@@ -276,7 +276,7 @@ def test_every_finding_has_a_line(rankledger, config):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
-@pytest.mark.parametrize(("name", "said"), [("none.yaml", "no such (file|config)"), ("configs", "directory")])
+@pytest.mark.parametrize(("name", "said"), [("none.yaml", "no such config|file not found"), ("configs", "directory")])
 def test_a_config_that_is_not_there_is_named(rankledger, config, command, name, said):
     """A file that does not exist, and a folder, are told by name."""
     told = rankledger(command, name)
@@ -772,6 +772,8 @@ def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
         "minProperties": lambda least: not isinstance(value, dict) or len(value) >= least,
         "minLength": lambda least: not isinstance(value, str) or len(value) >= least,
         "minimum": lambda least: not _is(value, (int, float)) or value >= least,
+        "maxItems": lambda most: not isinstance(value, list) or len(value) <= most,
+        "maximum": lambda most: not _is(value, (int, float)) or value <= most,
         "exclusiveMinimum": lambda least: not _is(value, (int, float)) or value > least,
         "exclusiveMaximum": lambda most: not _is(value, (int, float)) or value < most,
     }
