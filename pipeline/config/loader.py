@@ -297,7 +297,7 @@ def _text_of(path: Path) -> str:
     try:
         found = path.stat()  # a device or a FIFO may act, or wait for ever, once it is opened
         if not stat.S_ISREG(found.st_mode):
-            raise InputError("is a directory, device, pipe or socket; name a plain file")
+            raise InputError("is a folder, device, pipe or socket; name a plain file")
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)  # some files say that they are empty, as those of /proc
         if len(content) > _MOST_BYTES:

@@ -276,7 +276,7 @@ def test_every_finding_has_a_line(rankledger, config):
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
-@pytest.mark.parametrize(("name", "said"), [("none.yaml", "no such config|file not found"), ("configs", "directory")])
+@pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
 def test_a_config_that_is_not_there_is_named(rankledger, config, command, name, said):
     """A file that does not exist, and a folder, are told by name."""
     told = rankledger(command, name)

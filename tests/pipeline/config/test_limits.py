@@ -19,7 +19,7 @@ from pipeline.errors import InputError
 CONFIG = "name: x\ndatasets: {d: {judgments: j}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\n"
 MANY = "keys and values"
 DEEP = "is nested more than 100 deep; shorten it"
-NOT_PLAIN = "is a directory, device, pipe or socket; name a plain file"
+NOT_PLAIN = "is a folder, device, pipe or socket; name a plain file"
 
 
 @pytest.fixture(autouse=True)

@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read():
     Path("latin.yaml").write_bytes(b"name: caf\xe9\n")
 
     assert findings(path="nightly.yaml") == ["nightly.yaml: file not found; check the path"]
-    assert findings(path="folder") == ["folder: is a directory, device, pipe or socket; name a plain file"]
+    assert findings(path="folder") == ["folder: is a folder, device, pipe or socket; name a plain file"]
     assert findings(path="latin.yaml") == ["latin.yaml: is not UTF-8 text (at byte 9); save it as UTF-8"]
 
 
