@@ -9,7 +9,7 @@ chunks, the other columns or the order of the queries.
 from __future__ import annotations
 
 import hashlib
-import os
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -44,7 +44,14 @@ class Part:
 
 
 def resampled_sums(
-    parts: Sequence[Part], n_clusters: int, *, resamples: int, seed: int, stream: str, workers: Workers
+    parts: Sequence[Part],
+    n_clusters: int,
+    *,
+    resamples: int,
+    seed: int,
+    stream: str,
+    workers: Workers,
+    memory: float = math.inf,
 ) -> Floats:
     """The sum of each column over the clusters, and over each resample of them.
 
@@ -55,6 +62,7 @@ def resampled_sums(
         seed: root of all streams.
         stream: names the stream; the same name gives the same resamples whatever the columns.
         workers: run the chunks.
+        memory: the bytes that this machine has.
 
     Returns:
         (N, 1 + B) sums, all of them exact; the first are those of the sample itself.
@@ -62,7 +70,7 @@ def resampled_sums(
     Raises:
         InputError: this machine has no memory for so many.
     """
-    _refuse_too_many(resamples, sum(part.rounded.shape[1] for part in parts), stream)
+    _refuse_too_many(resamples, sum(part.rounded.shape[1] for part in parts), stream, memory)
     n_rows = max(1, _CHUNK // n_clusters)
     begins = range(0, resamples, n_rows)
     entropy = entropy_of(stream)
@@ -76,11 +84,8 @@ def resampled_sums(
     return np.concatenate([sample[:, np.newaxis], *chunks], axis=1)
 
 
-def _refuse_too_many(resamples: int, n_columns: int, dataset: str) -> None:
+def _refuse_too_many(resamples: int, n_columns: int, dataset: str, memory: float) -> None:
     """Refuse what memory cannot hold: the sums, and the chunks that they are put together of."""
-    if not hasattr(os, "sysconf"):  # Windows
-        return
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     needed = 2 * np.dtype(np.float64).itemsize * n_columns * resamples
     if needed > memory:
         found = f"{resamples:,} of the {n_columns:,} sums of {dataset!r} need {needed / 1e9:,.1f} GB"

@@ -6,6 +6,7 @@ so every difference is paired.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -39,11 +40,13 @@ class Settings:
         resamples: how often they are drawn.
         seed: root of all streams.
         workers: run the resampling.
+        memory: the bytes that this machine has.
     """
 
     resamples: int
     seed: int
     workers: Workers
+    memory: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -235,6 +238,7 @@ class Sample:
             seed=settings.seed,
             stream=self.dataset,
             workers=settings.workers,
+            memory=settings.memory,
         )
         ends = np.cumsum([each.part.rounded.shape[1] for each in columns])
         drawn = [

@@ -12,6 +12,7 @@ from typing import Any
 
 from pipeline.config.planned import Plan
 from pipeline.config.sections import Config
+from pipeline.environment import physical_memory
 from pipeline.inference.estimates import IntervalRule, estimate, estimate_pooled
 from pipeline.inference.samples import Sample, Settings
 from pipeline.pages import CurvePoint
@@ -123,7 +124,7 @@ def _draw(
     config: Config, results: Sequence[Scores], recall: Sequence[Scores], inputs: Inputs, workers: Workers
 ) -> tuple[Sample, ...]:
     """The resamples of every dataset that a model was evaluated on; scores of records stand behind tonight's."""
-    settings = Settings(config.bootstrap.resamples, config.seed, workers)
+    settings = Settings(config.bootstrap.resamples, config.seed, workers, physical_memory())
     conventions = config.conventions.resolved.conventions
     names = dict.fromkeys(result.dataset for result in results)
     return tuple(
