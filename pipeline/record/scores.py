@@ -201,7 +201,7 @@ def _told(path: Path) -> Iterator[None]:
     """What Arrow refuses, in one line that names the file."""
     try:
         yield
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last, of a column's name
         told = str(error).partition("\n")[0][:300]
         raise InputError(f"{path}: cannot be read ({told}); restore the record") from None
 

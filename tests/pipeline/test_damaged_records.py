@@ -376,6 +376,7 @@ def test_forged_scores_are_refused(record, run):
     table = parquet.read_table(record / "scores.parquet")
     whole = (record / "scores.parquet").read_bytes()
     files = [b"", b"PAR1", b"PAR1" * 100, whole[:-9], whole[:-1], whole[100:], b"query_id,ap\nq1,0.5\n"]
+    files.append(whole.replace(b"ndcg@5", b"ndcg@\xff"))
     for changed in _scores(table):
         sink = pa.BufferOutputStream()
         parquet.write_table(changed, sink)
