@@ -55,7 +55,7 @@ __all__ = [
 ]
 
 _MOST_LINES = 1000  # of all suites
-_EXPLAINED = 1000  # errors; a line is shown for few of them
+_EXPLAINED = 10_000  # errors; a line is shown for few of them
 
 
 class Conventions(Section):

@@ -119,8 +119,9 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
             lines.append(str(each))
         elif each is firsts[each.message]:
             lines.append(f"{each} (and {further:,} more like it)")
-    left = len(lines) - _MOST_LINES + n_further
-    return [*lines[:_MOST_LINES], f"and {left:,} more findings; fix these first"] if left > 0 else lines
+    shown = lines[:_MOST_LINES]
+    left = len(lines) - len(shown) + n_further
+    return [*shown, f"and {left:,} more findings; fix these first"] if left else shown
 
 
 class Budget:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -440,9 +439,9 @@ def test_what_is_accepted_is_no_path(record, run, entry):
     assert refused(run("accept"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read_is_refused(record, run):
+def test_a_file_that_may_not_be_read_is_refused(record, run, request):
     """By the reason that the system gives."""
     (record / "manifest.json").chmod(0)
+    request.getfixturevalue("unprivileged")
 
     assert re.search("Permission denied", run("show")[1])
