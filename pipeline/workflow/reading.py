@@ -85,7 +85,9 @@ def read_inputs(
     present = replace(planned, tasks=tuple(task for task in planned.tasks if (task.dataset, task.model) not in late))
     scored, given = _read_scored(present, conventions, workers, record)
     found = _read_judged(present, readers, workers, record) | given | late
-    outputs = {(task.dataset, task.model): source_of(task.output) for task in present.tasks}
+    outputs = {  # by their whole paths: a worker's working directory may be an earlier one
+        (task.dataset, task.model): replace(source_of(task.output), path=task.output.path) for task in present.tasks
+    }
     found |= refuse_unmatched(found, outputs, readers, workers)
     inputs = {(task.dataset, task.model): found[task.dataset, task.model] for task in planned.tasks}
     if record is not None:

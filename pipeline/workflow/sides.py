@@ -95,7 +95,8 @@ class _Finder:
 
     def base(self, model: str, candidate: Opened, shelf: Shelf) -> Resolved:
         """The base's record of a model of the candidate, by its old name where it has one."""
-        return resolve(self._base, shelf, self._accepted, model=model, was=candidate.planned.models[model].was)
+        planned = candidate.planned.models.get(model)  # a config that somebody else wrote may lack it
+        return resolve(self._base, shelf, self._accepted, model=model, was=planned.was if planned else None)
 
     def _path(self, reference: Reference) -> Path | None:
         """Where the record of an id or a path is; None for a word and for a run of MLflow."""

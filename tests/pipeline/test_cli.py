@@ -949,11 +949,9 @@ def test_help_lists_the_commands(rankledger):
 
 HEAVY = {"numpy", "pyarrow", "pandas", "pydantic", "yaml", "joblib", "rich.table", "mlflow", "scipy"}
 LOADED = f"""
-import sys
-try:
-    {RUN}
-finally:
-    print(*sys.modules, file=sys.stderr)
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+{RUN}
 """
 
 

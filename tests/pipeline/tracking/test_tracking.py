@@ -94,6 +94,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
             for dataset, models in tasks.items()
             for model in models
         ],
+        "warnings": [],
         "failures": [
             {"dataset": "web search", "model": "late", "reason": "late_1.tsv: no such file; write it\nor *not*"}
         ],
@@ -426,6 +427,7 @@ def test_what_is_too_much_for_one_request_takes_several(server, folder):
             "web search": dict(base.manifest["datasets"]["web search"]) | {"suites": {"s": [*map(str, measures)]}}
         },
         "models": {"bm25": {"params": params, "tags": {}, "owner": None}},
+        "warnings": [],
         "failures": [],
     }
     summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]

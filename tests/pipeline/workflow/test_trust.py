@@ -121,7 +121,7 @@ def test_a_config_that_was_changed_is_refused_wherever_a_record_is_opened(own, t
     """The manifest says another hash: one line that names the file, and nothing of it is used."""
     text = (own / "config.yaml").read_text(encoding="utf-8")
     (own / "config.yaml").write_text(f"{text}tracking: {{uri: 'http://{thief.address}'}}\n", encoding="utf-8")
-    line = r"config\.yaml: has changed since it was written \(sha256 .*; restore it"
+    line = r"config\.yaml: has changed since it was written \(sha256 .*; restore the record"
 
     for used in (open_record, lambda path: pipeline.evaluate(path, runs_dir=own.parents[1]), tracking_of_in(own)):
         with pytest.raises(InputError, match=line):
