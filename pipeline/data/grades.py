@@ -25,12 +25,19 @@ def rated_relevance(judgments: Judgments, measures: Sequence[Measure], relevant:
         relevant: the dataset's own choice.
 
     Returns:
-        None if the dataset or every measure chooses, or the grades are whole numbers that are few or reach 0.
+        None if the dataset or every measure chooses, or the grades are whole numbers that are few or reach 0. A choice
+        of the dataset that no grade reaches is named, too.
     """
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.rows.values[judgments.kept]
     fractional = bool((grades != np.rint(grades)).any())
-    if relevant is not None or not unsaid or not (fractional or grades.min() > 0):
+    if relevant is not None:
+        return (
+            None
+            if grades.max() >= relevant
+            else f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
+        )
+    if not unsaid or not (fractional or grades.min() > 0):
         return None
     values = np.unique(grades)
     if not fractional and len(values) < _MANY:

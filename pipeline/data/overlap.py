@@ -32,7 +32,7 @@ __all__ = [
     "small_overlap",
 ]
 
-_ALLOW = "or accept it with allow_no_overlap: true"
+_ALLOW = "or accept it with outputs: {path: …, allow_no_overlap: true}"
 
 _OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
 _LONGEST = 256  # characters of an id that is looked at
@@ -173,7 +173,7 @@ def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, Rul
         False,
     )
     yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
-    yield "keep the leading zeros", lambda text: text.lstrip("0") or text[-1:], True
+    yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
     yield "write the letters of both in the same case", str.casefold, True
     for end in _beginnings(ours):
         yield f"remove the prefix '{end}'", _without(end), False

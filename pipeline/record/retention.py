@@ -20,6 +20,7 @@ from pipeline.errors import InputError
 from pipeline.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
 from pipeline.progress import each
 from pipeline.record.browsing import Entry
+from pipeline.record.checking import damages
 from pipeline.record.receipts import read_receipt, receipt_name
 from pipeline.record.remote import Remote
 from pipeline.record.store import Records
@@ -84,7 +85,7 @@ def reasons_to_stay(
     """
     all_ = list(stored)
     old = [found for found in all_ if begun(found.evaluation_id) < before]
-    newest = _newest(all_)
+    newest = _newest(all_, records)
     reasons: dict[str, str] = {}
     for found in old:
         if found.evaluation_id in accepted:
@@ -128,13 +129,16 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
             remote.delete(receipt_name(evaluation_id))
 
 
-def _newest(stored: Iterable[Entry]) -> set[str]:
-    """The newest record of each evaluation; one that repeats another is no new one."""
-    newest: dict[str, str] = {}
+def _newest(stored: Iterable[Entry], records: Records) -> set[str]:
+    """The newest record of each evaluation and, if it is damaged, the newest whole one; what repeats is no new one."""
+    newest: set[str] = set()
+    known: set[str] = set()
     for found in stored:
-        if not found.manifest["repeats"]:
-            newest.setdefault(found.name, found.evaluation_id)
-    return set(newest.values())
+        if not found.manifest["repeats"] and found.name not in known:
+            newest.add(found.evaluation_id)
+            if not records.has_here(found.evaluation_id) or not any(damages(found.record)):
+                known.add(found.name)
+    return newest
 
 
 def _is_undelivered(found: Entry, records: Records) -> bool:

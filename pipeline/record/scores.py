@@ -168,7 +168,9 @@ def _names_in(record: Record) -> list[str]:
 def _refuse_changed(path: Path, n_bytes: int, changed: int, *, size: int, sha256: str) -> None:
     """Refuse scores that are not what was written; a file that stayed as it is is read for that once."""
     read_file(path, {"files": {SCORES: {"size": size, "sha256": sha256}}}, SCORES)
-    with _told(path / SCORES):  # a footer that contradicts itself is an error here, and a wait without end with a filter
+    with _told(
+        path / SCORES
+    ):  # a footer that contradicts itself is an error here, and a wait without end with a filter
         file = parquet.ParquetFile(path / SCORES)
         for group in range(file.metadata.num_row_groups):
             next(file.iter_batches(1, row_groups=[group], use_threads=False), None)

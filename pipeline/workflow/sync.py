@@ -107,7 +107,9 @@ class _Courier:
             if not record.manifest["tracking"]["wanted"] or self._is_delivered(records, evaluation_id):
                 return done
             return replace(done, tracked=self._track(record, records))
-        except (InputError, TrackingError) as error:
+        except InputError as error:
+            return replace(done, reason="; ".join(error.lines))
+        except TrackingError as error:
             return replace(done, reason=str(error))
         except OSError as error:
             self._look_whether_away(error)

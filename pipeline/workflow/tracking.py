@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
@@ -28,6 +29,7 @@ __all__ = [
 ]
 
 _DATABASE = "sqlite:///"
+_ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+(/.*)?")  # of a server, whose scheme was forgotten
 _VARIABLE = "MLFLOW_TRACKING_URI"
 _NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
 
@@ -209,6 +211,8 @@ def _uri(uri: str | None, runs_dir: Path) -> str:
     """The tracking store; the path of a local one that a config names starts at the runs folder."""
     if uri is None and (chosen := os.environ.get(_VARIABLE)):
         return _as_mlflow_reads(chosen)
+    if uri and _ADDRESS.fullmatch(uri):
+        raise InputError(f"tracking.uri: found '{uri}'; write http://{uri} or https://{uri} for a server")
     scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
     if uri == "databricks" or (separator and scheme != "sqlite"):
         return str(uri)

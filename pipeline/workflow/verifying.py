@@ -61,12 +61,13 @@ def verify(
     digest = digest_of(found.path)
     receipt = _receipt(found, kept)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
-    faults, remarks = [*damages(found), *strays(found)], []
+    faults = [*damages(found), *strays(found)]
+    remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
             witnesses |= _logged(found, Path(runs_dir), tracking_uri)
         except InputError as error:
-            remarks.append(str(error))
+            remarks += error.lines
     faults += _denied(found.path / MANIFEST, digest, witnesses)
     if faults:
         raise InputError(*faults)

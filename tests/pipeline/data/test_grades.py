@@ -36,6 +36,11 @@ def test_other_ratings(grades, said):
     assert said in warning(*grades)
 
 
+def test_a_choice_that_no_grade_reaches():
+    """Every measure that needs a relevant document would be 0."""
+    assert warning(1, 2, 5, relevant=9) == "no relevance reaches `relevant: 9`; the greatest is 5"
+
+
 @pytest.mark.parametrize(
     ("grades", "options"),
     [

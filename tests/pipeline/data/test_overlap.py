@@ -49,8 +49,8 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
         (["12", "9"], ["9.html", "1.html"], ("9", "9.html"), "add the suffix '.html'"),
         (["12.0", "9.0"], ["12", "9"], ("12.0", "12"), "write ids as text (pandas made floats of them)"),
         (["12", "9"], ["12.0"], ("12", "12.0"), "write the dataset's ids as text (pandas made floats of them)"),
-        (["7", "12"], ["007", "012"], ("7", "007"), "keep the leading zeros"),
-        (["0", "7"], ["00"], ("0", "00"), "keep the leading zeros"),
+        (["7", "12"], ["007", "012"], ("7", "007"), "write the leading zeros on both sides or on neither"),
+        (["0", "7"], ["00"], ("0", "00"), "write the leading zeros on both sides or on neither"),
         (["doc-A"], ["DOC-a"], ("doc-A", "DOC-a"), "write the letters of both in the same case"),
         (["12 ", "9 "], ["9"], ("9 ", "9"), "remove the whitespace around ids"),
     ],
@@ -85,7 +85,7 @@ def test_a_ranking_without_a_known_document_is_told_with_an_id_of_each_side():
 
     assert unmatched.refusal == (
         "out.tsv: none of its 2 documents is judged, such as 'm12'; the judgments have '12': remove the prefix 'm', "
-        "or accept it with allow_no_overlap: true"
+        "or accept it with outputs: {path: …, allow_no_overlap: true}"
     )
     assert unmatched.documents.to_pylist() == ["m12", "m99"]
 
@@ -108,7 +108,7 @@ def test_a_ranking_of_other_queries_is_refused():
     """Its documents do not matter then."""
     assert refusal(joined, dataset(), "12", query="Q1") == (
         "out.tsv: none of its queries is judged, such as 'Q1'; the judgments have 'q1': write the letters of both "
-        "in the same case, or accept it with allow_no_overlap: true"
+        "in the same case, or accept it with outputs: {path: …, allow_no_overlap: true}"
     )
     assert joined(dataset(), "12", query="Q1", allow_no_overlap=True).missing.all()
     assert joined(dataset(), "m12", allow_no_overlap=True).unmatched is None

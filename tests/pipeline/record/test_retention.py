@@ -64,6 +64,18 @@ def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
     assert reasons(records) == {}
 
 
+def test_the_newest_whole_record_stays_beside_a_damaged_one(tmp_path):
+    """It may be the last good one of the evaluation; of two whole ones the older may go."""
+    records = Records(tmp_path)
+    older, newer = OLD, NEW.replace("2026", "2025", 1)
+    write(tmp_path, older, tracking={"wanted": False})
+    write(tmp_path, newer, tracking={"wanted": False})
+    assert reasons(records) == {max(older, newer): "the newest of its evaluation"}
+
+    (tmp_path / max(older, newer) / FILES[0]).write_bytes(b"changed")
+    assert reasons(records) == dict.fromkeys((older, newer), "the newest of its evaluation")
+
+
 def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
     """Its manifest says so, wherever it lies."""
     held = {"reference": "self@latest", "record": OLD, "model": "bm25", "manifest_sha256": "0" * 64, "new_datasets": []}

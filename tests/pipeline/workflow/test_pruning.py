@@ -54,6 +54,8 @@ def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", *
         "files": {file: {"size": 0, "sha256": "0" * 64} for file in ("config.yaml", "scores.parquet")},
     }
     (path / "manifest.json").write_text(json.dumps(manifest(name, **plain | changes)), encoding="utf-8")
+    forge(path, "config.yaml", b"")
+    forge(path, "scores.parquet", b"")
     forge(path, "summary.csv", b"x" * 1_000)
     return evaluation_id
 

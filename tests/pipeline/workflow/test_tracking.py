@@ -9,6 +9,7 @@ import pytest
 
 from pipeline.cli import main
 from pipeline.config.sections import Tracking
+from pipeline.errors import InputError
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.store import TrackingStore
 from pipeline.workflow.tracking import Stores, open_store
@@ -39,6 +40,14 @@ def stores(opened: list[str], tmp_path: Path) -> Stores:
         return Silent(str(tracking.uri), runs_dir, timeout=timedelta(seconds=1))
 
     return Stores(opener, tmp_path)
+
+
+def test_an_address_without_a_scheme_is_no_file(tmp_path):
+    """A local database of that name would hold the runs, and the server none."""
+    with pytest.raises(
+        InputError, match=r"write http://mlflow\.example:5000 or https://mlflow\.example:5000 for a server"
+    ):
+        open_store(Tracking(uri="mlflow.example:5000"), tmp_path)
 
 
 def test_each_store_is_opened_once(stores, opened):
