@@ -20,6 +20,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
 
+
 EDGES = (
     ranked(),  # nothing retrieved, nothing judged
     ranked(missed=[1, 0]),  # nothing retrieved
