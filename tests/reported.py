@@ -15,7 +15,7 @@ from pyarrow import parquet
 import pipeline
 from tests.generated import Collection, rating_collection, search_collection, write_config, write_table
 
-__all__ = ["HOSTILE", "HOSTILE_QUERIES", "all_pairs", "hostile", "ratings", "second_night", "various"]
+__all__ = ["HOSTILE", "HOSTILE_QUERIES", "LEAD", "all_pairs", "hostile", "ratings", "second_night", "various"]
 
 MODELS = ("bm25", "dense", "hybrid", "lost")
 LEAD = "ndcg@10"  # the second of its suite

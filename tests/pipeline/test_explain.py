@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +16,11 @@ import yaml
 from pyarrow import parquet
 
 import pipeline
-from metrics.conventions import PROFILES, Profile
+from metrics.conventions import PROFILES, Conventions
 from metrics.expected import has_expectation
 from metrics.measure import Measure
 from pipeline import cli
-from pipeline.arithmetic import Explanation, Line, Sum
+from pipeline.arithmetic import Explanation, Line, QueryList, Sum
 from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
 from pipeline.data.single import SingleQuery
 from pipeline.errors import InputError
@@ -47,6 +49,9 @@ RULES: dict[str, dict[str, object]] = {
     "negative is 0": {"negative_grades": "non_relevant", "ties": "input_order"},
     "undefined left out": {"undefined_queries": "skip", "missing_queries": "skip"},
 }
+
+
+Listed = Callable[[Conventions], QueryList]
 
 
 # ---- the sum
@@ -394,23 +399,25 @@ TEXTS = ("ndcg@5", "ap@5", "bpref", "err@10", "iprec(recall=0.7)", "rbp", "p@5",
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[DatasetInput, Source]:
-    return write_inputs(tmp_path_factory.mktemp("whole"), WEB)
+def joins(tmp_path_factory: pytest.TempPathFactory) -> list[Listed]:
+    """Three queries, each as any conventions have it joined; it is joined once for each, whatever it is asked for."""
+    whole = write_inputs(tmp_path_factory.mktemp("whole"), WEB)
+    queries = sorted(WEB.judged)[::8]
+    return [cache(SingleQuery(*whole, query_id, keep_first=False).listed) for query_id in queries]
 
 
 @pytest.mark.parametrize(("own", "other"), [*itertools.permutations(PROFILES, 2)])
-def test_the_choices_of_a_profile_come_to_its_score(whole, own, other):
+def test_the_choices_of_a_profile_come_to_its_score(joins, own, other):
     """All choices made one after the other give the score under the other profile, for every pair of profiles.
 
     One that is said to make no difference makes none alone, and none when it is left out of all.
     """
-    for query_id in sorted(WEB.judged)[::8]:
-        single = SingleQuery(*whole, query_id, keep_first=False)
+    for listed in joins:
         for text in TEXTS:
             measure = Measure.parse(text, PROFILES[own])
-            found = compare(single.listed, measure, PROFILES[own], PROFILES[other])
-            before = outcome_of(single, text, PROFILES[own])
-            assert found.outcome == outcome_of(single, text, PROFILES[other])
+            found = compare(listed, measure, PROFILES[own], PROFILES[other])
+            before = outcome_of(listed, text, own)
+            assert found.outcome == outcome_of(listed, text, other)
             for choice in found.idle:
                 assert choice.alone.same_as(before)
                 assert choice.all_others.same_as(found.outcome)
@@ -421,15 +428,17 @@ def test_the_choices_of_a_profile_come_to_its_score(whole, own, other):
                 assert choice.because.startswith((f"{own}: ", f"{other}: "))
 
 
-def outcome_of(single: SingleQuery, text: str, profile: Profile) -> Any:
+@cache
+def outcome_of(listed: Listed, text: str, name: str) -> Any:
     """What an evaluation under the profile has, found without any comparison; refusals by their reasons."""
+    profile = PROFILES[name]
     empty = profile.with_conventions(missing_queries="empty", ties=profile.conventions.ties)
-    listed = single.listed(empty.conventions)
-    if profile.conventions.missing_queries == "error" and not listed.retrieved:
-        return compare(single.listed, Measure.parse(text, profile), profile, profile).outcome
-    if profile.conventions.negative_grades == "error" and min(listed.grades) < 0:
-        return compare(single.listed, Measure.parse(text, profile), profile, profile).outcome
-    return take_apart(listed, Measure.parse(text, profile), profile, dataset="web", model="bm25").outcome
+    found = listed(empty.conventions)
+    if profile.conventions.missing_queries == "error" and not found.retrieved:
+        return compare(listed, Measure.parse(text, profile), profile, profile).outcome
+    if profile.conventions.negative_grades == "error" and min(found.grades) < 0:
+        return compare(listed, Measure.parse(text, profile), profile, profile).outcome
+    return take_apart(found, Measure.parse(text, profile), profile, dataset="web", model="bm25").outcome
 
 
 def test_the_choice_that_makes_the_difference_is_named(tmp_path):

@@ -19,7 +19,6 @@ from tests.system.browser import browser
 from tests.system.report import BOARD, Report, choose, column, head_of, numbers
 
 KEY = ("dataset", "slice", "measure")
-LEADS = "ndcg@10"  # of the measures, the one of which a least difference matters
 
 
 def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
@@ -91,7 +90,7 @@ def test_data_are_shown_and_saved(opened, various):
 
     assert saved.strip() == shown.strip()
     compared = lines(various.parent / "comparisons.csv")
-    wanted = [line for line in compared if [*map(line.get, KEY)] == ["web", "all", LEADS]]
+    wanted = [line for line in compared if [*map(line.get, KEY)] == ["web", "all", reported.LEAD]]
     rows = csv.DictReader(io.StringIO(saved))
     assert {row["model"]: row["difference"] for row in rows} == {line["model"]: line["difference"] for line in wanted}
 
