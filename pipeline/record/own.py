@@ -14,15 +14,15 @@ from pipeline.record.acceptance import digest_of
 __all__ = ["forget_own", "is_own", "remember_own"]
 
 
-def remember_own(path: Path) -> None:
-    """Put the record in that folder on the list.
+def remember_own(evaluation_id: str, manifest_sha256: str) -> None:
+    """Put a record on the list.
 
     Raises:
         OSError: the list cannot be written; the record then counts as somebody else's.
     """
-    file = _entry(path.name)
+    file = _entry(evaluation_id)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    file.write_text(f"{digest_of(path)}\n", encoding="ascii")
+    file.write_text(f"{manifest_sha256}\n", encoding="ascii")
 
 
 def is_own(path: Path) -> bool:

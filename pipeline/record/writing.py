@@ -17,9 +17,11 @@ from pipeline.atomic import partial_beside
 from pipeline.manifest import SCHEMA_VERSION
 from pipeline.movement import MovedQuery
 from pipeline.pages import CurvePoint
+from pipeline.record.acceptance import digest_of
 from pipeline.record.gates import write_gates
 from pipeline.record.lines import write_lines
 from pipeline.record.movers import write_movers
+from pipeline.record.own import remember_own
 from pipeline.record.scores import write_scores
 from pipeline.tables import Estimate, Record, Scores
 from pipeline.verdicts import Comparison, Verdict
@@ -58,6 +60,7 @@ def write_record(
     curves: Sequence[CurvePoint] = (),
     movers: Sequence[MovedQuery] = (),
     page: str | None = None,
+    own: bool = False,
 ) -> Record:
     """Write a record whole, or nothing.
 
@@ -73,6 +76,7 @@ def write_record(
         curves: the points of the models' curves.
         movers: the queries that moved most.
         page: the text of `report.html`; None where there is to be none.
+        own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
 
     Raises:
         OSError: it cannot be written; nothing is left behind.
@@ -94,6 +98,11 @@ def write_record(
         if page is not None:
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         written = _finish(partial, {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation_id} | dict(manifest))
+        if own:
+            with contextlib.suppress(
+                OSError
+            ):  # before it has its name: a process that is killed then leaves no other's
+                remember_own(evaluation_id, digest_of(partial))
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
         _sync(folder)

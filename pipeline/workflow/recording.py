@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +15,6 @@ from pipeline.config.paths import relocate
 from pipeline.movement import MovedQuery
 from pipeline.progress import stage
 from pipeline.record import Records, write_record
-from pipeline.record.own import remember_own
 from pipeline.report.page import html
 from pipeline.tables import Evaluation, Record, Scores
 from pipeline.workflow.computing import Computed
@@ -60,7 +58,7 @@ def keep(
         OSError: it cannot be written.
     """
     config = relocate(opened.loaded.document, folder / evaluation.evaluation_id)
-    record = write_record(
+    return write_record(
         folder,
         evaluation_id=evaluation.evaluation_id,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
@@ -72,11 +70,8 @@ def keep(
         curves=computed.inferred.curves,
         movers=drawn.movers,
         page=drawn.page,
+        own=opened.is_own,  # else its config is still somebody else's
     )
-    if opened.is_own:  # else its config is still somebody else's
-        with suppress(OSError):  # `sync` then asks which store is meant
-            remember_own(record.path)
-    return record
 
 
 @stage("Drawing the page")
