@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-WIDTH = 200  # of a line, so that its place tells its number
+WIDTH = 1000  # of a line, so that its place tells its number
 _ONE_AT_A_TIME = threading.Lock()
 
 
