@@ -21,6 +21,8 @@ from pyarrow import parquet
 
 import pipeline
 from pipeline.cli import main
+from pipeline.errors import InputError
+from pipeline.record import read_query_ids, read_record
 from tests.generated import search_collection, write_config
 from tests.recording import forge
 
@@ -383,6 +385,16 @@ def test_forged_scores_are_refused(record, run):
     for data in files:
         forge(record, "scores.parquet", data)
         assert all(refused(run(command)) for command in READ_BY["scores.parquet"])
+
+
+def test_scores_whose_footer_contradicts_itself_are_refused(record, run):
+    """A column that is never null and has counts of nulls: rows by Arrow's own filter were waited for without end."""
+    whole = (record / "scores.parquet").read_bytes()
+    forge(record, "scores.parquet", whole.replace(b"\x02\x18\x07dataset", b"\x00\x18\x07dataset"))
+
+    assert all(refused(run(command)) for command in READ_BY["scores.parquet"])
+    with pytest.raises(InputError, match="restore the record"):  # which an evaluation of external scores asks for
+        read_query_ids(read_record(record), "web")
 
 
 @pytest.mark.parametrize(
