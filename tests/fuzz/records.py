@@ -13,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from pipeline.parallel import Workers
 from pipeline.record import open_records
 from pipeline.record.night_files import Holder, Night, read_night
@@ -118,12 +120,13 @@ def _seeds(commands: Sequence[str], names: Sequence[str], seals: Sequence[str]) 
 
 
 def _write_config(folder: Path) -> Path:
+    """A config with a dataset of each kind, two models, a comparison and gates."""
     collections = {"web": search_collection(1, 8, _MODELS), "stars": rating_collection(2, 6, _MODELS)}
     gates = [
         {"name": "drop", "measure": "ndcg@10", "against": "self@latest", "margin": 0.9, "datasets": ["web"]},
         {"name": "complete", "max_missing": 0.9},
     ]
-    return write_config(
+    path = write_config(
         folder,
         collections,
         {"search": ["ndcg@5,10", "ap"], "stars": ["rmse"]},
@@ -132,6 +135,13 @@ def _write_config(folder: Path) -> Path:
         bootstrap={"resamples": 100},
         comparison={"baseline": "bm25", "permutations": 100},
     )
+    config = yaml.safe_load(path.read_bytes())
+    config["datasets"]["clicks"] = {"scores": {"ctr": {"direction": "higher", "range": [0, 1]}}}
+    for model in _MODELS:
+        config["models"][model]["outputs"]["clicks"] = f"clicks-{model}.tsv"
+        (folder / f"clicks-{model}.tsv").write_text("query_id\tctr\nc1\t0.25\nc2\t0.5\nc3\t\n")
+    path.write_text(yaml.safe_dump(config, sort_keys=False, allow_unicode=True), encoding="utf-8")
+    return path
 
 
 def _settle(record: Path) -> None:
