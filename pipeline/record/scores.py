@@ -138,7 +138,8 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> p
     path = record.path / SCORES
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
     table = _read(path, columns=[*(name for name, _ in _IDS), *columns])
-    table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
+    with _told(path):  # whatever types the columns have, in a file that somebody else wrote
+        table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
     if not table.num_rows:
         return None
     expected = record.manifest["datasets"].get(dataset, {}).get("n_queries")

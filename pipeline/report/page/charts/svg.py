@@ -50,7 +50,7 @@ def cleaned(drawn: str, words: Sequence[Words], title: str, size: str) -> str:
         title: what the drawing is called where it is not seen.
         size: the attributes of its size.
     """
-    paths = (_path(found.attrib) for found in ET.fromstring(drawn).iter(f"{_SPACE}path"))
+    paths = (_path(found.attrib) for found in ET.fromstring(drawn).iter(f"{_SPACE}path") if "d" in found.attrib)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{_escaped(title)}">'
     return f"{head}{''.join([*paths, *map(_text, words)])}</svg>"
 
