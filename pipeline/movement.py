@@ -157,6 +157,7 @@ class Movement:
         splits: the changes taken apart, where `unlike` has a line.
         confidence: the level of the intervals.
         remarks: what was left out, and why.
+        warnings: that newer records are damaged, one of which may be meant, a line each.
     """
 
     base: Side
@@ -171,6 +172,7 @@ class Movement:
     splits: tuple[Split, ...]
     confidence: float
     remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """What is compared, and how much is in it."""

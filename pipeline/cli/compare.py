@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pipeline.cli import options
-from pipeline.cli.printing import colour, print_json, print_text, width
+from pipeline.cli.printing import colour, print_json, print_remark, print_text, width
 
 __all__ = ["compare"]
 
@@ -43,3 +43,5 @@ def compare(base: str, candidate: str, form: str | None, **options: Any) -> None
         print_text(markdown(movement))
     else:
         print_text(tables(movement, width=width(), colour=colour()))
+    for line in movement.warnings:
+        print_remark(line)

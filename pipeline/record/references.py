@@ -9,7 +9,7 @@ any more, as after a change of judgments.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count, groupby
 from pathlib import Path
@@ -38,12 +38,14 @@ class Resolved:
         model: what the model is called there.
         reason: why there is none; empty where there is one.
         first: whether there cannot be one yet: no earlier evaluation has passed.
+        lost: why newer records were skipped that are damaged, one of which may be meant.
     """
 
     record: Record | None
     model: str
     reason: str = ""
     first: bool = False
+    lost: tuple[str, ...] = ()
 
 
 class Shelf:
@@ -55,7 +57,6 @@ class Shelf:
     Attributes:
         records: where records are kept.
         name: the evaluation's name in configs.
-        lost: why records were passed over that are not what was written, of those read so far.
     """
 
     def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
@@ -68,9 +69,10 @@ class Shelf:
         """
         self.records = records
         self.name = name
-        self.lost: list[str] = []
+        self._before = before or datetime.now(UTC)
+        self._lost: dict[str, str] = {}
         self._found: list[Record] = []
-        self._unread = self._newest_first(before or datetime.now(UTC))
+        self._unread = self._newest_first()
         self._error: OSError | None = None
         self._opened: dict[Path, Record] = {}
         self._damages: dict[Path, str | None] = {}
@@ -86,6 +88,16 @@ class Shelf:
                 return
             yield self._found[place]
 
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Why records were passed over that are not what was written, of those read so far, the newest first."""
+        return tuple(self._lost.values())
+
+    def lost_since(self, record: Record) -> tuple[str, ...]:
+        """The same of those that may be newer than a record, by the times in their ids."""
+        began, end = _second(record.path.name), f"{self._before.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+        return tuple(reason for lost_id, reason in self._lost.items() if began <= _second(lost_id) <= end)
+
     def open(self, path: Path) -> Record:
         """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
         if path not in self._opened:
@@ -98,18 +110,18 @@ class Shelf:
             self._damages[record.path] = damage(record)
         return self._damages[record.path]
 
-    def _newest_first(self, before: datetime) -> Iterator[Record]:
+    def _newest_first(self) -> Iterator[Record]:
         """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
         for _, same in groupby(self.records.ids(self.name), key=_second):
             found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
-            earlier = [record for record in found if record is not None and created_at(record) < before]
+            earlier = [record for record in found if record is not None and created_at(record) < self._before]
             yield from sorted(earlier, key=created_at, reverse=True)
 
     def _fetch(self, evaluation_id: str) -> Path | None:
         try:
             return self.records.fetch(evaluation_id)
         except DamagedError as error:
-            self.lost.append(self.records.told(error))
+            self._lost[evaluation_id] = self.records.told(error)
             return None
 
     def _read(self, path: Path) -> Record | None:
@@ -118,7 +130,7 @@ class Shelf:
             record = read_record(path)
             _ = record.verdicts
         except InputError as error:
-            self.lost.append(str(error))
+            self._lost[path.name] = str(error)
             return None
         return record if (record.manifest["name"], record.manifest["repeats"]) == (self.name, None) else None
 
@@ -200,7 +212,7 @@ def _newest(shelf: Shelf, names: list[str]) -> Resolved:
     record = next(iter(shelf), None)
     if record is None:
         return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
-    return _of_record(shelf, record, names)
+    return replace(_of_record(shelf, record, names), lost=shelf.lost_since(record))
 
 
 def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
@@ -219,7 +231,7 @@ def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
         if is_accepted or _passed(record, model):
             reason = shelf.damage(record)
             if reason is None:
-                return Resolved(record, model)
+                return Resolved(record, model, lost=(*damaged, *shelf.lost_since(record)))
             damaged.append(reason)
     if lost := [*damaged, *shelf.lost]:  # tonight is not the first: there was, or may have been, one that passed
         return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")

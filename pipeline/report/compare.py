@@ -61,6 +61,7 @@ def as_data(movement: Movement) -> dict[str, Any]:
             "figures": [asdict(figure) for figure in movement.figures],
             "splits": [asdict(split) for split in movement.splits],
             "remarks": list(movement.remarks),
+            "warnings": list(movement.warnings),
         }
     )
     return found

@@ -57,15 +57,18 @@ def accept(
         records: where records are kept; in the runs folder unless given.
 
     Raises:
-        InputError: there is no such record or model, an output of the model failed, the record has changed, or the
-            reason is empty.
+        InputError: there is no such record or model, an output of the model failed, the record has changed, the
+            reason is empty, or a word means a record that may not be the newest, for a newer one is damaged.
         OSError: the file cannot be written; it stays as it was.
     """
     if not reason.strip():
         raise InputError("the reason is empty; say in --reason why the record is accepted")
     kept = open_records(Path(runs_dir), records)
     path = kept.find(record)
-    found = read_record(path) if path else shown_record(record, name, kept, runs_dir, tracking_uri=None)
+    found, lost = (read_record(path), ()) if path else shown_record(record, name, kept, runs_dir, tracking_uri=None)
+    if lost:
+        advice = f"restore it, or name the record to accept by its id, such as {found.path.name}"
+        raise InputError(f"{record}: a newer record is damaged ({lost[0]}); {advice}")
     if changed := damage(found):
         raise InputError(changed)
     named = None if path else parse_reference(record, ()).model

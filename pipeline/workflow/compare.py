@@ -95,6 +95,7 @@ def _movement(
         splits=splits,
         confidence=sides.candidate.loaded.config.bootstrap.confidence,
         remarks=tuple(dict.fromkeys((*sides.remarks, *_left_out(sides, matches), *comparer.remarks))),
+        warnings=sides.warnings,
     )
 
 

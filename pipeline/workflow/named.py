@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pipeline.config.references import MLFLOW
@@ -13,7 +13,7 @@ from pipeline.record.references import Resolved, Shelf
 from pipeline.tables import Record
 from pipeline.workflow.tracking import fetch_record
 
-__all__ = ["named_path", "named_record", "newest_record", "one_record"]
+__all__ = ["lost_among", "named_path", "named_record", "newest_record", "one_record", "skipped"]
 
 
 def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
@@ -55,7 +55,10 @@ def newest_record(name: str, records: Records) -> Record:
         InputError: there is none.
         OSError: the place of records cannot be reached.
     """
-    newest = next(iter(Shelf(records, name)), None)
+    shelf = Shelf(records, name)
+    newest = next(iter(shelf), None)
+    if newest is None and shelf.lost:
+        raise InputError(f"no record of {name!r} can be read: {shelf.lost[0]}")
     if newest is None:
         raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
     return newest
@@ -80,3 +83,22 @@ def one_record(reference: str, found: Iterable[Resolved]) -> Record:
     if record is None:
         raise InputError(f"{reference}: {resolved[0].reason}")
     return record
+
+
+def lost_among(found: Iterable[Resolved]) -> tuple[str, ...]:
+    """Why damaged records were skipped that may be what a reference means, of all models; none where it is certain."""
+    return tuple(dict.fromkeys(reason for each in found if each.record is not None for reason in each.lost))
+
+
+def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
+    """The line that warns of them; none where there are none.
+
+    Args:
+        reference: as it was written.
+        lost: as `lost_among` gives it.
+        used: the record that is used.
+    """
+    if not lost:
+        return ()
+    damaged = "a newer record is damaged" if len(lost) == 1 else f"{len(lost)} newer records are damaged"
+    return (f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead",)

@@ -18,6 +18,7 @@ from pipeline.report.markdown import markdown
 from pipeline.report.page import html
 from pipeline.tables import Record
 from pipeline.workflow.history import history
+from pipeline.workflow.named import skipped
 from pipeline.workflow.paging import page_of
 from pipeline.workflow.showing import shown_record
 
@@ -59,10 +60,16 @@ def report(
     """
     kept = open_records(Path(runs_dir), records)
     found = [shown_record(reference, name, kept, runs_dir, tracking_uri) for reference in references]
-    distinct = {record.path.name: record for record in found}
+    distinct = {record.path.name: record for record, _ in found}
+    warnings = [
+        line
+        for reference, (record, lost) in zip(references, found, strict=True)
+        for line in skipped(reference, lost, record)
+    ]
     if measures or form in _FIGURES:
         _refuse_without_figures(distinct.values())
     pages = [_page(record, kept, measures, several=len(distinct) > 1) for record in distinct.values()]
+    pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
     if form == "csv":
         return estimates(pages)
     columns = {"n_measures": len(measures)} if measures else {}

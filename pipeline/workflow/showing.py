@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from pipeline.config.references import WORDS, parse_reference
@@ -12,7 +13,7 @@ from pipeline.record.references import Shelf, resolve
 from pipeline.tables import DataWarning, Evaluation, Failure, Quality, Record
 from pipeline.verdicts import Reference
 from pipeline.workflow.displayed import DisplayedEvaluation
-from pipeline.workflow.named import named_record, newest_record, one_record
+from pipeline.workflow.named import lost_among, named_record, newest_record, one_record, skipped
 
 __all__ = ["evaluation_of", "show", "shown_record"]
 
@@ -39,13 +40,15 @@ def show(
         InputError: there is no such record, or a word means another one for each model.
         OSError: the place of records cannot be reached.
     """
-    return evaluation_of(shown_record(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri))
+    record, lost = shown_record(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri)
+    return replace(evaluation_of(record), warnings=skipped(reference, lost, record))
 
 
 def shown_record(
     reference: str, name: str | None, records: Records, runs_dir: str | Path, tracking_uri: str | None
-) -> Record:
-    """The record that a reference means, of which `evaluation_of` gives the evaluation.
+) -> tuple[Record, tuple[str, ...]]:
+    """The record that a reference means, of which `evaluation_of` gives the evaluation; and why newer ones were
+    skipped that are damaged, one of which may be meant.
 
     Args:
         reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`.
@@ -66,7 +69,7 @@ def shown_record(
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
         raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
-    return record
+    return record, ()
 
 
 def evaluation_of(record: Record) -> Evaluation:
@@ -92,13 +95,15 @@ def evaluation_of(record: Record) -> Evaluation:
     )
 
 
-def _of_a_word(reference: Reference, name: str | None, records: Records) -> Record:
-    """The one record that a word means, for the model that is named or for all of the newest record."""
+def _of_a_word(reference: Reference, name: str | None, records: Records) -> tuple[Record, tuple[str, ...]]:
+    """The one record that a word means for the model that is named, or for all of the newest record; and why newer
+    ones were skipped.
+    """
     if name is None:
         raise InputError(f"{reference.text}: is of an evaluation; add --name")
     newest = newest_record(name, records)
     accepted = config_of(newest).parent / ACCEPTED
     models = [reference.model] if reference.model else newest.manifest["models"]
     shelf = Shelf(records, name)
-    found = (resolve(reference, shelf, accepted, model=model) for model in models)
-    return one_record(reference.text, found)
+    found = [resolve(reference, shelf, accepted, model=model) for model in models]
+    return one_record(reference.text, found), lost_among(found)

@@ -14,7 +14,7 @@ from pipeline.record.acceptance import ACCEPTED, config_of
 from pipeline.record.references import Resolved, Shelf, created_at, resolve
 from pipeline.tables import Record
 from pipeline.verdicts import Reference
-from pipeline.workflow.named import newest_record, one_record
+from pipeline.workflow.named import lost_among, newest_record, one_record, skipped
 from pipeline.workflow.sources import Opened, open_record
 from pipeline.workflow.tracking import fetch_record, tracking_of
 
@@ -30,12 +30,14 @@ class Sides:
         candidate: the record that is compared.
         pairs: the models, (candidate's, base's).
         remarks: the models that have nothing to be compared with.
+        warnings: that newer records are damaged, one of which may be meant.
     """
 
     base: Opened
     candidate: Opened
     pairs: tuple[tuple[str, str], ...]
     remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, records: str | None = None) -> Sides:
@@ -60,7 +62,9 @@ def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, r
     before = _opened(base, earlier.values())
     pairs = tuple((model, resolved.model) for model, resolved in earlier.items() if resolved.record is not None)
     reasons = [resolved.reason for resolved in (*found.values(), *earlier.values()) if resolved.record is None]
-    return Sides(before, after, pairs, tuple(f"left out: {reason}" for reason in reasons))
+    sides = ((base, before, earlier), (candidate, after, found))
+    warnings = tuple(line for reference, opened, each in sides for line in _skipped(reference, opened, each.values()))
+    return Sides(before, after, pairs, tuple(f"left out: {reason}" for reason in reasons), warnings)
 
 
 class _Finder:
@@ -145,3 +149,7 @@ def _models_of(found: Iterable[Resolved]) -> list[str]:
 def _opened(reference: str, found: Iterable[Resolved]) -> Opened:
     """The one record that all models were found in."""
     return open_record(one_record(reference, found).path)
+
+
+def _skipped(reference: str, opened: Opened, found: Iterable[Resolved]) -> tuple[str, ...]:
+    return () if opened.record is None else skipped(reference, lost_among(found), opened.record)

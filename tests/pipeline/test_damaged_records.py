@@ -424,6 +424,46 @@ def test_commands_over_many_records_pass_over_one(record, run):
         assert record.name in told or command == "history"
 
 
+def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
+    """On stderr, in a line with its path, what is wrong and what is used instead; and nothing is accepted by it."""
+    newer = record.with_name(f"{record.name[:-8]}ffffffff")
+    shutil.copytree(record, newer)
+    (newer / "manifest.json").write_bytes(b"{}")
+    found = f": a newer record is damaged ({Path('runs/records') / newer.name / 'manifest.json'}: "
+
+    for command in (["show", "newest"], ["compare", "newest#bm25", "newest#dense"]):
+        main([*command, "--name", "kept"])
+        told = capsys.readouterr()
+        lines = told.err.splitlines()
+        for line, reference in zip(lines, command[1:], strict=True):
+            assert line.startswith(f"{reference}{found}")
+            assert line.endswith(f"; restore the record); used {record.name} instead")
+        assert "damaged" not in told.out
+
+    with pytest.raises(SystemExit) as end:
+        main(["accept", "newest", "--name", "kept", "--reason", "checked"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"newest{found}")
+    assert told.endswith(f"restore it, or name the record to accept by its id, such as {record.name}\n")
+    assert not Path("accepted.yaml").exists()
+
+
+def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, capsys):
+    """Nor is a damaged one that is not there for a word to mean, for the record is named by its id."""
+    older = record.with_name(f"20200101T000000Z-kept-{record.name[-8:]}")
+    shutil.copytree(record, older)
+    (older / "manifest.json").write_bytes(b"{}")
+
+    main(["show", "newest", "--name", "kept"])
+    assert capsys.readouterr().err == ""
+
+    older.rename(record.with_name(f"{record.name[:-8]}ffffffff"))
+    main(["show", record.name])
+    main(["compare", f"{record.name}#bm25", f"{record.name}#dense"])
+    assert capsys.readouterr().err == ""
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"null", 100_000 * b"[", b'{"runs": [{}]}'])
 def test_a_damaged_receipt_is_refused(record, run, data):
     """It says what to do, whichever command asks whether the record was delivered."""

@@ -279,6 +279,20 @@ def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
     assert none.reason.endswith("; restore the record")
 
 
+@pytest.mark.parametrize("word", ["newest", "latest"])
+def test_newer_records_that_are_damaged_are_told(tmp_path, word):
+    """Those between the record that is meant and tonight, each of which the word may mean; none that is older."""
+    damaged, good, newer, after = (night(tmp_path, day, verdict()) for day in (1, 2, 3, 11))
+    for record in (damaged, newer, after):
+        (record.path / "manifest.json").write_bytes(b"{}")
+    resolved = found(tmp_path, word)
+
+    assert resolved.record is not None
+    assert resolved.record.path == good.path
+    (reason,) = resolved.lost
+    assert reason.startswith(f"{newer.path / 'manifest.json'}: ")
+
+
 def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
     """As it is here: older nights count on; but where none of them passed, tonight is not the first."""
     older, newest = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
