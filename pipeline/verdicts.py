@@ -6,7 +6,7 @@ Differences are oriented: positive is better, whatever the measure's direction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Literal, TypeAlias
 
@@ -27,6 +27,8 @@ __all__ = [
 
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated"]
+
+_ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,19 @@ class Comparison:
     n_queries: int
     n_clusters: int
     mark: str = ""
+
+    def without_rounding(self) -> Comparison:
+        """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.
+
+        Figures that are equal to 12 digits are equal, as scores are where wins are counted: 0.1 + 0.2 - 0.3 is 0,
+        though not in doubles, nor in the steps that resampled scores are rounded to.
+        """
+        least = _ROUNDING * max(abs(self.estimate or 0.0), abs(self.baseline_estimate or 0.0))
+        difference, low, high = (
+            0.0 if value is not None and abs(value) <= least else value
+            for value in (self.difference, self.ci_low, self.ci_high)
+        )
+        return replace(self, difference=difference, ci_low=low, ci_high=high)
 
 
 @dataclass(frozen=True)

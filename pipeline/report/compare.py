@@ -103,7 +103,7 @@ def _described(side: Side) -> str:
 def _verdict(movement: Movement) -> str:
     if not movement.moved:
         return "nothing moved: every query has the score it had"
-    lines = [line for line in movement.comparisons if line.slice == ALL]
+    lines = [line.without_rounding() for line in movement.comparisons if line.slice == ALL]
     better = sum(line.ci_low is not None and line.ci_low > 0 and not line.mark for line in lines)
     worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
     sparse = sum(line.mark == "sparse" for line in lines)
@@ -122,7 +122,7 @@ def _sheets(movement: Movement) -> Iterator[Sheet]:
 def _tables(movement: Movement) -> Iterator[Sheet]:
     if movement.moved:
         for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
-            own = [line for line in movement.comparisons if line.dataset == dataset]
+            own = [line.without_rounding() for line in movement.comparisons if line.dataset == dataset]
             lines = [line for line in own if line.slice == ALL and line.model not in _unmoved(movement, dataset)]
             measure = movement.leading.get(dataset)
             if lines:

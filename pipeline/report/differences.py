@@ -75,7 +75,7 @@ def differences(
             f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
             _mark(line),
         )
-        for line in lines
+        for line in (line.without_rounding() for line in lines)
     ]
     headers = ("model", by, *sides, "difference", "interval", "p", "corrected", "+ / = / −", "mark")
     corrected = any(line.p_corrected is not None for line in lines)

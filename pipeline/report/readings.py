@@ -23,6 +23,7 @@ def reading(line: Comparison, matters: Mapping[str, float]) -> Reading:
         matters: by measure the least difference that matters; 0 where it has none.
     """
     margin = matters.get(line.measure, 0.0)
+    line = line.without_rounding()
     if line.ci_low is None or line.ci_high is None or line.mark == "sparse" or line.n_clusters < FEW:
         return "unclear"
     if line.ci_low > margin:

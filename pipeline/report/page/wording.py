@@ -18,6 +18,7 @@ __all__ = ["against", "interval", "isolated", "queries", "tone_of"]
 
 def interval(line: Estimate | Comparison | Verdict, written: Callable[[float | None], str]) -> str:
     """An interval's ends in brackets, marked where it is not to be trusted; empty where it has none."""
+    line = line.without_rounding() if isinstance(line, Comparison) else line
     if line.ci_low is None or line.ci_high is None:
         return ""
     return f"[{written(line.ci_low)}, {written(line.ci_high)}]{UNSURE if line.mark else ''}"

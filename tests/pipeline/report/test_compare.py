@@ -137,6 +137,21 @@ def test_slices_of_the_leading_measure_by_their_change():
     assert row(text, "market=de")[-1] == ""
 
 
+def test_an_end_that_is_but_rounding_is_0_and_counts_as_neither():
+    """What is left of 0.1 + 0.2 - 0.3 has a sign, and is no difference."""
+    lines = (
+        replace(LINE, difference=0.05, ci_low=1.2e-15, ci_high=0.08),
+        replace(LINE, measure="ap", ci_high=-1.2e-15),
+        replace(LINE, measure="p@1", difference=1e-16, ci_low=-1.2e-15, ci_high=1.2e-15),
+    )
+    text = shown(movement(comparisons=lines))
+
+    assert "of 3 differences 0 have the whole interval above 0 and 0 below" in text
+    assert row(text, "rr")[4] == "[0.0000, +0.0800]"
+    assert row(text, "ap")[4] == "[-0.0800, 0.0000]"
+    assert row(text, "p@1")[3:5] == ["0.0000", "[0.0000, 0.0000]"]
+
+
 def test_the_verdict_counts_intervals_that_may_be_trusted():
     """Of three differences one is surely below 0, one is sparse and one straddles it."""
     lines = (LINE, replace(LINE, measure="ap", mark="sparse"), replace(LINE, measure="p@1", ci_high=0.01))

@@ -37,6 +37,22 @@ def test_a_measure_without_such_a_difference_is_held_against_0(low, high, expect
     assert reading(compared("dense", 0.0, ci_low=low, ci_high=high), {"ap": 0.01}) == expected
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (1.2e-15, 0.05, "unclear"),
+        (-0.05, -1.2e-15, "unclear"),
+        (-1.2e-15, 1.2e-15, "no difference that matters"),
+        (1.2e-12, 0.05, "better"),
+    ],
+)
+def test_an_end_that_is_but_rounding_is_0(low, high, expected):
+    """Of figures of 0.5 the twelfth digit stands for 5e-13."""
+    line = compared("dense", 0.5, ci_low=low, ci_high=high, estimate=0.5, baseline_estimate=0.4)
+
+    assert reading(line, {}) == expected
+
+
 @pytest.mark.parametrize("change", [{"mark": "sparse"}, {"n_clusters": 29}])
 def test_too_few_queries_are_unclear(change):
     """An interval that is not to be trusted decides nothing, however far from 0 it lies."""

@@ -76,7 +76,7 @@ class Recorded:
         margin = self.manifest["matters"].get(line["measure"], 0.0)
         if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
             return "unclear"
-        low, high = float(line["ci_low"]), float(line["ci_high"])
+        low, high = (float(end) for end in ends(line))
         if low > margin or high < -margin:
             return "better" if low > margin else "worse"
         return "no difference that matters" if -margin <= low and high <= margin else "unclear"
@@ -113,7 +113,16 @@ def interval(line: Line, write: Callable[[str], str]) -> str:
     """An interval, with the mark of one that is not to be trusted."""
     if not line["ci_low"]:
         return ""
-    return f"[{write(line['ci_low'])}, {write(line['ci_high'])}]" + "~" * bool(line["mark"])
+    low, high = ends(line)
+    return f"[{write(low)}, {write(high)}]" + "~" * bool(line["mark"])
+
+
+def ends(line: Line) -> tuple[str, str]:
+    """The ends of an interval; of two models', one that is below the twelfth digit of their figures is 0."""
+    figures = [float(line[name]) for name in ("estimate", "baseline_estimate") if line.get(name)]
+    least = 1e-12 * max(map(abs, figures)) if "baseline_estimate" in line else -1.0
+    low, high = ("0" if abs(float(line[name])) <= least else line[name] for name in ("ci_low", "ci_high"))
+    return low, high
 
 
 def called(dataset: str) -> str:
