@@ -71,7 +71,9 @@ def parse_parquet(part: Part) -> pa.Table:
     for column, name in zip(part.kind.columns, names, strict=True):
         if name not in file.schema_arrow.names:
             found = shorten(", ".join(file.schema_arrow.names))
-            raise InputError(f"{part.path}: no column '{name}' among {found}; map it with columns: {{{column}: …}}")
+            raise InputError(
+                f"{part.path}: no column '{name}' among {found}; {part.missing(column, file.schema_arrow.names)}"
+            )
         if file.schema_arrow.names.count(name) > 1:
             raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
         _check_type(part, column, file.schema_arrow.field(name).type)

@@ -52,7 +52,7 @@ def _check_columns(part: Part, header: list[str]) -> None:
         name = part.name(column)
         if name not in header:
             found = shorten(", ".join(header)) or "nothing"
-            raise InputError(f"{part.path}:1: no column '{name}' among {found}; map it with columns: {{{column}: …}}")
+            raise InputError(f"{part.path}:1: no column '{name}' among {found}; {part.missing(column, header)}")
         if header.count(name) > 1:
             raise InputError(f"{part.path}:1: column '{name}' stands twice; name each column once")
 

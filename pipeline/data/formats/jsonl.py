@@ -137,7 +137,7 @@ def _json_value(part: Part, number: int, column: str, found: Mapping[str, Any]) 
     name = part.name(column)
     if name not in found:
         keys = shorten(", ".join(found)) or "nothing"
-        raise InputError(f"{part.path}:{number}: no '{name}' among {keys}; map it with columns: {{{column}: …}}")
+        raise InputError(f"{part.path}:{number}: no '{name}' among {keys}; {part.missing(column, found)}")
     value = found[name]
     if column in part.kind.ids and type(value) not in (str, int):
         raise InputError(f"{part.path}:{number}: {column} is {shown(value)}; write a string or a whole number")

@@ -105,6 +105,12 @@ class Part:
         """Our column as the file calls it."""
         return self.names.get(column, column)
 
+    def missing(self, column: str, found: Collection[str]) -> str:
+        """What to do about one of our columns that is not among those of the file."""
+        if self.name(column) == "score" and "rank" in found:  # mapped onto `score` it would turn the order round
+            return "if its ranks are the order, set conventions: {ties: rank_column}, which reads no scores"
+        return f"map it with columns: {{{column}: …}}"
+
     def with_columns(self, found: Collection[str]) -> Part:
         """The file as read by the names of its columns: BEIR's are known, those the config maps come first."""
         if not {"query-id", "corpus-id"} <= set(found):

@@ -369,6 +369,20 @@ def test_a_missing_column_is_refused_with_those_found(format):
     )
 
 
+@pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
+def test_a_ranking_by_ranks_is_told_how_to_be_read(format):
+    """To map `score` onto its ranks would put the last document first; a score that has another name is mapped."""
+    rows = [("q1", "d1", 1), ("q1", "d2", 2)]
+    path = write(Path(f"a.{format}"), encode(rows, format, names=("query_id", "doc_id", "rank")))
+
+    assert refusal(read_ranking, path, None, {}).endswith(
+        "'score' among query_id, doc_id, rank; if its ranks are the order, set conventions: {ties: rank_column}, "
+        "which reads no scores"
+    )
+    assert contents(read_ranking(path, None, {}, by="rank")) == [("q1", "d1", -1), ("q1", "d2", -2)]
+    assert refusal(read_ranking, path, None, {"score": "points"}).endswith("map it with columns: {score: …}")
+
+
 @pytest.mark.parametrize("format", ["tsv", "csv"])
 def test_a_column_that_stands_twice_is_refused(format):
     """It is not for us to choose one of the two."""
