@@ -32,7 +32,7 @@ class TrackingVariables:
 
     def refusal(self, name: str) -> str:
         """What to say of one that is withheld."""
-        advice = f"if you trust the record, allow it with --allow-env {name} or {ALLOW_ENV}={name}"
+        advice = f"if you trust the record, set {ALLOW_ENV}={name}, or give `evaluate` or `sync` --allow-env {name}"
         return f"${{{name}}} may be a secret, which a record's config may not read; {advice}"
 
 

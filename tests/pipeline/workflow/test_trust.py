@@ -160,12 +160,12 @@ def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monke
 
 
 def test_variables_are_read_once_the_user_allows_them(own, monkeypatch):
-    """By --allow-env or by RANKLEDGER_ALLOW_ENV; the line that refuses one names both."""
+    """By RANKLEDGER_ALLOW_ENV in every command, or by --allow-env in two, which the line that refuses one names."""
     rewritten(own, to("https://${TEAM_HOST}/x"))
     monkeypatch.setenv("TEAM_HOST", "mlflow.internal")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.internal/x")
 
-    with pytest.raises(InputError, match="allow it with --allow-env TEAM_HOST or RANKLEDGER_ALLOW_ENV=TEAM_HOST"):
+    with pytest.raises(InputError, match="set RANKLEDGER_ALLOW_ENV=TEAM_HOST, or give `evaluate` or `sync` --allow"):
         tracking_of(own, own.parents[1])
     assert tracking_of(own, own.parents[1], allow_env=["TEAM_HOST"]).uri is None
     monkeypatch.setenv("RANKLEDGER_ALLOW_ENV", "OTHER, TEAM_HOST")
