@@ -301,6 +301,8 @@ class TrackingWish(_Part):
     """Whether it was to be logged to MLflow."""
 
     wanted: bool
+    from_environment: bool = False
+    """Whether the store was that of MLFLOW_TRACKING_URI, for the config named none."""
 
 
 class Manifest(_Part):

@@ -13,8 +13,6 @@ from pipeline.tables import Evaluation
 
 __all__ = ["evaluate_and_leave", "print_evaluation"]
 
-_LATER = "`rankledger sync` delivers the record"
-
 
 def evaluate_and_leave(
     evaluate: Callable[..., Evaluation], config: str, *, no_tracking: bool, require_tracking: bool, **further: Any
@@ -100,7 +98,8 @@ def print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fal
         print_lines(*closing(evaluation))
     for warning in evaluation.warnings:
         print_remark(warning)
+    later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
-        print_remark(f"not kept: {evaluation.unsaved}; {_LATER}")
+        print_remark(f"not kept: {evaluation.unsaved}; {later}")
     if evaluation.untracked:
-        print_remark(f"not in MLflow: {evaluation.untracked}; {_LATER}")
+        print_remark(f"not in MLflow: {evaluation.untracked}; {later}")

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
@@ -64,6 +64,9 @@ class Document:
 
     expansions: Mapping[str, str]
     """The environment variables used outside `tracking` that were set; with these alone `raw` expands to `data`."""
+
+    tracking_variables: Collection[str]
+    """The names of those used under `tracking`."""
 
     def origin(self, path: KeyPath) -> Origin:
         """Where the value at `path` was written, or the innermost one around it."""
@@ -147,7 +150,7 @@ def load(
     _raise(_too_many_defaults(data, layer.origins))
     filled, inherited = _with_defaults(data)
     origins |= {place: origins[default] for place, default in inherited.items()}
-    return Document(filled, layer.data, origins, inherited, expander.used)
+    return Document(filled, layer.data, origins, inherited, expander.used, expander.used_for_tracking)
 
 
 def merge(base: Mapping[str, Value], over: Mapping[str, Value]) -> dict[str, Value]:
@@ -329,6 +332,7 @@ class _Expander:
         errors: list[Finding],
     ) -> None:
         self.used: dict[str, str] = {}
+        self.used_for_tracking: set[str] = set()
         self._n_letters = 0
         self._environ = environ
         self._tracking = tracking
@@ -358,6 +362,8 @@ class _Expander:
         value = (self._tracking.values if is_secret else self._environ).get(name)
         if value is not None and not is_secret:
             self.used[name] = value
+        if value is not None and is_secret:
+            self.used_for_tracking.add(name)
         if value or (value is not None and default is None):
             return self._put_in(value, path)
         if default is not None:

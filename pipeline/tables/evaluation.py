@@ -127,6 +127,7 @@ class Evaluation:
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
+        delivery: the command that delivers it later.
         warnings: what is worth knowing and stopped nothing, a line each.
         data_warnings: what is likely wrong with the inputs.
         comparison_lines: the paired comparisons.
@@ -146,6 +147,7 @@ class Evaluation:
     store: str | None = None
     untracked: str | None = None
     unsaved: str | None = None
+    delivery: str = "rankledger sync"
     warnings: tuple[str, ...] = ()
     data_warnings: tuple[DataWarning, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()

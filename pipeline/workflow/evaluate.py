@@ -26,7 +26,7 @@ from pipeline.workflow.manifest import manifest_of
 from pipeline.workflow.reading import read_inputs
 from pipeline.workflow.recording import Drawn, draw, keep
 from pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
-from pipeline.workflow.tracking import told_store, with_own_places
+from pipeline.workflow.tracking import is_from_environment, sync_command, told_store, with_own_places
 
 __all__ = ["evaluate", "evaluate_opened", "validate"]
 
@@ -119,7 +119,10 @@ def evaluate_opened(
         manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {
             **computed.inferred.manifest,
             "records": records.remote and records.remote.url,
-            "tracking": {"wanted": wanted is not None},
+            "tracking": {
+                "wanted": wanted is not None,
+                "from_environment": wanted is not None and is_from_environment(wanted),
+            },
             "config": str(config_of(opened)),
             "command": command,
             "repeats": opened.record.manifest["evaluation_id"] if opened.record else None,
@@ -168,6 +171,7 @@ def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
         quality=inputs.quality,
         failures=inputs.failures,
         record=path,
+        delivery=sync_command(opened.loaded),
         warnings=(*planned.warnings, *inputs.remarks),
         data_warnings=inputs.warnings,
         comparison_lines=inferred.comparisons or (),

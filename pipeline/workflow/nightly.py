@@ -33,7 +33,7 @@ from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.reading import source_of
 from pipeline.workflow.showing import evaluation_of
 from pipeline.workflow.sources import Opened
-from pipeline.workflow.tracking import told_store
+from pipeline.workflow.tracking import lost_store, sync_command, told_store
 from pipeline.workflow.waiting import Clock, SystemClock, Wanted, wait_for
 
 __all__ = ["nightly"]
@@ -124,11 +124,14 @@ def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, 
         receipt = read_receipt(records, path.name)
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
         return replace(evaluation, unsaved=records.told(error))
-    evaluation = replace(evaluation, store=None if receipt is None else page_of(receipt))
+    store_page = None if receipt is None else page_of(receipt)
+    evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest["tracking"]["wanted"] and receipt is None
-    with told_store(config if wanted else None, runs_dir) as store:
-        return deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
+    lost = lost_store(record, config) if wanted else None
+    with told_store(config if wanted and not lost else None, runs_dir) as store:
+        found = deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
+    return replace(found, untracked=lost) if lost else found
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:

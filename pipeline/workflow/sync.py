@@ -19,7 +19,7 @@ from pipeline.tracking.names import TrackingError
 from pipeline.workflow.delivering import track
 from pipeline.workflow.leftovers import clear_left_behind
 from pipeline.workflow.showing import evaluation_of
-from pipeline.workflow.tracking import Stores, open_store, tracking_of
+from pipeline.workflow.tracking import Stores, lost_store, open_store, tracking_of
 
 __all__ = ["Synced", "sync"]
 
@@ -150,6 +150,8 @@ class _Courier:
     def _track(self, record: Record, records: Records) -> str:
         """Have MLflow hold a record; gives the store."""
         tracking = self._find(record.path)
+        if lost := lost_store(record, tracking):
+            raise InputError(lost)
         with self._stores.at(tracking) as store:
             receipt = track(
                 record,

@@ -9,10 +9,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.config.sections import Tracking
+from pipeline.config.sections import Loaded, Tracking
+from pipeline.config.variables import allowed_variables
 from pipeline.credentials import public_uri
 from pipeline.errors import InputError
 from pipeline.record import Records
+from pipeline.tables import Record
 from pipeline.tracking.names import TrackingError
 from pipeline.tracking.store import TrackingStore
 from pipeline.workflow.sources import Opened, open_record
@@ -21,8 +23,11 @@ __all__ = [
     "Stores",
     "asked_store",
     "fetch_record",
+    "is_from_environment",
+    "lost_store",
     "open_existing_store",
     "open_store",
+    "sync_command",
     "told_store",
     "tracking_of",
     "with_own_places",
@@ -143,6 +148,32 @@ def tracking_of(
     if uri:
         return opened.loaded.config.tracking.model_copy(update={"uri": uri})
     return _local(opened, runs_dir, advice, by_default=by_default)
+
+
+def is_from_environment(tracking: Tracking) -> bool:
+    """Whether the store is that of MLFLOW_TRACKING_URI."""
+    return tracking.uri is None and bool(os.environ.get(_VARIABLE))
+
+
+def lost_store(record: Record, tracking: Tracking) -> str | None:
+    """Why the default store is not the one that a record was to be logged to; None where nothing is known to differ.
+
+    Args:
+        record: the record.
+        tracking: where it would go.
+    """
+    if tracking.uri is not None or is_from_environment(tracking):
+        return None
+    if not record.manifest["tracking"].get("from_environment"):
+        return None
+    return f"{record.path}: was to be logged to the store of {_VARIABLE}, which is not set; {_NAME_A_STORE}"
+
+
+def sync_command(loaded: Loaded) -> str:
+    """The command that delivers records of a config later, with the variables that it may read only where allowed."""
+    withheld = {*allowed_variables((), loaded.document.expansions).withheld}
+    names = sorted(withheld.intersection(loaded.document.tracking_variables))
+    return " ".join(["rankledger sync", *(f"--allow-env {name}" for name in names)])
 
 
 def with_own_places(opened: Opened, runs_dir: Path, *, tracking: bool) -> Opened:

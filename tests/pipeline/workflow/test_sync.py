@@ -17,6 +17,7 @@ from pipeline.cli import main
 from pipeline.record import Records
 from pipeline.record.remote import Remote
 from pipeline.tables import Evaluation
+from pipeline.workflow.nightly import nightly
 from pipeline.workflow.sync import Synced, sync
 from tests.generated import search_collection, write_config
 from tests.servers import free_port, mlflow_server
@@ -213,6 +214,65 @@ def test_the_exit_code_is_the_evaluations_own_unless_tracking_is_required(tmp_pa
 
     assert found == code
     assert "`rankledger sync` delivers the record" in capfd.readouterr().err
+
+
+def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, monkeypatch, capfd):
+    """Those under `tracking`, but for those of MLflow and those that are always allowed; with them it delivers."""
+    monkeypatch.setenv("TEAM_HOST", f"127.0.0.1:{free_port()}")
+    monkeypatch.setenv("TEAM_TIME", "5s")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_PATH", "x")
+    monkeypatch.setenv("RANKLEDGER_ALLOW_ENV", "TEAM_TIME")
+    monkeypatch.setenv("TEAM_NAME", "x")
+    uri = "http://${TEAM_HOST}/${MLFLOW_PATH}/${TEAM_UNSET:-y}"
+    config = config_in(tmp_path, tracking={"uri": uri, "timeout": "${TEAM_TIME}"}, name="${TEAM_NAME}")
+    runs = ["--runs-dir", str(tmp_path / "runs")]
+    main(["evaluate", str(config), *runs])
+
+    told = capfd.readouterr().err
+    assert told.endswith("; `rankledger sync --allow-env TEAM_HOST` delivers the record\n")
+    for words, said in (
+        ([], "${TEAM_HOST} may be a secret"),
+        (["--allow-env", "TEAM_HOST"], "not delivered: MLflow at http://127.0.0.1:"),
+    ):
+        with pytest.raises(SystemExit):
+            main(["sync", *runs, *words])
+        assert said in capfd.readouterr().out
+
+
+def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
+    """Not to the default one where the variable is gone; it is set again, or the store is named."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    evaluation = pipeline.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
+    assert evaluation.untracked
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+
+    (refused,) = sync(runs_dir=tmp_path / "runs")
+    assert refused.tracked is None
+    assert refused.reason == (
+        f"{evaluation.record}: was to be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store "
+        "with --tracking-uri, or set MLFLOW_TRACKING_URI"
+    )
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+    (delivered,) = sync(runs_dir=tmp_path / "runs", tracking_uri=f"sqlite:///{tmp_path}/other.db")
+    assert delivered.tracked == f"sqlite:///{tmp_path}/other.db"
+
+
+def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, monkeypatch):
+    """Nor where the second call for the night, which delivers what the first could not, lacks the variable."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
+    config = config_in(tmp_path)
+    first = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+
+    second = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
+
+    assert second.record == first.record
+    assert second.untracked.startswith(f"{first.record}: was to be logged to the store of MLFLOW_TRACKING_URI")
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
 
 
 def test_a_folder_of_records_may_be_anywhere(tmp_path):
