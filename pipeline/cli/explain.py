@@ -19,6 +19,7 @@ __all__ = ["explain"]
 @click.option("--measure", required=True, help="What to measure, such as ndcg@10; it need not be in a suite.")
 @click.option("--dataset", help="The dataset; needed where several judge the query.")
 @click.option("--under", metavar="PROFILE", help="Show the score under another profile, and what makes the difference.")
+@click.option("--inputs", metavar="FOLDER", help="Where the inputs of a record moved to; found by size and digest.")
 @options.json_or_markdown
 @options.runs_dir
 @options.records

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -22,7 +25,8 @@ from pipeline.explanation.profiles import compare
 from pipeline.record import open_records, read_score, refuse_changed
 from pipeline.tables import InputFile, Record, definitions_on
 from pipeline.workflow.reading import read_planned, source_of
-from pipeline.workflow.sources import open_source, recorded_output, refuse_other_inputs
+from pipeline.workflow.relocating import locate
+from pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
 
 __all__ = ["explain"]
 
@@ -37,6 +41,7 @@ def explain(
     under: str | None = None,
     overrides: Sequence[str] = (),
     date: str | None = None,
+    inputs: str | Path | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> Explanation:
@@ -53,6 +58,7 @@ def explain(
         under: the profile under which to show the score too.
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in the config's paths stands for.
+        inputs: the folder that the inputs of a record moved to; they are found there by their size and digest.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
@@ -63,7 +69,41 @@ def explain(
     if (overrides or date) and kept.find(str(source)):
         raise InputError(f"{source}: a record is explained as it was evaluated; leave --set and --date out")
     opened = open_source(source, kept, overrides=overrides, date=date, tracking=False)
-    record, planned = opened.record, opened.planned
+    if inputs and opened.record is None:
+        raise InputError("--inputs: is for a record; a config names its inputs itself")
+    with _located(opened, model, dataset, inputs) as planned:
+        return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)
+
+
+@contextmanager
+def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path | None) -> Iterator[Plan]:
+    """The plan by which the inputs are read where they are.
+
+    Raises:
+        InputError: what the block raises; or that inputs of the record are nowhere, if that is why.
+    """
+    if opened.record is None:
+        yield opened.planned
+        return
+    datasets = tuple(found for found in opened.planned.datasets if dataset in (None, found.name))
+    tasks = tuple(task for task in opened.planned.tasks if task.model == model and dataset in (None, task.dataset))
+    own = replace(opened.planned, datasets=datasets, tasks=tasks, extras={})
+    folder = Path(inputs) if inputs else None
+    with TemporaryDirectory(prefix="rankledger-") as scratch:
+        find = partial(locate, own, opened.record, folder=folder, scratch=Path(scratch))
+        try:
+            yield find().planned if inputs else opened.planned
+        except InputError:
+            if not inputs:
+                find()
+            raise
+
+
+def _explained(
+    opened: Opened, planned: Plan, *, model: str, query: str, measure: str, dataset: str | None, under: str | None
+) -> Explanation:
+    """The same of what was opened, with its inputs where they are."""
+    record = opened.record
     profile = opened.loaded.config.conventions.resolved
     _refuse_given(planned, measure, dataset)
     wanted = choose_measure(measure, profile)

@@ -583,6 +583,26 @@ def test_a_record_that_was_moved_keeps_its_id(record, monkeypatch):
     assert found.recorded.evaluation_id == record.name
 
 
+def test_inputs_that_moved_are_found_in_the_folder_that_is_named(record):
+    """The message names the folder's option; other models' outputs are not asked for, nor is a config's folder."""
+    names = {"model": "bm25", "query": min(WEB.judged), "measure": "ap", "dataset": "web"}
+    before = explain(record.name, **names)
+    Path("configs/web").rename("moved")
+    Path("moved/dense.txt").unlink()
+
+    with pytest.raises(InputError) as refused:
+        explain(record.name, **names)
+    assert [line.partition(" (")[0] for line in refused.value.lines] == [
+        "judgments of web: configs/web/judged.txt",
+        "bm25 on web: configs/web/bm25.txt",
+    ]
+    assert all(line.endswith("name the folder that it moved to with --inputs") for line in refused.value.lines)
+
+    assert explain(record.name, **names, inputs="moved").outcome == before.outcome
+    with pytest.raises(InputError, match="--inputs: is for a record"):
+        explain("configs/config.yaml", **names, inputs="moved")
+
+
 def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypatch):
     """What the evaluation took from environment and command is in the record; what `tracking` needs is not asked."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
