@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+import yaml
 from pyarrow import parquet
 
 import pipeline
@@ -395,6 +396,33 @@ def test_scores_whose_footer_contradicts_itself_are_refused(record, run):
     assert all(refused(run(command)) for command in READ_BY["scores.parquet"])
     with pytest.raises(InputError, match="restore the record"):  # which an evaluation of external scores asks for
         read_query_ids(read_record(record), "web")
+
+
+@pytest.mark.parametrize("column", ["dataset", "model"])
+def test_ids_that_are_decimals_are_refused(record, column):
+    """By the evaluation of external scores, too, which asks a record for its queries alone."""
+    table = parquet.read_table(record / "scores.parquet")
+    decimals = pa.array([1] * len(table), pa.decimal128(5, 2))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table.set_column(table.column_names.index(column), column, decimals), sink)
+    forge(record, "scores.parquet", sink.getvalue().to_pybytes())
+
+    with pytest.raises(InputError, match=r"scores\.parquet: cannot be read \(.*; restore the record"):
+        read_query_ids(read_record(record), "web")
+
+
+def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
+    """The scores of the record are compared all the same; what needs the model's output is left out in a line."""
+    document = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
+    del document["models"]["dense"]
+    document.pop("comparison")
+    forge(record, "config.yaml", yaml.safe_dump(document).encode())
+
+    code, told = run("compare")
+    assert code == 0
+    assert "models: dense against bm25" in told
+    assert "the ranks of documents are left out: " in told
+    assert "'dense' was not evaluated on 'web'" in told
 
 
 @pytest.mark.parametrize(

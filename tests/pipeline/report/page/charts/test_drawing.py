@@ -19,6 +19,7 @@ from pipeline.pages import CurvePoint, PairedScores
 from pipeline.report.page import charts
 from pipeline.report.page.charts import Chart
 from pipeline.report.page.charts.drawing import reaching, ticks
+from pipeline.report.page.charts.svg import cleaned
 from pipeline.tables import Estimate
 from pipeline.verdicts import Comparison
 from tests.pipeline.report.page.charts.drawn import words
@@ -250,6 +251,17 @@ def test_matplotlib_is_not_imported_before_there_is_something_to_draw():
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
 
     assert found.stdout == "False\n"
+
+
+def test_a_path_without_points_is_left_out():
+    """matplotlib writes one for a curve of which nothing lies within the frame."""
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg"><path style="fill: none"/><path d="M 1 2" style="fill: none"/></svg>'
+    )
+
+    assert cleaned(drawn, (), "a title", "") == cleaned(
+        drawn.replace('<path style="fill: none"/>', ""), (), "a title", ""
+    )
 
 
 def test_ticks_are_round_and_within():
