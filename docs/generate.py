@@ -19,12 +19,12 @@ from typing import Any
 
 import click
 
-from metrics.aliases import ALIASES, TOOLS, Alias
-from metrics.conventions import PROFILES, Conventions
-from metrics.metric import AVERAGE, Metric, Parameter
-from metrics.registry import METRICS
-from pipeline.cli import cli
-from pipeline.config.schema import json_schema
+from rankledger.metrics.aliases import ALIASES, TOOLS, Alias
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.metric import AVERAGE, Metric, Parameter
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.cli.app import cli
+from rankledger.pipeline.config.schema import json_schema
 
 __all__ = ["pages"]
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from metrics.registry import METRICS
+from rankledger.metrics.registry import METRICS
 
 __all__ = ["ALIASES", "TOOLS", "Alias", "Tool", "translate"]
 

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import JudgedBlock, check_exponent, cut
-from metrics.terms import Summed, Terms
+from rankledger.metrics.block import JudgedBlock, check_exponent, cut
+from rankledger.metrics.terms import Summed, Terms
 
 __all__ = ["err", "nerr", "rankscore", "rbp", "rbp_resid"]
 

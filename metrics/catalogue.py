@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats, cut
+from rankledger.metrics.block import Floats, cut
 
 __all__ = ["CatalogueBlock", "Lists", "Sparse", "entropy", "gini", "item_coverage", "personalization"]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
-from metrics.terms import Summed, Terms
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
+from rankledger.metrics.terms import Summed, Terms
 
 __all__ = ["alpha_ndcg", "err_ia", "nrbp", "strec"]
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock, check_exponent, check_summable, cut, sum_down
-from metrics.terms import Summed, Terms
+from rankledger.metrics.block import Floats, JudgedBlock, check_exponent, check_summable, cut, sum_down
+from rankledger.metrics.terms import Summed, Terms
 
 __all__ = ["Discount", "Gain", "GradedGain", "cg", "dcg", "g", "ndcg", "ndcg_rel", "q_measure", "rndcg"]
 

@@ -1,6 +1,10 @@
-"""A measure: a metric with its parameters and cutoff, written `ndcg(gain=exponential)@10`.
+"""A measure: a metric with its parameters and cutoff, written `ndcg(gain=exponential)@10`; or an external one.
 
 `Measure.parse` is the only parser and `str` undoes it; that string is the config entry and the report's column.
+
+Any metric will do: an LLM judge, a click rate, what another tool prints of each query. There is no function to call and
+no parameter to resolve, so a fingerprint names the score, says which end of it is better and that it was made
+elsewhere, and no more.
 """
 
 from __future__ import annotations
@@ -13,21 +17,21 @@ import re
 import typing
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from metrics.aggregation import MEAN, Aggregation
-from metrics.aliases import ALIASES, translate
-from metrics.block import JudgedBlock
-from metrics.catalogue import CatalogueBlock, Sparse
-from metrics.conventions import Profile
-from metrics.expected import has_expectation
-from metrics.metric import Metric, Parameter
-from metrics.overlap import Ranked, RankingsBlock
-from metrics.registry import METRICS
+from rankledger.metrics.aggregation import MEAN, Aggregation
+from rankledger.metrics.agreement import Ranked, RankingsBlock
+from rankledger.metrics.aliases import ALIASES, translate
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock, Sparse
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.metric import Metric, Parameter
+from rankledger.metrics.registry import METRICS
+from rankledger.metrics.ties import has_expectation
 
-__all__ = ["Measure", "Value"]
+__all__ = ["Measure", "Value", "external_measure"]
 
 Value = float | int | str | tuple[int, ...]
 
@@ -319,3 +323,42 @@ def _plain(value: Value | None) -> Value | float | None:
 
 def _listed(words: Iterable[str]) -> str:
     return ", ".join(words) or "none"
+
+
+def external_measure(
+    name: str,
+    direction: Literal["higher", "lower", "neither"] = "higher",
+    range: tuple[float, float] = (-math.inf, math.inf),
+) -> Measure:
+    """A measure whose scores of queries are given and not computed; its figure is their mean, the undefined left out.
+
+    Args:
+        name: how it is written, such as `faithfulness`, or `ndcg@10` of another tool; also what `str` gives.
+        direction: whether a higher or a lower score is better, or neither.
+        range: the least and the greatest score there can be.
+
+    Raises:
+        ValueError: the name is empty, or the range holds nothing.
+    """
+    least, greatest = range
+    if not name.strip():
+        raise ValueError("a score has no name; write one")
+    if not least < greatest:
+        raise ValueError(f"{name}: the range {least:g} to {greatest:g} holds nothing; write the least score first")
+    metric = Metric(
+        name,
+        _made_elsewhere,
+        title=name,
+        formula="made elsewhere",
+        range=(least, greatest),
+        reference="made elsewhere",
+        direction=direction,
+        input="scores",
+        undefined="skip",
+    )
+    return Measure(metric)
+
+
+def _made_elsewhere(block: object) -> NoReturn:
+    """Stands where a metric has its function: scores that are given are never computed."""
+    raise TypeError("a score that was made elsewhere cannot be computed")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-from metrics.aggregation import MEAN, Aggregation
-from metrics.block import JudgedBlock
-from metrics.terms import Summed, Terms
+from rankledger.metrics.aggregation import MEAN, Aggregation
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.terms import Summed, Terms
 
 __all__ = ["AVERAGE", "Metric", "Parameter"]
 

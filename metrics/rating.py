@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats, divide, sum_down
+from rankledger.metrics.block import Floats, divide, sum_down
 
 __all__ = ["RatingsBlock", "explained_variance", "mae", "mse", "r2", "rmse"]
 

@@ -11,8 +11,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats, divide, sum_down
-from metrics.catalogue import CatalogueBlock, Codes, Sparse
+from rankledger.metrics.block import Floats, divide, sum_down
+from rankledger.metrics.catalogue import CatalogueBlock, Codes, Sparse
 
 __all__ = ["calibration", "diversity", "novelty", "popularity", "serendipity", "tail_share"]
 

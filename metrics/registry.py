@@ -5,23 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from metrics import (
-    cascade,
-    catalogue,
-    correlation,
-    counts,
-    diversity,
-    gain,
-    incomplete,
-    overlap,
-    ranking,
-    rating,
-    recommendation,
-    sets,
-)
-from metrics.aggregation import GEOMETRIC_MEAN, ROOT_MEAN_SQUARE
-from metrics.metric import Metric
-from metrics.moments import EXPLAINED_VARIANCE, R_SQUARED, moments
+from rankledger.metrics import agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets
+from rankledger.metrics import ranking as incomplete
+from rankledger.metrics import sets as counts
+from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, R_SQUARED, ROOT_MEAN_SQUARE, moments
+from rankledger.metrics.metric import Metric
 
 __all__ = ["METRICS"]
 
@@ -363,7 +351,7 @@ _TABLE = (
     ),
     Metric(
         "kendall_distance",
-        correlation.kendall_distance,
+        agreement.kendall_distance,
         "Kendall tau distance",
         "pairs whose more relevant document stands below",
         (0, INF),
@@ -374,7 +362,7 @@ _TABLE = (
     ),
     Metric(
         "kendall_tau",
-        correlation.kendall_tau,
+        agreement.kendall_tau,
         "Kendall's tau-b",
         "(concordant - discordant) / √(pairs · pairs of unequal grade)",
         (-1, 1),
@@ -384,7 +372,7 @@ _TABLE = (
     ),
     Metric(
         "ap_corr",
-        correlation.ap_corr,
+        agreement.ap_corr,
         "AP correlation",
         "Σ_{i>1} (concordant - discordant above) / (i - 1) / (compared - 1)",
         (-1, 1),
@@ -394,7 +382,7 @@ _TABLE = (
     ),
     Metric(
         "compat",
-        overlap.compat,
+        agreement.compat,
         "Compatibility",
         "Σ p^(d - 1) |first d ∩ first d of the likest ideal| / d / its greatest value",
         (0, 1),
@@ -402,7 +390,7 @@ _TABLE = (
     ),
     Metric(
         "rbo",
-        overlap.rbo,
+        agreement.rbo,
         "Rank-biased overlap",
         "(1 - p) Σ p^(d - 1) |first d ∩ first d of the other model| / d, extrapolated",
         (0, 1),

@@ -13,7 +13,7 @@ from typing import Concatenate, Generic, ParamSpec
 
 import numpy as np
 
-from metrics.block import Bools, Floats, JudgedBlock, divide, sum_down
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, divide, sum_down
 
 __all__ = ["Summed", "Terms"]
 

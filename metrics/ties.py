@@ -1,19 +1,28 @@
-"""Documents with equal scores: their best order, their worst, and any.
+"""Documents with equal scores: their best, worst and random orders, and the exact mean score over all orders.
 
 No order of them is the ranking's own. A block knows for every judged document the first and the last rank of its group;
 the unjudged documents of a group take the ranks that are left.
+
+Where a document's term depends on its own rank and grade alone, it adds the mean of its term over the ranks of its
+group. For average precision, reciprocal rank and success it matters besides which documents stand above; there the mean
+follows from how many relevant documents a group has among how many.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut
+from rankledger.metrics.metric import Metric
+from rankledger.metrics.terms import Terms
 
-__all__ = ["best_first", "shuffled", "tie_sizes", "worst_first"]
+__all__ = ["best_first", "expected_terms", "has_expectation", "shuffled", "tie_sizes", "worst_first"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -84,3 +93,116 @@ def _place(groups: Floats) -> Floats:
     begins[0] = True
     begins[1:] |= groups[1:] != groups[:-1]
     return rows - np.maximum.accumulate(np.where(begins, rows, 0.0), axis=0)
+
+
+def has_expectation(metric: Metric, parameters: Mapping[str, Any]) -> bool:
+    """Whether the mean over all orders of tied documents can be written down for the metric with these parameters."""
+    return metric.additive or (metric.name in _CLOSED_FORMS and parameters.get("denominator") != "hits")
+
+
+def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = None, **parameters: Any) -> Terms:
+    """The terms of each query's mean score over all orders of tied documents.
+
+    Args:
+        metric: a metric that `has_expectation`.
+        block: the judged documents each query retrieved.
+        depth: how many documents of each ranking count; None counts all.
+        parameters: the metric's.
+
+    Raises:
+        ValueError: the metric has no exact mean.
+
+    Reference:
+        McSherry & Najork 2008, doi:10.1007/978-3-540-78646-7_38.
+    """
+    if not has_expectation(metric, parameters):
+        raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose other ties for it")
+    deepest = min(cut(parameters.get("k")), cut(depth))
+    found = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
+    if metric.name in _CLOSED_FORMS:
+        relevant = block.relevant(parameters["rel"])
+        return replace(found, terms=_by_group(block, relevant, deepest, _CLOSED_FORMS[metric.name]), factors={})
+    sizes = tie_sizes(block)
+    reached = _reached(block, deepest)
+    terms = found.terms / sizes
+    for step in range(1, int(reached.max())):
+        queries = np.flatnonzero((reached > step).any(axis=0))
+        part, size = block.of(queries), sizes[:, queries]
+        moved = replace(
+            part,
+            ranks=np.where(size > step, part.tie_first + step, np.inf),
+            grades=np.where(size > step, part.grades, np.nan),
+        )
+        terms[:, queries] += metric.terms(moved.cut_at(depth), **parameters).terms / size
+    return replace(found, terms=terms, factors={})
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """The G groups of equal scores that hold relevant documents, each array (G,)."""
+
+    first: Floats
+    sizes: Floats
+    reached: Floats
+    """The ranks of a group that count."""
+
+    n_relevant: Floats
+    above: Floats
+    """Relevant documents above the group."""
+
+
+def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]) -> Floats:
+    """(H, Q): what each relevant document adds, which is the same for all those of a group; 0 for the others."""
+    queries, rows = np.nonzero(relevant.T)
+    first = block.tie_first[rows, queries]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = (queries[1:] != queries[:-1]) | (first[1:] != first[:-1])
+    at = np.flatnonzero(begins)
+    above = (relevant.cumsum(axis=0) - relevant)[rows[at], queries[at]].astype(np.float64)
+    n_relevant = np.diff(at, append=len(rows)).astype(np.float64)
+    sizes, reached = (found[rows[at], queries[at]] for found in (tie_sizes(block), _reached(block, deepest)))
+    terms = np.zeros(block.ranks.shape)
+    terms[rows, queries] = term(_Groups(first[at], sizes, reached, n_relevant, above))[np.cumsum(begins) - 1]
+    return terms
+
+
+def _average_precision(groups: _Groups) -> Floats:
+    """At a rank of its group a relevant document has those above the group above it, and a share of its group's."""
+    share = (groups.n_relevant - 1) / np.maximum(groups.sizes - 1, 1)
+    terms = np.zeros(len(groups.first))
+    for step in range(int(groups.reached.max(initial=0))):
+        precision = (groups.above + 1 + step * share) / (groups.first + step)
+        terms += np.where(step < groups.reached, precision / groups.sizes, 0.0)
+    return terms
+
+
+def _reciprocal_rank(groups: _Groups) -> Floats:
+    return _first_hit(groups, lambda rank: 1 / rank)
+
+
+def _success(groups: _Groups) -> Floats:
+    return _first_hit(groups, np.ones_like)
+
+
+def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
+    """What the first relevant document is worth at each rank of its group, times the chance that it stands there."""
+    sizes, n_relevant = groups.sizes, groups.n_relevant
+    chance = np.where(groups.above == 0, n_relevant / sizes, 0.0)
+    terms = np.zeros(len(groups.first))
+    for step in range(int(groups.reached.max(initial=0, where=groups.above == 0))):
+        terms += np.where(step < groups.reached, chance * worth(groups.first + step) / n_relevant, 0.0)
+        left = sizes - step
+        # none so far: the chance that the next of those left is the first relevant one
+        chance = np.where(left > n_relevant, chance * (left - n_relevant) / np.maximum(left - 1, 1), 0.0)
+    return terms
+
+
+def _reached(block: JudgedBlock, deepest: float) -> Floats:
+    """(H, Q): how many ranks of each document's group count: a group may be of thousands and a cutoff of ten."""
+    first = np.where(block.ranks < np.inf, block.tie_first, 1.0)
+    return np.clip(deepest + 1 - first, 0.0, tie_sizes(block))
+
+
+_CLOSED_FORMS: Mapping[str, Callable[[_Groups], Floats]] = MappingProxyType(
+    {"ap": _average_precision, "gmap": _average_precision, "rr": _reciprocal_rank, "success": _success}
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from pipeline.escaping import visible
+from rankledger.pipeline.support.escaping import visible
 
 __all__ = ["InputError", "LockedError", "likely", "shorten"]
 

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from metrics.block import Floats, JudgedBlock
-from metrics.catalogue import CatalogueBlock, Sparse
-from metrics.rating import RatingsBlock
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock, Sparse
+from rankledger.metrics.rating import RatingsBlock
 
 __all__ = [
     "ARRAYS",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from metrics.block import JudgedBlock
+from rankledger.metrics.block import JudgedBlock
 from tests.blocks import PlainQuery, plain_block, random_query, ranked
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)

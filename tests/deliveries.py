@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pipeline.tracking.delivery import Delivered, deliver
-from pipeline.tracking.experiments import open_experiments
-from pipeline.tracking.runs import Run, RunInput
+from rankledger.pipeline.tracking.delivery import Delivered, deliver, open_experiments
+from rankledger.pipeline.tracking.payload import Run, RunInput
 from tests.proxy import Fault, Proxy, proxy_to
 from tests.servers import mlflow_server
 

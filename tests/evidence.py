@@ -8,15 +8,15 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Floats
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.gates.evidence import Baseline, Evidence
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
-from pipeline.verdicts import PlannedGate, Reference, Verdict
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import PlannedGate, Reference, Scores, Verdict
 
 NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
 TODAY = date(2026, 11, 21)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.movement import MovedQuery, RankedDocument
-from pipeline.pages import CurvePoint, Page, PairedScores
-from pipeline.tables import Estimate, Evaluation, Quality
-from pipeline.verdicts import Comparison, Verdict
+from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
+from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
 
 __all__ = ["compared", "estimate", "manifest", "page", "verdict"]
 

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from metrics.conventions import PROFILES
-from pipeline.tables import Estimate
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.types.results import Estimate
 
 __all__ = ["forge", "manifest"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import yaml
 from pyarrow import parquet
 
-import pipeline
+import rankledger
 from tests.generated import Collection, rating_collection, search_collection, write_config, write_table
 
 __all__ = ["HOSTILE", "HOSTILE_QUERIES", "LEAD", "all_pairs", "hostile", "ratings", "second_night", "various"]
@@ -86,7 +86,7 @@ def second_night(folder: Path) -> Path:
     """The same after a night on which two models were others; gates hold them against it. Gives the config's path."""
     held = {"measure": "ndcg@10", "against": "latest", "margin": 0.005, "on_inconclusive": "warn"}
     path = various(folder, 12, gates=[{"name": "since yesterday", "datasets": ["web"], **held}])
-    pipeline.evaluate(path, runs_dir=folder / "runs", tracking=False)
+    rankledger.evaluate(path, runs_dir=folder / "runs", tracking=False)
     for model, other in (("dense", "hybrid"), ("bm25", "lost")):
         (folder / "web" / f"{model}.txt").write_bytes((folder / "web" / f"{other}.txt").read_bytes())
     return path

@@ -17,18 +17,16 @@ import click
 import pytest
 import yaml
 
-from metrics.conventions import PROFILES, Conventions
-from metrics.measure import Measure
-from metrics.registry import METRICS
-from pipeline import cli
-from pipeline.cli import exits
-from pipeline.config.plan import plan
-from pipeline.config.schema import json_schema
-from pipeline.config.sections import Loaded, load
-from pipeline.errors import InputError, LockedError
-from pipeline.pages import CurvePoint
-from pipeline.tables import Estimate, Quality
-from pipeline.verdicts import Comparison, Verdict
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.cli import app, terminal
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import Loaded, json_schema, load
+from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
+from rankledger.pipeline.types.views import CurvePoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
@@ -109,13 +107,13 @@ def config_keys(schema: object) -> Iterator[str]:
             yield from config_keys(below)
 
 
-@pytest.mark.parametrize("name", cli.cli.commands)
+@pytest.mark.parametrize("name", app.cli.commands)
 def test_every_command_and_option_is_documented(name):
     """Each command has a section, and each of its options a row there."""
     section = re.search(rf"^### rankledger {name}\b(.*?)(?=^###? |\Z)", text_of("docs/commands.md"), re.DOTALL | re.M)
 
     assert section is not None
-    for option in cli.cli.commands[name].params:
+    for option in app.cli.commands[name].params:
         if isinstance(option, click.Option):
             assert f"| `{option.opts[0]}" in section[1]
 
@@ -124,7 +122,7 @@ def test_every_exit_code_is_documented():
     """The codes of the table are those that the command line has."""
     documented = set(map(int, re.findall(r"^\| (\d+) \|", text_of("docs/commands.md"), re.MULTILINE)))
 
-    codes = {code for name, code in vars(exits).items() if name.isupper()}
+    codes = {code for name, code in vars(terminal).items() if name.isupper()}
     assert documented == codes | {InputError.exit_code, LockedError.exit_code}
 
 
@@ -212,7 +210,7 @@ def make_up_outputs(loaded: Loaded, folder: Path) -> None:
 def run_console(line: str) -> None:
     """Run a command of the guides in this process; MLflow has tests of its own and is left alone."""
     words = line.split()[1:]
-    cli.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
+    app.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
 
 
 @pytest.mark.parametrize(("page", "code"), blocks("console"), ids=lambda text: text.partition("\n")[0])
@@ -261,7 +259,7 @@ def test_the_first_nights_are_as_shown(scratch):
 def exit_code(words: list[str]) -> object:
     """What a command exits with."""
     try:
-        cli.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
+        app.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
     except SystemExit as ended:
         return ended.code
     return 0
@@ -326,10 +324,10 @@ def test_refusals_are_those_shown(scratch, capsys):
             if text is not None:
                 (scratch / name).write_text(text, encoding="utf-8")
         with pytest.raises(SystemExit) as ended:
-            cli.main(["validate", "refused.yaml"])
+            app.main(["validate", "refused.yaml"])
         printed = capsys.readouterr()
         said.append((printed.out + printed.err).splitlines()[-1].removeprefix("bm25 on web: "))
-        assert ended.value.code == (exits.INCOMPLETE if output in files else InputError.exit_code)
+        assert ended.value.code == (terminal.INCOMPLETE if output in files else InputError.exit_code)
 
     shown = [line for page, code in blocks("text") if page == "docs/data.md" for line in code.splitlines()]
     assert said == shown
@@ -344,7 +342,7 @@ def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
     config += "suites: {search: [ap]}\ntracking: {uri: 'http://127.0.0.1:1'}\n"
     (scratch / "away.yaml").write_text(config, encoding="utf-8")
 
-    cli.main(["evaluate", "away.yaml"])
+    app.main(["evaluate", "away.yaml"])
 
     assert capsys.readouterr().err == shown
 

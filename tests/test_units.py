@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from pipeline import cli
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
-from pipeline.record import read_record
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.record.folder import read_record
 
 ROOT = Path(__file__).parents[1]
 UNITS = ROOT / "docs/nightly"
@@ -35,7 +35,7 @@ def ranking(tmp_path) -> Path:
     # What pip would install, but for what a test has no time for: ten thousand resamples, and MLflow.
     command.write_text(
         f'#!/bin/sh\n[ "$1" = nightly ] || exit 0\nexec {sys.executable} -P -c '
-        f'"from pipeline.cli import main; main()" "$@" {" ".join(FEW)}\n'
+        f'"from rankledger.pipeline.cli.app import main; main()" "$@" {" ".join(FEW)}\n'
     )
     command.chmod(0o755)
     return tmp_path
@@ -52,7 +52,7 @@ def write_outputs(folder: Path, date: str) -> None:
 
 def exit_code(words: list[str]) -> object:
     try:
-        cli.main(words)
+        app.main(words)
     except SystemExit as ended:
         return ended.code
     return None

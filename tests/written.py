@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pipeline.pages import Page
-from pipeline.tables import Estimate, Evaluation, Failure, Quality
-from pipeline.verdicts import Comparison, Verdict
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Verdict
+from rankledger.pipeline.types.views import Page
 
 __all__ = ["COMPARED", "comparison", "estimates", "page"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.progress import quiet as showing_nothing
+from rankledger.pipeline.support.progress import quiet as showing_nothing
 
 __all__ = [
     "allow_env",

@@ -1,3 +1,3 @@
-"""YAML to a plan: `source` reads one text, `loader` stacks files, overrides and variables, `sections` says what may be
+"""YAML to a plan: `yaml` reads one text, `loader` stacks files, overrides and variables, `schema` says what may be
 written, `plan` spells out which model is evaluated on which dataset by which measures.
 """

@@ -1,5 +1,8 @@
 """A config file with everything it extends, `--set`, environment variables and defaults, each value with its line.
 
+Whoever wrote the record wrote `${NAME}`. What is not allowed is refused rather than left empty or given its default,
+which would be another store.
+
 Conventions:
 
 - `extends:` merges mappings key by key, the extending file winning; a list replaces a list, and null takes a key away;
@@ -21,11 +24,49 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from pipeline.config.source import MOST_NODES, Budget, Finding, KeyPath, Origin, Value, dotted, lines_of, parse
-from pipeline.config.variables import TrackingVariables
-from pipeline.errors import InputError, shorten
+from rankledger.pipeline.config.yaml import MOST_NODES, Budget, Finding, KeyPath, Origin, Value, dotted, lines_of, parse
+from rankledger.pipeline.errors import InputError, shorten
 
-__all__ = ["FILES", "Document", "load", "merge"]
+__all__ = ["ALLOW_ENV", "FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
+
+ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
+"""The user's own list: names that are separated by commas."""
+
+_ALWAYS = "MLFLOW_"  # those of MLflow, which are meant for its server
+
+
+@dataclass(frozen=True)
+class TrackingVariables:
+    """What `${NAME}` may name under `tracking`.
+
+    Attributes:
+        values: the variables by name.
+        withheld: the names of those that are set, but not allowed.
+    """
+
+    values: Mapping[str, str]
+    withheld: Collection[str] = ()
+
+    def refusal(self, name: str) -> str:
+        """What to say of one that is withheld."""
+        advice = f"if you trust the record, set {ALLOW_ENV}={name}, or give `evaluate` or `sync` --allow-env {name}"
+        return f"${{{name}}} may be a secret, which a record's config may not read; {advice}"
+
+
+def allowed_variables(
+    names: Sequence[str], recorded: Mapping[str, str], environ: Mapping[str, str] = os.environ
+) -> TrackingVariables:
+    """The variables for a record's config.
+
+    Args:
+        names: those that the command allows, beside those of `ALLOW_ENV` and of MLflow.
+        recorded: those that the record holds, which win over the environment.
+        environ: the environment.
+    """
+    allowed = {*names, *(name.strip() for name in environ.get(ALLOW_ENV, "").split(","))}
+    values = {name: value for name, value in environ.items() if name in allowed or name.startswith(_ALWAYS)}
+    return TrackingVariables({**values, **recorded}, environ.keys() - values.keys() - recorded.keys())
+
 
 FILES = ("judgments", "ratings", "queries", "documents", "interactions", "outputs", "extra")  # the keys that hold paths
 _RULED_OUT = {  # the keys of defaults that a dataset does not take where it names one of these

@@ -1,17 +1,42 @@
-"""What a config comes to: the tables of the plan."""
+"""What a config comes to, and how measures, models and profiles are chosen by name.
+
+What a name is not, its error says, and what was likely meant.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from pathlib import Path
+from typing import Literal, TypeAlias, TypeVar
 
-from metrics.measure import Measure
-from pipeline.config.comparison import Correction, Test
-from pipeline.config.entries import File, Model, OutputFile
-from pipeline.verdicts import PlannedGate
+from rankledger.metrics.conventions import PROFILES, Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import File, Model, OutputFile
+from rankledger.pipeline.config.paths import absolute, fill
+from rankledger.pipeline.config.schema import Correction, Loaded, Test
+from rankledger.pipeline.config.values import Columns, suggestion
+from rankledger.pipeline.config.yaml import Finding, KeyPath
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import PlannedGate
 
-__all__ = ["Kind", "Plan", "PlannedComparison", "PlannedDataset", "Task", "kind_of"]
+__all__ = [
+    "EVERYTHING",
+    "Kind",
+    "Plan",
+    "PlannedComparison",
+    "PlannedDataset",
+    "Planning",
+    "Task",
+    "choose_line",
+    "choose_measure",
+    "choose_measures",
+    "choose_names",
+    "choose_profile",
+    "choose_tasks",
+    "kind_of",
+    "planned_measures",
+]
 
 Kind: TypeAlias = Literal["rankings", "ratings", "scores"]
 
@@ -133,3 +158,222 @@ class Plan:
 def kind_of(measure: Measure) -> Kind:
     """The kind of datasets that the measure is of."""
     return measure.metric.input if measure.metric.input in ("ratings", "scores") else "rankings"
+
+
+FileT = TypeVar("FileT", bound=File)
+
+_MOST_FINDINGS = 1000  # each may search many names for what is meant; few are shown
+
+EVERYTHING = "*"  # stands for every model, or every dataset
+
+
+class Planning:
+    """A config that is being planned: parts that are wrong are found, left out, and refused together at the end."""
+
+    def __init__(self, loaded: Loaded, date: str | None, recorded: Sequence[tuple[str, str]] | None = None) -> None:
+        """Begin the plan of a config; `{date}` in its paths stands for the date.
+
+        The (dataset, model) of an earlier evaluation are taken for those that are searched for.
+        """
+        self.config = loaded.config
+        self.recorded = recorded
+        self.findings: list[tuple[KeyPath, str]] = []
+        self.warnings: list[str] = []
+        self._document = loaded.document
+        self._date = date
+
+    def find(self, path: KeyPath, message: str) -> None:
+        """Note what is wrong at a key path.
+
+        Raises:
+            InputError: it is the thousandth finding.
+        """
+        self.findings.append((path, message))
+        if len(self.findings) == _MOST_FINDINGS:
+            self.refuse()
+
+    def warn(self, path: KeyPath, message: str) -> None:
+        """Note what is allowed but hardly meant."""
+        self.warnings.append(str(Finding(self._document.origin(path), path, message)))
+
+    def refuse(self) -> None:
+        """Raise what was found.
+
+        Raises:
+            InputError: all findings at once, one line each.
+        """
+        self._document.refuse(self.findings)
+
+    def measures(self, path: KeyPath, line: str) -> tuple[Measure, ...]:
+        """What a line of a suite writes, under the profile's defaults."""
+        try:
+            return Measure.expand(line, self.config.conventions.resolved)
+        except ValueError as error:
+            self.find(path, str(error))
+            return ()
+
+    def is_measure(self, line: str) -> bool:
+        """Whether a line writes measures."""
+        try:
+            return bool(Measure.expand(line, self.config.conventions.resolved))
+        except ValueError:
+            return False
+
+    def words(self, dataset: str, entry: str | None = None) -> dict[str, str | None]:
+        """What fills templates: of a dataset's files, or of a model's outputs on it."""
+        own = self.config.models[entry].keys if entry else {}
+        return {"dataset": dataset, "date": self._date, **self.config.datasets[dataset].keys, **own}
+
+    def words_of_model(self, entry: str, model: str) -> dict[str, str | None]:
+        """What fills templates of a model's files that are of no dataset."""
+        return {"date": self._date, **self.config.models[entry].keys, "model": model}
+
+    def filled(
+        self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None
+    ) -> FileT | None:
+        """The file with its placeholders filled in, its path absolute, and the columns under its own."""
+        try:
+            where = absolute(fill(file.path, words), self.directory(path))
+        except ValueError as error:
+            self.find((*path, "path"), str(error))
+            return None
+        return file.model_copy(update={"path": where, "columns": {**(columns or {}), **file.columns}})
+
+    def records(self) -> str | None:
+        """Where records are kept, a folder by its absolute path; None where the config does not say."""
+        place = self.config.records
+        return place and absolute(place, self._document.origin(("records",)).directory)
+
+    def directory(self, path: KeyPath) -> Path:
+        """Where the path of the file at a key path starts."""
+        return self._document.origin((*path, "path")).directory
+
+
+_Item = TypeVar("_Item")
+
+
+def choose_names(
+    planning: Planning, path: KeyPath, names: Sequence[str], known: Mapping[str, _Item], what: str
+) -> list[str]:
+    """The known ones among these names, all for `*`; what is unknown is found, with what was likely meant.
+
+    Args:
+        planning: takes what is found.
+        path: where the names were written.
+        names: what was written.
+        known: what there is, by name.
+        what: the word for it, such as `model`.
+    """
+    for position, name in enumerate(names):
+        if name not in known and name != EVERYTHING:
+            planning.find((*path, position), f"there is no {what} {name!r}{suggestion(name, known)}")
+    return [*known] if EVERYTHING in names else [name for name in dict.fromkeys(names) if name in known]
+
+
+def choose_measures(
+    planning: Planning, path: KeyPath, lines: Sequence[str], datasets: Iterable[PlannedDataset]
+) -> tuple[Measure, ...]:
+    """The measures of these datasets that lines write: scores by their names, others as a suite writes them.
+
+    What is in no suite of theirs is found, and what has one figure per dataset and none per query.
+    """
+    there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
+    found = [choose_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
+    return tuple(dict.fromkeys(measure for measures in found for measure in measures))
+
+
+def choose_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
+    """The measures among these that one line writes; as `choose_measures`."""
+    chosen: list[Measure] = []
+    for measure in planned_measures(planning, path, line, there):
+        if measure.metric.per == "dataset":
+            planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
+        else:
+            chosen.append(measure)
+    return chosen
+
+
+def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
+    """The measures among these that one line writes, those with one figure per dataset included."""
+    chosen: list[Measure] = []
+    measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
+    for measure in measures or _written(planning, path, line, there):
+        named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
+        if not named:
+            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
+        else:
+            chosen += named
+    return chosen
+
+
+def _written(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> Sequence[Measure]:
+    """What a line writes; where there are scores, a word that is no measure may be meant to be one."""
+    names = [str(measure) for measure in there]
+    if any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):
+        planning.find(path, f"there is no measure {line!r}{suggestion(line, names)}")
+        return ()
+    return planning.measures(path, line)
+
+
+def choose_measure(text: str, profile: Profile) -> Measure:
+    """The measure of one query that `text` writes, under the profile's defaults.
+
+    Raises:
+        InputError: it writes none, or one that has no sum over documents to show.
+    """
+    try:
+        measure = Measure.parse(text, profile)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if measure.metric.per == "dataset":
+        raise InputError(f"{measure} is one figure of the whole dataset; there is no score of a query to explain")
+    if measure.metric.input in ("catalogue", "rankings"):
+        raise InputError(f"{measure} looks at more than judgments and ranks; no table of its terms is made")
+    if measure.metric.moments is not None:
+        raise InputError(f"{measure} is no sum over the pairs of a query; explain mae, mse or rmse")
+    return measure
+
+
+def choose_profile(name: str, measure: Measure) -> Profile:
+    """The profile of that name, under which the measure is to be shown.
+
+    Raises:
+        InputError: there is none, or the measure is of ratings.
+    """
+    if name not in PROFILES:
+        raise InputError(f"there is no profile {name!r}{suggestion(name, PROFILES)}")
+    if measure.metric.input == "ratings":
+        raise InputError(f"{measure} is of ratings, which no convention touches; leave --under out")
+    return PROFILES[name]
+
+
+def choose_tasks(
+    planned: Plan, measure: Measure, *, model: str, dataset: str | None = None
+) -> list[tuple[PlannedDataset, Task]]:
+    """Where the model is evaluated and the measure can be taken: on that dataset, or on any unless one is named.
+
+    Raises:
+        InputError: nowhere.
+    """
+    datasets = {found.name: found for found in planned.datasets}
+    if model not in planned.models:
+        raise InputError(f"there is no model {model!r}{suggestion(model, planned.models)}")
+    if dataset is not None and dataset not in datasets:
+        raise InputError(f"there is no dataset {dataset!r}{suggestion(dataset, datasets)}")
+    tasks = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
+    if not tasks:
+        raise InputError(f"the model {model!r} is not evaluated on {dataset or 'any dataset'}; name another")
+    lacking = {task.dataset: _lacks(datasets[task.dataset], measure) for task in tasks}
+    found = [(datasets[task.dataset], task) for task in tasks if lacking[task.dataset] is None]
+    if not found:
+        raise InputError(f"{lacking[tasks[0].dataset]}; name another measure or dataset")
+    return found
+
+
+def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
+    """Why the measure cannot be taken on the dataset; None where it can."""
+    metric = measure.metric
+    if kind_of(measure) != dataset.kind:
+        return f"{measure} is of {kind_of(measure)}, the dataset {dataset.name!r} of {dataset.kind}"
+    lacking = [need for need in metric.needs if not getattr(dataset, need)]
+    return f"{measure} needs {lacking[0]}, and the dataset {dataset.name!r} has none" if lacking else None

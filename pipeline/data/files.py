@@ -1,4 +1,4 @@
-"""Where inputs are: files, globs and folders of parts, on disk or on any filesystem that pyarrow knows by its URL.
+"""Input files: found by path, glob or URL, opened, hashed, awaited, and found again after a move.
 
 What is hashed is what is parsed: a file is read once, into memory, and refused if it changed meanwhile. It is not
 mapped: a mapped file that is cut short ends the process.
@@ -13,22 +13,40 @@ import functools
 import glob
 import hashlib
 import os
+import posixpath
+import re
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
-from typing import Any
+from functools import cached_property
+from pathlib import Path, PurePath, PurePosixPath
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from pipeline.errors import InputError, shorten
-from pipeline.tables import InputFile
+from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InputFile
 
-__all__ = ["PLAIN", "Access", "StoredFile", "each_file", "endings", "files_there", "find_files", "refusing"]
+__all__ = [
+    "PLAIN",
+    "Access",
+    "MovedFiles",
+    "Sight",
+    "StoredFile",
+    "each_file",
+    "endings",
+    "files_there",
+    "find_files",
+    "link_files",
+    "look",
+    "marker_beside",
+    "most_alike",
+    "refusing",
+]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
@@ -326,3 +344,127 @@ def _first_line(error: Exception) -> str:
 @functools.cache  # it can be read once
 def _stream(name: str) -> pa.Buffer:
     return pa.py_buffer(sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes())
+
+
+_WILD = re.compile(r"[*?[]")
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What is there at one moment.
+
+    Attributes:
+        sizes: bytes of each file, by its path; none where nothing is there.
+        trouble: why that could not be told, in one line; empty where it could.
+    """
+
+    sizes: tuple[tuple[str, int], ...] = ()
+    trouble: str = ""
+
+
+def look(path: str) -> Sight:
+    """What is there of a file, a glob, a folder of parts or a URL of these; what is not there may still come."""
+    try:
+        return Sight(tuple((file.path, file.size) for file in files_there(path)))
+    except InputError as error:  # also of a server that is away now, or a file that was just replaced
+        return Sight(trouble=str(error))
+
+
+def marker_beside(path: str, sight: Sight, marker: str) -> str:
+    """The path of an input's marker: in the folder of parts, or in the one that holds the file or the glob's matches.
+
+    Args:
+        path: the input's; a URL keeps what follows its `?`.
+        sight: what is there of it, at least one file.
+        marker: the marker's name; it may begin with folders, and `..` is the one above.
+    """
+    scheme, separator, name = path.rpartition("://")
+    query = ""
+    if separator:
+        name, mark, asked = name.partition("?")
+        query = mark + asked
+    folder = name
+    if sight.sizes[0][0] == path:
+        folder = posixpath.dirname(name)
+    elif wild := _WILD.search(name):
+        folder = posixpath.dirname(name[: wild.start()])
+    return f"{scheme}{separator}{posixpath.normpath(posixpath.join(folder, marker))}{query}"
+
+
+PathLike = TypeVar("PathLike", str, Path)
+
+
+class MovedFiles:
+    """The files below a folder, at any depth and of any name. A file is read only where its size is asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        """Know the folder.
+
+        Raises:
+            InputError: there is none.
+        """
+        if not folder.is_dir():
+            raise InputError(f"{folder}: there is no such folder; name one with --inputs in which the inputs are")
+        self.folder = folder
+        self._digests: dict[Path, str] = {}
+
+    def find(self, file: InputFile) -> Path | None:
+        """A file of the same bytes; None where there is none. Of several the first by its path."""
+        same = (path for path in self._by_size.get(file.size, ()) if self.digest(path) == file.sha256)
+        return next(same, None)
+
+    def namesake(self, file: InputFile) -> Path | None:
+        """The one file of the same name whose path ends most alike; None where there is none, or several."""
+        return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
+
+    def digest(self, path: Path) -> str:
+        """The hex digest of a file, which is read once."""
+        if path not in self._digests:
+            with path.open("rb") as file:
+                self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._digests[path]
+
+    @cached_property
+    def _by_size(self) -> dict[int, list[Path]]:
+        found: dict[int, list[Path]] = {}
+        for folder, folders, names in os.walk(self.folder):
+            folders.sort()
+            for path in (Path(folder, name) for name in sorted(names)):
+                if path.is_file():
+                    found.setdefault(path.stat().st_size, []).append(path)
+        return found
+
+
+def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
+    """The one path of the same name whose end is most alike; None where there is none, or several."""
+    alike = {path: _in_common(PurePath(path), PurePath(other)) for path in paths}
+    best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
+    return best[0] if len(best) == 1 else None
+
+
+def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Path) -> Path:
+    """The path under which files are read in the place of those recorded: a link, or a folder of links.
+
+    Args:
+        files: where they are now.
+        recorded: what they were, in the order in which they were read. The ending of a name, which tells the format,
+            stays; in a folder the names begin with numbers, which keep the order.
+        folder: where the links are made; it must not exist yet.
+    """
+    folder.mkdir(parents=True)
+    links = [folder / f"{place:06}-{_name(file.path)}" for place, file in enumerate(recorded)]
+    for link, file in zip(links, files, strict=True):
+        link.symlink_to(file.absolute())
+    return links[0] if len(links) == 1 else folder
+
+
+def _in_common(path: PurePath, other: PurePath) -> int:
+    """How many names the ends of two paths have in common."""
+    parts = zip(reversed(path.parts), reversed(other.parts), strict=False)
+    unlike = (place for place, (one, two) in enumerate(parts) if one != two)
+    return next(unlike, min(len(path.parts), len(other.parts)))
+
+
+def _name(path: str) -> str:
+    """The last name of a path or URL, after which options of the filesystem may stand."""
+    return PurePath(path.partition("?")[0] if "://" in path else path).name

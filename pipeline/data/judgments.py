@@ -1,4 +1,9 @@
-"""Judgments ready to be joined: rows numbered by query, and found again by hashes of (query, document).
+"""Judgments ready to be joined: rows numbered by query, found by hashes of (query, document), with their subtopics.
+
+Equal pairs have equal hashes. That two different ones do is so unlikely that a hash may stand for a pair in sorting and
+looking up, but every match is verified on the ids.
+
+Where a query judges a document for several subtopics, its grade for the query as a whole is the greatest of them.
 
 Every match of hashes is verified on the ids themselves.
 """
@@ -15,17 +20,155 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metrics.block import Bools
-from pipeline.arrow import numpy_of
-from pipeline.data.hashing import Hashes, hash_pairs
-from pipeline.data.subtopics import SubtopicRows, Subtopics
-from pipeline.errors import InputError, shorten
-from pipeline.parallel import map_threads
-from pipeline.tables import Rows
+from rankledger.metrics.block import Bools, Floats
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.support.arrow import concatenate, numpy_of
+from rankledger.pipeline.support.parallel import map_threads
+from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["SLICE", "Judgments", "find_repeats", "index_judgments", "match", "places_of", "refuse_repeat"]
+__all__ = [
+    "SLICE",
+    "Hashes",
+    "Judgments",
+    "SubtopicRows",
+    "Subtopics",
+    "find_repeats",
+    "hash_pairs",
+    "index_judgments",
+    "match",
+    "places_of",
+    "rated_relevance",
+    "refuse_repeat",
+]
+
+Hashes = npt.NDArray[np.uint64]
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplying by it spreads low bits upwards
+_OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
+_WORD = 8  # bytes
+_LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(_WORD + 1)], dtype=np.uint64)  # masks of the first n bytes
+
+
+def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
+    """(N,): the hash of each row's query and document.
+
+    Args:
+        rows: the rows.
+        queries: a number for each of `rows.query_ids`, the same wherever hashes are compared.
+    """
+    salts = queries.astype(np.uint64) * _OTHER_ODD
+    hashes = np.empty(rows.ends[-1], dtype=np.uint64)
+
+    def fill(chunk: Chunk, end: int) -> None:
+        span = slice(end - len(chunk.values), end)
+        np.bitwise_xor(_hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
+
+    map_threads(fill, rows.chunks, rows.ends)
+    return hashes
+
+
+def _hash_ids(ids: pa.StringArray) -> Hashes:
+    _, offsets, text = ids.buffers()
+    bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4).astype(np.int64)
+    starts, lengths = bounds[:-1], np.diff(bounds)
+    words = _overlapping_words(text, int(bounds[-1]))
+    hashes = lengths.astype(np.uint64) * _ODD
+    rows: npt.NDArray[np.int64] | slice = slice(None)
+    for begin in range(0, int(lengths.max(initial=0)), _WORD):
+        if begin:
+            rows = np.flatnonzero(lengths > begin)
+        word = words[starts[rows] + begin] & _LOW_BYTES[np.minimum(lengths[rows] - begin, _WORD).clip(0)]
+        mixed = (hashes[rows] ^ word) * _ODD
+        hashes[rows] = mixed ^ (mixed >> np.uint64(29))
+    return hashes
+
+
+def _overlapping_words(text: pa.Buffer | None, size: int) -> Hashes:
+    """The eight bytes that begin at every byte of the text, as one number each; zeros follow the text."""
+    padded = np.zeros(size + _WORD, dtype=np.uint8)
+    if text is not None:
+        padded[:size] = np.frombuffer(text, np.uint8, size)
+    return np.ndarray(size + 1, dtype=np.uint64, buffer=padded, strides=(1,))
+
 
 Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Subtopics:
+    """The grades of D judged documents for each of at most S subtopics of their queries.
+
+    Attributes:
+        grades: (S, D), NaN where the document was not judged for the subtopic. The documents stand query by query, the
+            greatest id first; a query's subtopics by id, the shorter ids first, so that numbers stand in their order.
+        document: (N,) which of the documents each row of the judgments is of; -1 for rows that do not count.
+        n_subtopics: (Q,) how many subtopics each query has.
+    """
+
+    grades: Floats
+    document: Ints
+    n_subtopics: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class SubtopicRows:
+    """The rows of judgments by subtopic, N of them, and what they name as numbers.
+
+    Attributes:
+        values: (N,) the grades.
+        queries: (N,) each row's query.
+        documents: (N,) each row's document, the greatest id being 0.
+        subtopics: (N,) the row's subtopic, the shortest and least id being 0.
+    """
+
+    values: Floats
+    queries: Ints
+    documents: Ints
+    subtopics: Ints
+
+    @classmethod
+    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: Ints) -> SubtopicRows:
+        """The rows, each of these subtopics and of these queries."""
+        documents = concatenate([chunk.doc_ids for chunk in rows.chunks]).dictionary_encode()
+        descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
+        coded = subtopics.dictionary_encode()
+        ids = coded.dictionary.to_pylist()
+        by_length = sorted(range(len(ids)), key=lambda code: (len(ids[code]), ids[code]))
+        return cls(rows.values, queries, _places(documents, descending), _places(coded, by_length))
+
+    def repeats(self) -> Ints:
+        """(n, 2): rows that judge the same as an earlier row, that one first; by the later row."""
+        order = np.lexsort((self.subtopics, self.documents, self.queries))
+        same = np.ones(len(order) - 1, dtype=bool)
+        for column in (self.queries, self.documents, self.subtopics):
+            same &= column[order[1:]] == column[order[:-1]]
+        pairs = np.column_stack([order[:-1][same], order[1:][same]])
+        return pairs[np.argsort(pairs[:, 1])]
+
+    def gather(self, kept: Ints, n_queries: int) -> tuple[Ints, Subtopics]:
+        """Of the rows kept, those that stand for their documents, ascending; and the grades by subtopic."""
+        order = kept[np.lexsort((-self.values[kept], self.documents[kept], self.queries[kept]))]
+        begins = np.ones(len(order), dtype=bool)
+        begins[1:] = (np.diff(self.queries[order]) != 0) | (np.diff(self.documents[order]) != 0)
+        document = np.full(len(self.values), -1)
+        document[order] = np.cumsum(begins) - 1
+        n_ids = self.subtopics.max() + 1
+        distinct, places = np.unique(self.queries[kept] * n_ids + self.subtopics[kept], return_inverse=True)
+        n_subtopics = np.bincount(distinct // n_ids, minlength=n_queries)
+        firsts = np.cumsum(n_subtopics) - n_subtopics
+        grades = np.full((n_subtopics.max(), begins.sum()), np.nan)
+        grades[places - firsts[self.queries[kept]], document[kept]] = self.values[kept]
+        return np.sort(order[begins]), Subtopics(grades, document, n_subtopics)
+
+
+def _places(coded: pa.DictionaryArray, order: Sequence[int] | npt.NDArray[np.uint64]) -> Ints:
+    """(N,): the place of each entry, given the codes in their order."""
+    places = np.empty(len(coded.dictionary), dtype=np.int64)
+    places[np.asarray(order, dtype=np.int64)] = np.arange(len(places))
+    found: Ints = places[numpy_of(coded.indices, np.int32)]
+    return found
+
 
 SLICE = 1 << 17
 """Rows that are looked up at a time, so that the working set stays in the cache."""
@@ -172,3 +315,46 @@ def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
     """Whether the documents at these rows have the same ids; a hash has said so already."""
     equal = pc.equal(rows.take_doc_ids(at), others.take_doc_ids(others_at)).cast(pa.uint8())
     return numpy_of(equal, np.bool_)
+
+
+_MANY = 4  # distinct grades, none of them at 0 or below
+_HIGH = 0.75  # of the way from the least to the greatest: 4 of 1 to 5, 8 of 1 to 10
+_NAMED = 3  # measures
+
+
+def rated_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
+    """What to know of judgments whose grades look like ratings, if nothing says which of them are relevant.
+
+    Args:
+        judgments: the judgments.
+        measures: those of the dataset.
+        relevant: the dataset's own choice.
+
+    Returns:
+        None if the dataset or every measure chooses, or the grades are whole numbers that are few or reach 0. A choice
+        of the dataset that no grade reaches is named, too.
+    """
+    unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
+    grades = judgments.rows.values[judgments.kept]
+    fractional = bool((grades != np.rint(grades)).any())
+    if relevant is not None:
+        return (
+            None
+            if grades.max() >= relevant
+            else f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
+        )
+    if not unsaid or not (fractional or grades.min() > 0):
+        return None
+    values = np.unique(grades)
+    if not fractional and len(values) < _MANY:
+        return None
+    rel = unsaid[0].parameters["rel"]
+    share = float((grades >= rel).mean())
+    counted = "every judged document" if share == 1 else f"{share:.1%} of the judged documents"
+    verb = "counts" if share == 1 else "count"
+    high = values[values >= values[0] + _HIGH * (values[-1] - values[0])][0]
+    named = ", ".join(map(str, unsaid[:_NAMED])) + (f" and {len(unsaid) - _NAMED} more" if len(unsaid) > _NAMED else "")
+    return (
+        f"relevance has {len(values):,} values from {values[0]:g} to {values[-1]:g}: with rel={rel:g} {counted} {verb} "
+        f"as relevant in {named}; set `relevant: {high:g}` on the dataset, or rel=… in the measures"
+    )

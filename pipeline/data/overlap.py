@@ -17,11 +17,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pipeline.arrow import concatenate
-from pipeline.data.catalogue import Catalogue
-from pipeline.data.judgments import Judgments, places_of
-from pipeline.errors import InputError
-from pipeline.tables import Quality, Rows, Unmatched
+from rankledger.pipeline.data.catalogue import Catalogue
+from rankledger.pipeline.data.judgments import Judgments, places_of
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.arrow import concatenate
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Quality, Unmatched
 
 __all__ = [
     "find_unmatched",

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from metrics.block import Floats
+from rankledger.metrics.block import Floats
 
 __all__ = ["LEAST_CLUSTERS", "ROUNDING", "Method", "Resampled", "interval"]
 

@@ -14,14 +14,21 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from metrics.block import Bools, Floats, divide
-from metrics.conventions import Conventions
-from metrics.measure import Measure
-from pipeline.inference.intervals import Resampled
-from pipeline.inference.ratios import Contributions, Ratio, contributions_of
-from pipeline.inference.resample import Part, resampled_sums, round_to_exact
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.block import Bools, Floats, divide
+from rankledger.metrics.conventions import Conventions
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.resampling import (
+    Contributions,
+    Part,
+    Ratio,
+    contributions_of,
+    resampled_sums,
+    round_to_exact,
+)
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 __all__ = ["ALL", "Pair", "Sample", "Settings", "pool"]
 

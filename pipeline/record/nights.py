@@ -1,4 +1,4 @@
-"""Who evaluates a night, and what came of it: one file beside the records for each evaluation's name and date.
+"""Claims on nightly evaluations: one file per name and date says who evaluates it and what came of it.
 
 Whoever begins a night claims it, so that of two at once one does the work. On this machine a file lock decides, which
 the system releases with the process however it ends. Where records are kept elsewhere a conditional write decides
@@ -11,20 +11,98 @@ if the holder was killed between the record and its next word: the last of the i
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from pipeline.errors import InputError, LockedError
-from pipeline.record.night_files import Holder, Night, read_night
-from pipeline.record.store import Records
+from pydantic import ValidationError
 
-__all__ = ["LEASE", "Claim", "claim_night"]
+from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.types.manifest import finding, read_typed
+
+__all__ = ["LEASE", "Claim", "Holder", "Night", "claim_night", "read_night"]
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who evaluates the night.
+
+    Attributes:
+        key: random; two machines may call themselves the same.
+        host: its machine.
+        pid: its process.
+        since: when it began, ISO 8601 in UTC.
+        renewed: when it was last heard of.
+    """
+
+    key: str
+    host: str
+    pid: int
+    since: str
+    renewed: str
+
+    def __post_init__(self) -> None:
+        """Times without an offset cannot be compared.
+
+        Raises:
+            ValueError: a time is none, or has no offset.
+        """
+        if not all(datetime.fromisoformat(time).tzinfo for time in (self.since, self.renewed)):
+            raise ValueError("a time has no offset")
+
+    def __str__(self) -> str:
+        """Who it is, as messages say it."""
+        return f"process {self.pid} on {self.host} (since {_hour(self.since)}, heard of {_hour(self.renewed)} UTC)"
+
+    @property
+    def silent(self) -> timedelta:
+        """How long ago it was last heard of."""
+        return datetime.now(UTC) - datetime.fromisoformat(self.renewed)
+
+
+@dataclass(frozen=True)
+class Night:
+    """What the file of a night holds.
+
+    Attributes:
+        holder: who evaluates it; None for nobody.
+        evaluations: the ids of its evaluations, the newest last; the newest may have come to nothing.
+    """
+
+    holder: Holder | None
+    evaluations: tuple[str, ...] = ()
+
+    def written(self) -> bytes:
+        """As the file has it."""
+        return f"{json.dumps(asdict(self), indent=2)}\n".encode()
+
+
+def read_night(records: Records, file: str) -> tuple[bytes, Night] | None:
+    """What the file of a night holds, as it is and as it is meant; None where there is none.
+
+    Raises:
+        InputError: it is no such file.
+    """
+    data = records.read(file)
+    if data is None:
+        return None
+    try:
+        return data, read_typed(Night, data)
+    except ValidationError as error:
+        found = f"{file} is not what rankledger writes of a night ({finding(error)})"
+        raise InputError(f"{records.place}: {found}; restore or delete it") from None
+
+
+def _hour(time: str) -> str:
+    return f"{datetime.fromisoformat(time):%H:%M}"
+
 
 LEASE = timedelta(minutes=10)
 """How long a holder elsewhere may be silent before another takes the night over."""

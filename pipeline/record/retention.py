@@ -1,4 +1,4 @@
-"""Which records may go: those that are old, and that nothing asks for any more.
+"""Which records may be deleted: those that are old and that nothing refers to; and what killed processes left behind.
 
 What stays, though it is old:
 
@@ -15,15 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
-from pipeline.errors import InputError
-from pipeline.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
-from pipeline.progress import each
-from pipeline.record.browsing import Entry
-from pipeline.record.checking import damages
-from pipeline.record.receipts import read_receipt, receipt_name
-from pipeline.record.remote import Remote
-from pipeline.record.store import Records
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.integrity import damages
+from rankledger.pipeline.record.lookup import Entry
+from rankledger.pipeline.record.receipts import clear_locks, read_receipt, receipt_name
+from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.support.atomic import clear_abandoned
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
 
 __all__ = [
     "ACCEPTED",
@@ -32,10 +33,26 @@ __all__ = [
     "NEWEST",
     "UNDELIVERED",
     "begun",
+    "clear_left_behind",
     "clear_leftovers",
     "reasons_to_stay",
     "stored_records",
 ]
+
+
+def clear_left_behind(records: Records, runs_dir: Path) -> None:
+    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the block store.
+
+    What cannot be deleted stays: it is in nobody's way.
+
+    Args:
+        records: where records are.
+        runs_dir: the runs folder.
+    """
+    blocks = [folder for folder in (runs_dir / "blocks").glob("*") if folder.is_dir()]
+    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *blocks)
+    clear_locks(records)
+
 
 ACCEPTED = "accepted"
 HELD_AGAINST = "held against by a record that stays"

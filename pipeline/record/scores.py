@@ -14,15 +14,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import parquet
 
-from metrics.block import Bools, Floats, divide
-from metrics.measure import Measure
-from metrics.moments import MOMENTS
-from pipeline.arrow import bools, floats, numpy_of, strings
-from pipeline.errors import InputError
-from pipeline.record.checking import read_file
-from pipeline.tables import Record, Scores
+from rankledger.metrics.aggregation import MOMENTS
+from rankledger.metrics.block import Bools, Floats, divide
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.integrity import read_file
+from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.types.results import Record, Scores
 
-__all__ = ["SCORES", "read_column", "read_query_ids", "read_score", "read_scores", "scores_in", "write_scores"]
+__all__ = [
+    "SCORES",
+    "read_column",
+    "read_query_ids",
+    "read_score",
+    "read_scores",
+    "scores_in",
+    "write_scores",
+]
 
 SCORES = "scores.parquet"
 

@@ -1,15 +1,46 @@
-"""Reports as files, and those of the gates for the servers that build and test."""
+"""Reports as files: CSV of all figures, JUnit and Markdown for CI servers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from pipeline.atomic import write_whole
-from pipeline.report.verdicts import junit, markdown
-from pipeline.verdicts import Verdict
+from rankledger.pipeline.report.verdicts import junit, markdown
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.escaping import to_cell
+from rankledger.pipeline.types.results import Estimate, Verdict
+from rankledger.pipeline.types.views import Page
 
-__all__ = ["write_reports", "write_text"]
+__all__ = ["estimates", "write_reports", "write_text"]
+
+
+def estimates(pages: Sequence[Page]) -> str:
+    """A line per evaluation, dataset, model, slice and measure: the id, the night, and the columns of `summary.csv`."""
+    text = io.StringIO()
+    writer = csv.DictWriter(
+        text, ["evaluation_id", "date", *(field.name for field in fields(Estimate))], lineterminator="\n"
+    )
+    writer.writeheader()
+    for page in pages:
+        named = {"evaluation_id": page.evaluation.evaluation_id, "date": _night(page)}
+        writer.writerows(map(_cells, (named | asdict(line) for line in page.evaluation.estimates)))
+    return text.getvalue()
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row as spreadsheets show it."""
+    return {key: to_cell(value) if isinstance(value, str) else value for key, value in row.items()}
+
+
+def _night(page: Page) -> str:
+    """The date that was given, or else the day on which the evaluation began, in UTC."""
+    began = datetime.fromisoformat(page.manifest["created"]).astimezone(UTC)
+    return str(page.manifest["date"] or began.date())
 
 
 def write_reports(

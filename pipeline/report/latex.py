@@ -1,4 +1,4 @@
-r"""Tables as papers print them, in LaTeX with booktabs: models as rows, measures as columns, a table per dataset.
+"""Tables as papers print them, in LaTeX with booktabs: models as rows, measures as columns, a table per dataset.
 
 A name is printed as it is written: what LaTeX would take for a command is escaped, and ligatures are broken, for `a--b`
 is not a–b.
@@ -12,15 +12,12 @@ from dataclasses import asdict, dataclass
 from itertools import count
 from typing import Any
 
-from metrics.conventions import PROFILES
-from pipeline.pages import Page
-from pipeline.report.boards import ALL, called
-from pipeline.report.differences import figure
-from pipeline.report.page.figures import Figures, figures_of
-from pipeline.report.page.wording import queries
-from pipeline.report.sheets import clipped, counted, printable
-from pipeline.tables import Estimate
-from pipeline.verdicts import Comparison
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.report.html.blocks import Figures, figures_of, queries
+from rankledger.pipeline.report.tables import ALL, called, figure
+from rankledger.pipeline.report.text_table import clipped, counted, printable
+from rankledger.pipeline.types.results import Comparison, Estimate
+from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
 

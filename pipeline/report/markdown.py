@@ -7,21 +7,31 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from pipeline.escaping import visible
-from pipeline.ledger import History
-from pipeline.pages import Page, PairedScores
-from pipeline.report.boards import ALL, Board, boards, called, cell, ranked
-from pipeline.report.differences import differences, figure, models, of_one_measure, signed
-from pipeline.report.likeness import shared_leading, unlike
-from pipeline.report.moved import queries
-from pipeline.report.provenance import asked_for
-from pipeline.report.readings import FEW, reading, rule
-from pipeline.report.remarks import failures, remarks
-from pipeline.report.room import COMMENT, Room, n_bytes
-from pipeline.report.sheets import Sheet, clipped, counted, plain
-from pipeline.report.verdicts import put_verdicts
-from pipeline.tables import Evaluation
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.changes import queries
+from rankledger.pipeline.report.messages import asked_for, failures, remarks
+from rankledger.pipeline.report.tables import (
+    ALL,
+    FEW,
+    Board,
+    boards,
+    called,
+    cell,
+    differences,
+    figure,
+    models,
+    of_one_measure,
+    ranked,
+    reading,
+    rule,
+    shared_leading,
+    signed,
+    unlike,
+)
+from rankledger.pipeline.report.text_table import COMMENT, Room, Sheet, clipped, counted, n_bytes, plain
+from rankledger.pipeline.report.verdicts import put_verdicts
+from rankledger.pipeline.support.escaping import visible
+from rankledger.pipeline.types.results import Comparison, Evaluation
+from rankledger.pipeline.types.views import History, Page, PairedScores
 
 __all__ = ["markdown", "note"]
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
 
-from pipeline.report.boards import Board, boards, called, lettered, marked, ranked
-from pipeline.report.remarks import failures, legend, remarks
-from pipeline.report.sheets import clipped, counted, printable
-from pipeline.report.strokes import Interval, Scale, scale_of
-from pipeline.report.text import NO_RECORD
-from pipeline.report.verdicts import headline
-from pipeline.tables import Evaluation
+from rankledger.pipeline.report.messages import failures, legend, remarks
+from rankledger.pipeline.report.tables import Board, Interval, Scale, boards, called, lettered, marked, ranked, scale_of
+from rankledger.pipeline.report.terminal import NO_RECORD
+from rankledger.pipeline.report.text_table import clipped, counted, printable
+from rankledger.pipeline.report.verdicts import headline
+from rankledger.pipeline.types.results import Evaluation
 
 __all__ = ["leaderboard"]
 

@@ -11,10 +11,8 @@ from xml.etree import ElementTree
 from rich.table import Table
 from rich.text import Text
 
-from pipeline.report.room import COMMENT, Room
-from pipeline.report.screen import Screen
-from pipeline.report.sheets import clipped, plain, printable
-from pipeline.verdicts import Verdict, failed
+from rankledger.pipeline.report.text_table import COMMENT, Room, Screen, clipped, plain, printable
+from rankledger.pipeline.types.results import Verdict, failed
 
 __all__ = ["failing", "headline", "junit", "markdown", "put_verdicts", "table"]
 

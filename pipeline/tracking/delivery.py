@@ -1,4 +1,8 @@
-"""The runs of an evaluation to MLflow, so that it has each of them once.
+"""Delivering the runs of an evaluation to MLflow, each exactly once.
+
+Of two that are the first to name a dataset, or to set a tag, its database takes one and refuses the other, which would
+find the row if it came a moment later. Of two deliveries of an evaluation each may take the runs of the other for
+ghosts; whose run was deleted finds, looking again, the one that stayed.
 
 However often this is done, and wherever it was broken off, what is there is found by the tag of the evaluation's id and
 taken up where it stopped. A run that has ended is whole, for that is its last step. Creating a run is the one step that
@@ -9,27 +13,164 @@ one of the least id is it; the others, ghosts, are marked, ended and deleted. A 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
+import random
+import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pipeline.credentials import without_credentials
-from pipeline.tracking.conflicts import DELETED, SAME_ROW, OvertakenError, settled
-from pipeline.tracking.experiments import open_experiments
-from pipeline.tracking.logged_models import logged_model_id
-from pipeline.tracking.names import EVALUATION, TrackingError
-from pipeline.tracking.runs import Run, RunInput
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.tracking.payload import EVALUATION, Run, RunInput, TrackingError
+from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import DatasetInput
     from mlflow.entities import Run as FoundRun
 
-__all__ = ["Delivered", "deliver"]
+__all__ = [
+    "DELETED",
+    "SAME_ROW",
+    "Delivered",
+    "OvertakenError",
+    "deliver",
+    "logged_model_id",
+    "open_experiments",
+    "settled",
+]
+
+Result = TypeVar("Result")
+
+SAME_ROW = "unique"  # "UNIQUE constraint failed", "violates unique constraint": SQLite and PostgreSQL
+DELETED = "must be in the 'active' state"  # a run
+_ATTEMPTS = 8
+_PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
+
+
+class OvertakenError(Exception):
+    """Another delivery of the same evaluation has chosen another run."""
+
+
+def settled(step: Callable[[], Result], *conflicts: str) -> Result:
+    """What a step gives, which may be done again: it is where the server said that another came between.
+
+    Args:
+        step: requests of MLflow's client.
+        conflicts: what the server then says: `SAME_ROW`, `DELETED`.
+
+    Raises:
+        Exception: whatever else it raises, or that there is no end of others.
+    """
+    from mlflow.exceptions import MlflowException
+
+    for attempt in range(1, _ATTEMPTS):
+        try:
+            return step()
+        except OvertakenError:
+            pass
+        except MlflowException as error:
+            if not any(conflict in str(error).lower() for conflict in conflicts):
+                raise
+        time.sleep(random.uniform(0, attempt * _PAUSE))
+    return step()
+
+
+_PRIMARY = "mlflow.experiment.primaryMetric"
+
+
+def open_experiments(client: MlflowClient, runs: Iterable[Run], artifacts: Path | None) -> dict[str, str]:
+    """The ids of the experiments of all runs, by name; those that are not there are created.
+
+    Args:
+        client: of the tracking store.
+        runs: say which experiments, and which metric is the primary one of each.
+        artifacts: the folder for the files of runs; None where the store has its own place for them.
+
+    Raises:
+        TrackingError: one was deleted.
+    """
+    primary = {run.experiment: run.primary for run in runs}
+    return {name: _opened(client, name, primary[name], artifacts) for name in primary}
+
+
+def _opened(client: MlflowClient, name: str, primary: tuple[str, bool] | None, artifacts: Path | None) -> str:
+    found = client.get_experiment_by_name(name) or _created(client, name, artifacts)
+    if found.lifecycle_stage == "deleted":
+        restore = f"mlflow experiments restore --experiment-id {found.experiment_id}"
+        raise TrackingError(
+            f"the experiment '{name}' was deleted; restore it (`{restore}`) or change the config's name"
+        )
+    for key, value in _tags(primary).items():
+        if found.tags.get(key) != value:
+            client.set_experiment_tag(found.experiment_id, key, value)
+    return str(found.experiment_id)
+
+
+def _created(client: MlflowClient, name: str, artifacts: Path | None) -> Any:
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return client.get_experiment(client.create_experiment(name, _location(name, artifacts)))
+    except MlflowException as error:
+        found = client.get_experiment_by_name(name)  # another evaluation may have been faster
+        if error.error_code != "RESOURCE_ALREADY_EXISTS" or found is None:
+            raise
+        return found
+
+
+def _tags(primary: tuple[str, bool] | None) -> dict[str, str]:
+    """What MLflow takes for the metric that matters most, and whether more of it is better."""
+    if primary is None:
+        return {}
+    return {f"{_PRIMARY}.name": primary[0], f"{_PRIMARY}.greaterIsBetter": str(primary[1])}
+
+
+def _location(name: str, artifacts: Path | None) -> str | None:
+    """A folder of the experiment's own, which can be deleted with it."""
+    if artifacts is None:
+        return None
+    readable = re.sub(r"[^A-Za-z0-9._-]+", "_", name)[:80]
+    return (artifacts.absolute() / f"{readable}-{hashlib.sha256(name.encode()).hexdigest()[:8]}").as_uri()
+
+
+_REFUSED = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")  # the second of an alias, or of a name it never takes
+
+
+def logged_model_id(client: MlflowClient, text: str) -> str:
+    """The id of a logged model.
+
+    Args:
+        client: of the tracking store.
+        text: `m-…`, or `models:/m-…`, `models:/name/3`, `models:/name@alias`.
+
+    Raises:
+        TrackingError: there is no such model.
+    """
+    from mlflow.exceptions import MlflowException
+
+    try:
+        if found := re.fullmatch(r"models:/(?P<name>[^/@]+)(?:/(?P<version>\d+)|@(?P<alias>.+))", text):
+            name, version, alias = found["name"], found["version"], found["alias"]
+            registered = (
+                client.get_model_version(name, version) if version else client.get_model_version_by_alias(name, alias)
+            )
+            source = MODEL_URI.fullmatch(registered.source or "")  # MLflow's own registry keeps the id in it alone
+            model_id = registered.model_id or (source and MODEL_ID.fullmatch(source[1]) and source[1])
+            if not model_id:
+                raise TrackingError(f"the registered model {text} is of no logged model; name another in the config")
+            return str(model_id)
+        return str(client.get_logged_model(text.removeprefix("models:/")).model_id)
+    except MlflowException as error:
+        if error.error_code not in _REFUSED:
+            raise
+        raise TrackingError(f"there is no model {text} in MLflow; mend model_id or model_uri in the config") from None
+
 
 SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time
 
@@ -44,7 +185,6 @@ _BATCH_BYTES = 900_000
 _PAGE = 1_000
 
 Task = tuple[str, str] | None
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)

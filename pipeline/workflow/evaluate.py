@@ -1,34 +1,233 @@
-"""From a config to a finished record, and to what it would be evaluated of."""
+"""From a config to a finished record; or to what it would evaluate."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
-from dataclasses import replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from typing import Any, Literal, get_args
 
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
-from pipeline.credentials import without_credentials
-from pipeline.environment import at_work, environment
-from pipeline.parallel import Workers
-from pipeline.progress import work
-from pipeline.record import Records, new_evaluation_id, open_records
-from pipeline.tables import Evaluation, Validation
-from pipeline.workflow.computing import Backend, Computed, compute, workers_of
-from pipeline.workflow.delivering import deliver
-from pipeline.workflow.displayed import DisplayedEvaluation
-from pipeline.workflow.inferring import config_of
-from pipeline.workflow.judging import check_comparison
-from pipeline.workflow.leftovers import clear_left_behind
-from pipeline.workflow.manifest import manifest_of
-from pipeline.workflow.reading import read_inputs
-from pipeline.workflow.recording import Drawn, draw, keep
-from pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
-from pipeline.workflow.tracking import is_from_environment, sync_command, told_store, with_own_places
+import yaml
 
-__all__ = ["evaluate", "evaluate_opened", "validate"]
+from rankledger.pipeline.config.paths import relocate
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.config.schema import Config, load
+from rankledger.pipeline.config.values import checked_jobs
+from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import new_evaluation_id, write_record
+from rankledger.pipeline.record.retention import clear_left_behind
+from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.scoring import bound_ties, score
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.environment import at_work, environment
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import stage, work
+from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
+from rankledger.pipeline.workflow.analysis import Inferred, check_comparison, config_of, infer, score_recall
+from rankledger.pipeline.workflow.deliver import deliver
+from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
+from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
+from rankledger.pipeline.workflow.manifest import manifest_of
+from rankledger.pipeline.workflow.page import Column, find_movers, new_page, paired
+from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
+from rankledger.pipeline.workflow.tracking import is_from_environment, sync_command, told_store, with_own_places
+
+__all__ = [
+    "Backend",
+    "Clock",
+    "Computed",
+    "Drawn",
+    "compute",
+    "draw",
+    "evaluate",
+    "evaluate_opened",
+    "keep",
+    "validate",
+    "workers_of",
+]
+
+Backend = Literal["threads", "processes"]
+
+
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What came of a config.
+
+    Attributes:
+        inputs: what was read.
+        results: the scores, in the order of the plan's tasks.
+        inferred: what is said of them.
+        clock: the seconds by stage.
+    """
+
+    inputs: Inputs
+    results: tuple[Scores, ...]
+    inferred: Inferred
+    clock: Clock
+
+
+def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Records, started: datetime) -> Computed:
+    """Read, score and resample everything; nothing is written but to the block store.
+
+    Args:
+        opened: the config and what it comes to; of a record, inputs must be what they were.
+        workers: share the work.
+        runs_dir: the runs folder, in which the block store is.
+        records: where earlier evaluations are.
+        started: when the evaluation began.
+
+    Raises:
+        InputError: judgments, queries or documents are wrong.
+    """
+    config, planned, clock = opened.loaded.config, opened.planned, Clock()
+    with clock.stage("read"):
+        inputs = read_inputs(
+            planned,
+            config.conventions.resolved.conventions,
+            workers,
+            store=BlockStore(runs_dir / "blocks") if config.execution.blocks else None,
+            record=opened.record,
+        )
+    check_comparison(config, planned, inputs, workers)
+    with clock.stage("score"):
+        results = _score(config, planned, inputs, workers)
+        recall = score_recall(config, planned, inputs, workers)
+    with clock.stage("resample"):
+        inferred = infer(
+            opened, inputs, results, recall, workers=workers, runs_dir=runs_dir, records=records, started=started
+        )
+    return Computed(inputs, results, inferred, clock)
+
+
+def workers_of(config: Config, jobs: int | None = None, backend: Backend | None = None) -> Workers:
+    """The workers that a config asks for, or a command instead.
+
+    Raises:
+        InputError: the command asks for none, for too many, or for a backend that there is not.
+    """
+    try:
+        wanted = config.execution.jobs if jobs is None else checked_jobs(jobs)
+    except ValueError as error:
+        raise InputError(f"--jobs: {error}") from None
+    if backend not in (None, *get_args(Backend)):
+        raise InputError(f"--backend: found {backend!r}; write {' or '.join(get_args(Backend))}")
+    return Workers(wanted, backend or config.execution.backend)
+
+
+class Clock:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        """Begin without a stage."""
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """The time that passes within is the stage's."""
+        begin = time.perf_counter()
+        yield
+        self.seconds[name] = round(time.perf_counter() - begin, 3)
+
+
+def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
+    measures = {dataset.name: dataset.measures for dataset in planned.datasets}
+    profile = config.conventions.resolved
+    clusters = {name: dataset.groups.clusters for name, dataset in inputs.datasets.items()}
+    results = score(inputs.joined, measures, profile, workers, clusters=clusters)
+    if "ties" in config.sensitivity:
+        results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
+    scores = {**{(result.dataset, result.model): result for result in results}, **inputs.given}
+    return tuple(scores[task] for task in inputs.quality)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The page of an evaluation.
+
+    Attributes:
+        page: its text; None where there is none.
+        movers: the queries that moved most, which it shows.
+        error: why there is none though there should be: a bug, which must cost no figure.
+    """
+
+    page: str | None = None
+    movers: tuple[MovedQuery, ...] = ()
+    error: Exception | None = None
+
+
+@stage("Writing the record")
+def keep(
+    evaluation: Evaluation, opened: Opened, computed: Computed, drawn: Drawn, manifest: Mapping[str, Any], folder: Path
+) -> Record:
+    """Write the record.
+
+    Args:
+        evaluation: what was evaluated, with the folder that the record is to have.
+        opened: the config and what it comes to.
+        computed: what came of it.
+        drawn: its page.
+        manifest: what the manifest says, but for when it was finished and what took how long.
+        folder: where records are written.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    config = relocate(opened.loaded.document, folder / evaluation.evaluation_id)
+    return write_record(
+        folder,
+        evaluation_id=evaluation.evaluation_id,
+        config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
+        results=computed.results,
+        estimates=computed.inferred.estimates,
+        manifest={**manifest, "finished": datetime.now(UTC).isoformat(), "timings": computed.clock.seconds},
+        comparisons=computed.inferred.comparisons,
+        judged=computed.inferred.judged,
+        curves=computed.inferred.curves,
+        movers=drawn.movers,
+        page=drawn.page,
+        own=opened.is_own,  # else its config is still somebody else's
+    )
+
+
+@stage("Drawing the page")
+def draw(evaluation: Evaluation, computed: Computed, manifest: Mapping[str, Any], records: Records) -> Drawn:
+    """The page, and the queries that moved most; whatever goes wrong is kept for when the record is safe.
+
+    Args:
+        evaluation: what was evaluated.
+        computed: what came of it.
+        manifest: what the manifest says.
+        records: where the records are that models were held against.
+    """
+    try:
+        with computed.clock.stage("report"):
+            scored = {(scores.dataset, scores.model): scores for scores in computed.results}
+            shown, remarks = paired(evaluation, manifest, partial(_column, scored), records)
+            movers = tuple(find_movers(shown, computed.inputs))
+            curves = computed.inferred.curves
+            page = new_page(evaluation, manifest, curves=curves, movers=movers, shown=shown, remarks=remarks)
+            return Drawn(html([page]), movers)
+    except Exception as error:
+        error.add_note(f"the record is complete but for its page: {evaluation.record}")
+        return Drawn(error=error)
+
+
+def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
+    """What `read_column` will read of the record."""
+    scores = scored.get((dataset, model))
+    for row, found in enumerate(scores.measures if scores else ()):
+        if scores and str(found) == measure:
+            return scores.query_ids, scores.values[row], scores.missing
+    return None
 
 
 @work()
@@ -74,7 +273,7 @@ def evaluate(
         runs_dir=Path(runs_dir),
         records=open_records(Path(runs_dir), opened.planned.records if records is None else records),
         tracking=tracking,
-        command=shlex.join(map(without_credentials, command)) or f"pipeline.evaluate({str(config)!r})",
+        command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate({str(config)!r})",
     )
 
 

@@ -12,21 +12,22 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from metrics.conventions import Profile
-from metrics.measure import Measure
-from pipeline.arithmetic import Explanation, Recorded
-from pipeline.config.choice import choose_measure, choose_profile, choose_tasks
-from pipeline.config.plan import Plan, PlannedDataset, Task
-from pipeline.data.inputs import DatasetInput
-from pipeline.data.single import SingleQuery
-from pipeline.errors import InputError, likely
-from pipeline.explanation.lines import explain as take_apart
-from pipeline.explanation.profiles import compare
-from pipeline.record import open_records, read_score, refuse_changed
-from pipeline.tables import InputFile, Record, definitions_on
-from pipeline.workflow.reading import read_planned, source_of
-from pipeline.workflow.relocating import locate
-from pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, choose_measure, choose_profile, choose_tasks
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery
+from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.explain import compare
+from rankledger.pipeline.explain import explain as take_apart
+from rankledger.pipeline.record.folder import refuse_changed
+from rankledger.pipeline.record.scores import read_score
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.types.explanation import Explanation, Recorded
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.results import Record, definitions_on
+from rankledger.pipeline.workflow.inputs import read_planned, source_of
+from rankledger.pipeline.workflow.reproduce import locate
+from rankledger.pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
 
 __all__ = ["explain"]
 

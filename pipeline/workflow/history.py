@@ -8,14 +8,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from pipeline.errors import InputError, likely
-from pipeline.inference.steps import Step, find_steps
-from pipeline.ledger import Break, History, LevelChange, Night, Series
-from pipeline.progress import each, work
-from pipeline.record import open_records
-from pipeline.record.browsing import Entry, browse
-from pipeline.tables import Estimate
-from pipeline.verdicts import Verdict, summed_up
+from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.inference.changepoints import Step, find_steps
+from rankledger.pipeline.record.lookup import Entry, browse
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.support.progress import each, work
+from rankledger.pipeline.types.results import Estimate, Verdict, summed_up
+from rankledger.pipeline.types.views import Break, History, LevelChange, Night, Series
 
 __all__ = ["Evaluated", "history", "history_of"]
 

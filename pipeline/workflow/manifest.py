@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from metrics.conventions import Profile
-from metrics.measure import Measure
-from pipeline.config.plan import Plan, PlannedDataset
-from pipeline.config.sections import Loaded
-from pipeline.data.contents import content_of
-from pipeline.data.given_scores import GivenInput
-from pipeline.data.inputs import DatasetInput
-from pipeline.record import definitions
-from pipeline.tables import InputFile, Joined
-from pipeline.workflow.reading import Inputs, source_of
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned import Plan, PlannedDataset
+from rankledger.pipeline.config.schema import Loaded
+from rankledger.pipeline.data.dataset import DatasetInput, content_of
+from rankledger.pipeline.data.external_scores import GivenInput
+from rankledger.pipeline.record.folder import definitions
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.workflow.inputs import Inputs, source_of
 
 __all__ = ["manifest_of", "reading_of"]
 

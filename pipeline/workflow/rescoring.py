@@ -9,25 +9,25 @@ from functools import cached_property
 
 import numpy as np
 
-from metrics.conventions import Profile
-from metrics.measure import Measure
-from pipeline.arrow import integers
-from pipeline.blocks import BlockStore, StoreError
-from pipeline.comparison.moved import Retrieved
-from pipeline.config.plan import PlannedDataset, Task
-from pipeline.data.assemble import assemble
-from pipeline.data.catalogue import known_documents
-from pipeline.data.contents import describe
-from pipeline.data.inputs import DatasetInput
-from pipeline.data.judgments import index_judgments
-from pipeline.errors import InputError
-from pipeline.evaluation import score
-from pipeline.parallel import Workers
-from pipeline.record import refuse_changed
-from pipeline.tables import Chunk, InputFile, Joined, Record, Rows, Scores
-from pipeline.workflow.reading import kept_of, read_planned, source_of
-from pipeline.workflow.sources import Opened, recorded_output, refuse_foreign_servers, refuse_other_inputs
-from pipeline.workflow.stored import OutputReader, OutputStore, rescored
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.planned import PlannedDataset, Task
+from rankledger.pipeline.data.cache import BlockStore, StoreError
+from rankledger.pipeline.data.catalogue import known_documents
+from rankledger.pipeline.data.dataset import DatasetInput, describe
+from rankledger.pipeline.data.join import assemble
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.changes import Retrieved
+from rankledger.pipeline.record.folder import refuse_changed
+from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.arrow import integers
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
+from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.results import Record, Scores
+from rankledger.pipeline.workflow.inputs import OutputReader, OutputStore, kept_of, read_planned, rescored, source_of
+from rankledger.pipeline.workflow.sources import Opened, recorded_output, refuse_foreign_servers, refuse_other_inputs
 
 __all__ = ["Kept", "can_rescore", "join_anew", "rescore", "retrieved"]
 

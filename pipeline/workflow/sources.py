@@ -9,18 +9,21 @@ from datetime import date as calendar_date
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pipeline.config.fields import is_printable
-from pipeline.config.paths import is_url, paths_of
-from pipeline.config.plan import Plan, Task, plan
-from pipeline.config.sections import Loaded, load
-from pipeline.config.source import KeyPath, dotted
-from pipeline.config.variables import allowed_variables
-from pipeline.credentials import without_credentials
-from pipeline.errors import InputError, shorten
-from pipeline.record import Records, read_record, refuse_changed
-from pipeline.record.checking import read_file
-from pipeline.record.own import is_own
-from pipeline.tables import InputFile, Record
+from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.paths import is_url, paths_of
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan, Task
+from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.values import is_printable
+from rankledger.pipeline.config.yaml import KeyPath, dotted
+from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.record.folder import read_record, refuse_changed
+from rankledger.pipeline.record.integrity import read_file
+from rankledger.pipeline.record.receipts import is_own
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.results import Record
 
 __all__ = [
     "Opened",

@@ -9,15 +9,15 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.config.sections import Loaded, Tracking
-from pipeline.config.variables import allowed_variables
-from pipeline.credentials import public_uri
-from pipeline.errors import InputError
-from pipeline.record import Records
-from pipeline.tables import Record
-from pipeline.tracking.names import TrackingError
-from pipeline.tracking.store import TrackingStore
-from pipeline.workflow.sources import Opened, open_record
+from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.schema import Loaded, Tracking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.credentials import public_uri
+from rankledger.pipeline.tracking.client import TrackingStore
+from rankledger.pipeline.tracking.payload import TrackingError
+from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.workflow.sources import Opened, open_record
 
 __all__ = [
     "Stores",

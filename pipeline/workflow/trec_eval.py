@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from metrics.conventions import PROFILES, Profile
-from pipeline.data.trec_files import read_trec_files
-from pipeline.errors import InputError
-from pipeline.evaluation import score
-from pipeline.inference.estimates import IntervalRule, estimate
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Estimate, Groups
-from pipeline.trec_eval.names import lines_of
-from pipeline.trec_eval.printout import Printout, relevance_strings
+from rankledger.metrics.conventions import PROFILES, Profile
+from rankledger.pipeline.data.dataset import read_trec_files
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.summary import IntervalRule, estimate
+from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.trec_eval import Printout, lines_of, relevance_strings
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Estimate
 
 __all__ = ["trec_eval"]
 
@@ -41,7 +41,7 @@ def trec_eval(
         qrels: the path of the judgments.
         ranking: the path of the ranking; `-` is standard input.
         measures: as after `-m`; `official` unless given.
-        profile: the version, one of `pipeline.trec_eval.names.VERSIONS`.
+        profile: the version, one of `rankledger.pipeline.trec_eval.VERSIONS`.
         each: whether each query has its lines (`-q`).
         complete: whether means are of all judged queries (`-c`).
         summary: whether all queries together have theirs (not `-n`).
@@ -78,7 +78,10 @@ def trec_eval(
 
 def _intervals(printout: Printout, rules: Profile, workers: Workers) -> tuple[Estimate, ...]:
     """Those of a config that says nothing of them; whatever the files are called, the same queries are drawn."""
-    from pipeline.config.sections import Bootstrap, Config  # takes as long as all else
+    from rankledger.pipeline.config.schema import (
+        Bootstrap,
+        Config,  # takes as long as all else
+    )
 
     bootstrap = Bootstrap()
     results = [replace(printout.averaged(), dataset="trec_eval")]

@@ -14,7 +14,7 @@ from typing import Literal
 
 import numpy as np
 
-import pipeline
+import rankledger
 from tests.generated import Collection, write_config
 
 __all__ = ["Case", "Figures", "assert_agree", "greatest_difference", "ours", "random_case", "reversed_rows"]
@@ -126,7 +126,7 @@ def ours(
         conventions=profile,
         bootstrap={"resamples": 100},
     )
-    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
     assert not evaluation.failures, evaluation.failures
     (result,) = evaluation.results
     assert len(result.measures) == len(measures), f"asked for {measures}, found {[*map(str, result.measures)]}"

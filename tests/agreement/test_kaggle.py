@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipeline
+import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.generated import Collection, write_config
 
@@ -84,7 +84,7 @@ def test_rating_errors(tmp_path):
     config = write_config(
         tmp_path, {"stars": stars}, {"errors": ["mae", "mse", "rmse"]}, ending=".csv", conventions="kaggle"
     )
-    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     assert len(items) == 320
     np.testing.assert_allclose(

@@ -9,7 +9,7 @@ import pyndeval
 import pytest
 import yaml
 
-import pipeline
+import rankledger
 from tests.agreement.cases import Figures, assert_agree
 
 Judgment = tuple[str, str, str, int]  # query, subtopic, document, grade
@@ -60,7 +60,7 @@ def ours(folder: Path, judgments: list[Judgment], ranking: Ranking, measures: li
         "bootstrap": {"resamples": 100},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
-    evaluation = pipeline.evaluate(folder / "config.yaml", jobs=1, tracking=False, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate(folder / "config.yaml", jobs=1, tracking=False, runs_dir=folder / "runs")
     (result,) = evaluation.results
     return {
         query_id: dict(zip(measures, map(float, column), strict=True))

@@ -9,7 +9,7 @@ import pytest
 from ranx import Qrels, Run, evaluate
 from ranx.metrics import interpolated_precision_at_recall
 
-import pipeline
+import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case, reversed_rows
 from tests.generated import Collection, write_config
 
@@ -126,7 +126,7 @@ def test_an_output_that_leaves_queries_out_is_refused_by_both(tmp_path):
     judgments, ranking = {"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0}}
     collection = {"case": Collection(judgments, {"tool": ranking})}
     config = write_config(tmp_path, collection, {"compared": ["ap"]}, ending=".tsv", conventions="ranx")
-    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     with pytest.raises(AssertionError, match="query ids do not match"):
         evaluate(Qrels(judgments), Run(ranking), "map")

@@ -16,7 +16,7 @@ from recbole.evaluator.collector import Collector, DataStruct
 from recbole.evaluator.evaluator import Evaluator
 from recbole.evaluator.register import metrics_dict
 
-import pipeline
+import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.generated import Collection, write_config
 
@@ -174,7 +174,7 @@ def test_coverage_divides_by_the_items_there_are(tmp_path):
         conventions="recbole",
         defaults={"dataset": {"documents": "documents.tsv"}},
     )
-    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
     assert of_the_catalogue([[1, 2]], 5, ["ItemCoverage"]) == {"itemcoverage@2": 0.4}
     assert [line.estimate for line in evaluation.estimates] == [0.5]
@@ -190,7 +190,7 @@ def test_rating_errors(tmp_path):
         table[1][f"u{row % 20}"][f"d{row}"] = float(predictions[row])
     stars = {"stars": Collection(table[0], {"tool": table[1]}, "ratings")}
     config = write_config(tmp_path, stars, {"errors": ["mae", "rmse"]}, ending=".csv", conventions="recbole")
-    evaluation = pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
     found = DataStruct()
     found.set("rec.score", torch.tensor(predictions))
     found.set("data.label", torch.tensor(ratings))

@@ -16,8 +16,8 @@ import torch
 from recbole.evaluator.collector import DataStruct
 from recbole.evaluator.metrics import AveragePopularity, GiniIndex, ItemCoverage, ShannonEntropy, TailPercentage
 
-from metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage
-from metrics.recommendation import popularity, tail_share
+from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage
+from rankledger.metrics.recommendation import popularity, tail_share
 
 CUTOFFS = (1, 2, 5, 10)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import yaml
 
-import pipeline
-from metrics.catalogue import CatalogueBlock, personalization
-from metrics.recommendation import diversity, novelty, popularity
-from pipeline.tables import Evaluation
+import rankledger
+from rankledger.metrics.catalogue import CatalogueBlock, personalization
+from rankledger.metrics.recommendation import diversity, novelty, popularity
+from rankledger.pipeline.types.results import Evaluation
 from tests.blocks import catalogue_block, sparse
 from tests.generated import write_table
 
@@ -67,7 +67,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
         "bootstrap": {"resamples": 100},
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return pipeline.evaluate(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate(folder / "config.yaml", tracking=False, runs_dir=folder / "runs")
 
 
 @pytest.fixture(scope="module")

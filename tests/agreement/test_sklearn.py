@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from sklearn import metrics as sklearn
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.tables import Evaluation
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
 from tests.generated import Collection, rating_collection, write_config
@@ -167,7 +167,7 @@ def pairs(collection: Collection) -> dict[str, tuple[list[float], list[float]]]:
 
 def rated(folder: Path, collection: Collection, measures: list[str]) -> Evaluation:
     config = write_config(folder, {"stars": collection}, {"errors": measures}, ending=".csv", conventions="sklearn")
-    return pipeline.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
 
 
 def test_rating_errors_pool_all_pairs(tmp_path):

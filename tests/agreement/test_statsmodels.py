@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from statsmodels.stats.multitest import multipletests
 
-from pipeline.inference.paired.corrections import benjamini_hochberg, holm
+from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(holm, "holm"), (benjamini_hochberg, "fdr_bh")])

@@ -12,7 +12,7 @@ import torch
 from torchmetrics import retrieval
 from torchmetrics.functional import retrieval as functional
 
-from pipeline.errors import InputError
+from rankledger.pipeline.errors import InputError
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.measure import Measure
-from metrics.registry import METRICS
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
 from tests import oracle
 from tests.blocks import plain_block, random_query
 

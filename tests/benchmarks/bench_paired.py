@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.paired.randomization import Permutations, randomization
-from pipeline.inference.samples import Pair, Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.samples import Pair, Sample, Settings
+from rankledger.pipeline.inference.sign_flips import Permutations, randomization
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 N_QUERIES, N_MODELS, N_MEASURES, PERMUTATIONS = 7_000, 10, 20, 10_000
 GROUP = "randomization tests of 7,000 queries, 10,000 patterns of signs: 900 of ours, 1 of scipy's"

@@ -9,12 +9,13 @@ import pytest
 from arch.bootstrap import IIDBootstrap
 from scipy import stats
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.estimates import IntervalRule, estimate
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.summary import IntervalRule, estimate
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 N_QUERIES, N_MEASURES, RESAMPLES = 7_000, 20, 10_000
 GROUP = "BCa intervals of 20 measures, 7,000 queries, 10,000 resamples"

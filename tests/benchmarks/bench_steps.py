@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from metrics.block import Floats
-from pipeline.inference.steps import critical_excess, find_steps, greatest_excess
+from rankledger.metrics.block import Floats
+from rankledger.pipeline.inference.changepoints import critical_excess, find_steps, greatest_excess
 
 Draw = Callable[[np.random.Generator, int, int], Floats]
 

@@ -7,16 +7,16 @@ from datetime import date
 
 import numpy as np
 
-from metrics.block import Floats
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.gates.evidence import Baseline, Evidence
-from pipeline.inference.gates.judge import judge
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
-from pipeline.verdicts import Outcome, PlannedGate, Reference
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Outcome, PlannedGate, Reference, Scores
 
 __all__ = ["outcomes"]
 

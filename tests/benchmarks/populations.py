@@ -9,13 +9,14 @@ from types import MappingProxyType
 
 import numpy as np
 
-from metrics.block import Floats
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.intervals import Method, Resampled, interval
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import Method, Resampled, interval
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 __all__ = ["POPULATIONS", "Coverage", "Drawn", "Population", "coverage", "resampled_draws"]
 

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from metrics.registry import METRICS
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
 from tests.fuzz.cases import Case, Target
 
 __all__ = ["TARGETS"]

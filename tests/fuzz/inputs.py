@@ -14,15 +14,14 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import parquet
 
-from metrics.conventions import PROFILES
-from metrics.external import external_measure
-from pipeline.blocks import BlockStore, HitsKey, JudgmentsKey, StoreError
-from pipeline.data import readers
-from pipeline.data.extras import read_extra
-from pipeline.data.given_scores import read_given_scores
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
-from pipeline.tables import Content, Rows
-from pipeline.workflow.trec_eval import trec_eval
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.cache import BlockStore, HitsKey, JudgmentsKey, StoreError
+from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
+from rankledger.pipeline.data.external_scores import read_extra, read_given_scores
+from rankledger.pipeline.types.inputs import Content, Rows
+from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
 
 __all__ = ["TARGETS"]

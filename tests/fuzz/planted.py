@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from pipeline.errors import InputError
+from rankledger.pipeline.errors import InputError
 from tests.fuzz.cases import Case, Target
 
 __all__ = ["TARGETS"]

@@ -15,23 +15,19 @@ from typing import Any
 
 import yaml
 
-from pipeline.parallel import Workers
-from pipeline.record import open_records
-from pipeline.record.night_files import Holder, Night, read_night
-from pipeline.record.receipts import Receipt, read_receipt
-from pipeline.workflow.accept import accept
-from pipeline.workflow.compare import compare
-from pipeline.workflow.evaluate import evaluate_opened
-from pipeline.workflow.explain import explain
-from pipeline.workflow.finding import find
-from pipeline.workflow.history import history
-from pipeline.workflow.listing import list_evaluations
-from pipeline.workflow.pruning import prune
-from pipeline.workflow.reporting import report
-from pipeline.workflow.reproducing import reproduce
-from pipeline.workflow.showing import show
-from pipeline.workflow.sources import open_source
-from pipeline.workflow.verifying import verify
+from rankledger.pipeline.record.nights import Holder, Night, read_night
+from rankledger.pipeline.record.receipts import Receipt, read_receipt
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.workflow.browse import find, list_evaluations, show
+from rankledger.pipeline.workflow.compare import compare
+from rankledger.pipeline.workflow.evaluate import evaluate_opened
+from rankledger.pipeline.workflow.explain import explain
+from rankledger.pipeline.workflow.history import history
+from rankledger.pipeline.workflow.report import report
+from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.sources import open_source
+from rankledger.pipeline.workflow.upkeep import accept, prune, verify
 from tests.fuzz.cases import Case, Target
 from tests.generated import rating_collection, search_collection, write_config
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from metrics.block import JudgedBlock
-from metrics.measure import Measure
-from metrics.registry import METRICS
-from metrics.terms import Summed, Terms
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
+from rankledger.metrics.terms import Summed, Terms
 from tests.metrics.variants import JUDGED_VARIANTS
 
 parsed = cache(Measure.parse)

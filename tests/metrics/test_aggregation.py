@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE, Aggregation, contributions
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE, Aggregation, contributions
 
 VALUES = np.array([1.0, np.nan, 0.5, 0.0])
 WEIGHTS = np.array([1.0, 1.0, 2.0, 1.0])

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.aliases import ALIASES, TOOLS, translate
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from metrics.registry import METRICS
+from rankledger.metrics.aliases import ALIASES, TOOLS, translate
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
 from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import VARIANTS
 

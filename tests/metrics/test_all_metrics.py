@@ -12,9 +12,9 @@ from functools import cache
 import numpy as np
 import pytest
 
-from metrics.block import Floats, JudgedBlock
-from metrics.measure import Measure
-from metrics.registry import METRICS
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
 from tests.blocks import (
     ARRAYS,
     PlainQuery,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.block import cut, divide, sum_down
+from rankledger.metrics.block import cut, divide, sum_down
 from tests.blocks import ARRAYS, judged_block, plain_block, ranked
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from metrics.cascade import err, nerr, rankscore, rbp, rbp_resid
+from rankledger.metrics.cascade import err, nerr, rankscore, rbp, rbp_resid
 from tests.blocks import plain_block, ranked
 
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
-from metrics.measure import Measure
+from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
+from rankledger.metrics.measure import Measure
 from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE

@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError, asdict
 
 import pytest
 
-from metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.conventions import PROFILES, Conventions
 
 
 def test_the_default_profile_is_trec_eval():

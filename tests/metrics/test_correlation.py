@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrics import correlation
-from metrics.correlation import ap_corr, kendall_distance, kendall_tau
+from rankledger.metrics import agreement
+from rankledger.metrics.agreement import ap_corr, kendall_distance, kendall_tau
 from tests.blocks import plain_block, ranked
 
 
@@ -180,8 +180,8 @@ def test_ap_correlation_is_cut():
 @pytest.mark.parametrize("k", [None, 5])
 def test_counting_by_grade_and_by_row_agree(metric, k, graded_block, monkeypatch):
     """Long lists are counted grade by grade, others row by row: the same bits for 309 queries."""
-    monkeypatch.setattr(correlation, "MANY_ROWS", 0)
+    monkeypatch.setattr(agreement, "MANY_ROWS", 0)
     by_grade = metric(graded_block, k=k)
-    monkeypatch.setattr(correlation, "MANY_ROWS", 1e9)
+    monkeypatch.setattr(agreement, "MANY_ROWS", 1e9)
 
     np.testing.assert_array_equal(by_grade, metric(graded_block, k=k))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.counts import fn, fp, num_nonrel_judged_ret, num_rel, num_ret, tn, tp, user_coverage, utility
+from rankledger.metrics.sets import fn, fp, num_nonrel_judged_ret, num_rel, num_ret, tn, tp, user_coverage, utility
 from tests.blocks import plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.

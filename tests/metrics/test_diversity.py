@@ -8,12 +8,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from metrics.block import JudgedBlock
-from metrics.cascade import err, rbp
-from metrics.diversity import alpha_ndcg, err_ia, nrbp, strec
-from metrics.gain import ndcg
-from metrics.measure import Measure
-from metrics.sets import success
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.cascade import err, rbp
+from rankledger.metrics.diversity import alpha_ndcg, err_ia, nrbp, strec
+from rankledger.metrics.gain import ndcg
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.sets import success
 from tests import oracle
 from tests.blocks import DiverseQuery, diverse_block, random_diverse_query
 from tests.metrics.variants import VARIANTS

@@ -7,10 +7,9 @@ import pickle
 
 import pytest
 
-from metrics.aggregation import MEAN
-from metrics.conventions import PROFILES
-from metrics.external import external_measure
-from metrics.measure import Measure
+from rankledger.metrics.aggregation import MEAN
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure, external_measure
 
 TREC_EVAL = PROFILES["trec_eval"]
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from metrics.gain import cg, dcg, g, ndcg, ndcg_rel, q_measure, rndcg
-from metrics.ranking import ap
+from rankledger.metrics.gain import cg, dcg, g, ndcg, ndcg_rel, q_measure, rndcg
+from rankledger.metrics.ranking import ap
 from tests.blocks import judged_block, plain_block, ranked
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.incomplete import bpref, infap
+from rankledger.metrics.ranking import bpref, infap
 from tests.blocks import plain_block, ranked
 
 

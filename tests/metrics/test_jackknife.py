@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
-from metrics.jackknife import delete_a_group_error
+from rankledger.metrics.aggregation import delete_a_group_error
+from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
 from tests.blocks import catalogue_block
 
 FIGURES = {figure.__name__: figure for figure in (item_coverage, gini, entropy, personalization)}

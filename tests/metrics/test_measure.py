@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
-from metrics.conventions import PROFILES, Conventions
-from metrics.measure import Measure
-from metrics.metric import Metric
-from metrics.registry import METRICS
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric
+from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import VARIANTS
 
 TREC_EVAL = PROFILES["trec_eval"]

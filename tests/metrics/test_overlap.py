@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from metrics import overlap
-from metrics.measure import Measure
-from metrics.overlap import Ranked, RankingsBlock, compat, rbo
+from rankledger.metrics import agreement
+from rankledger.metrics.agreement import Ranked, RankingsBlock, compat, rbo
+from rankledger.metrics.measure import Measure
 from tests import oracle
 from tests.blocks import plain_block, ranked
 from tests.metrics.variants import VARIANTS
@@ -193,8 +193,8 @@ def test_a_model_is_named_without_commas_and_brackets():
 @pytest.mark.parametrize("k", [None, 5])
 def test_places_by_grade_and_by_row_agree(k, graded_block, monkeypatch):
     """Long lists are placed in the ideal ranking grade by grade, others row by row: the same bits for 309 queries."""
-    monkeypatch.setattr(overlap, "MANY_ROWS", 0)
+    monkeypatch.setattr(agreement, "MANY_ROWS", 0)
     by_grade = compat(graded_block, k=k)
-    monkeypatch.setattr(overlap, "MANY_ROWS", 1e9)
+    monkeypatch.setattr(agreement, "MANY_ROWS", 1e9)
 
     np.testing.assert_array_equal(by_grade, compat(graded_block, k=k))

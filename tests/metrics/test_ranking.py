@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.ranking import ap, ap11, avg_rp, bing, iprec, rp, rprec, rprec_mult, rr
+from rankledger.metrics.ranking import ap, ap11, avg_rp, bing, iprec, rp, rprec, rprec_mult, rr
 from tests.blocks import plain_block, ranked
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.aggregation import contributions
-from metrics.moments import MOMENTS, moments, origins
-from metrics.rating import explained_variance, mae, mse, r2, rmse
-from metrics.registry import METRICS
+from rankledger.metrics.aggregation import MOMENTS, contributions, moments, origins
+from rankledger.metrics.rating import explained_variance, mae, mse, r2, rmse
+from rankledger.metrics.registry import METRICS
 from tests.blocks import random_ratings, ratings_block
 from tests.oracle import RATINGS_ORACLE
 

@@ -10,11 +10,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from metrics import catalogue, recommendation
-from metrics.block import Floats
-from metrics.catalogue import CatalogueBlock
-from metrics.measure import Measure
-from metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
+from rankledger.metrics import catalogue, recommendation
+from rankledger.metrics.block import Floats
+from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
 from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE

@@ -10,28 +10,16 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from metrics import (
-    cascade,
-    catalogue,
-    correlation,
-    counts,
-    diversity,
-    gain,
-    incomplete,
-    overlap,
-    ranking,
-    rating,
-    recommendation,
-    sets,
-)
-from metrics.aggregation import GEOMETRIC_MEAN, MEAN, ROOT_MEAN_SQUARE
-from metrics.metric import Metric
-from metrics.moments import EXPLAINED_VARIANCE, R_SQUARED
-from metrics.registry import METRICS
-from metrics.terms import Summed
+from rankledger.metrics import agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets
+from rankledger.metrics import ranking as incomplete
+from rankledger.metrics import sets as counts
+from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, MEAN, R_SQUARED, ROOT_MEAN_SQUARE
+from rankledger.metrics.metric import Metric
+from rankledger.metrics.registry import METRICS
+from rankledger.metrics.terms import Summed
 
 MODULES = (
-    *(cascade, catalogue, correlation, counts, diversity, gain, incomplete, overlap, ranking, rating, recommendation),
+    *(cascade, catalogue, agreement, counts, diversity, gain, incomplete, agreement, ranking, rating, recommendation),
     sets,
 )
 EVERY_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())

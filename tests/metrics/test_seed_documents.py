@@ -14,10 +14,10 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from metrics.aggregation import contributions
-from metrics.block import Floats, JudgedBlock
-from metrics.measure import Measure
-from metrics.registry import METRICS
+from rankledger.metrics.aggregation import contributions
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.registry import METRICS
 from tests.blocks import PlainQuery, catalogue_block, plain_block, ranked, ratings_block
 
 

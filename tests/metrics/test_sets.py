@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics.counts import fp
-from metrics.sets import f, f1, judged, p, r, relative_p, set_map, success, unjudged
+from rankledger.metrics.sets import f, f1, fp, judged, p, r, relative_p, set_map, success, unjudged
 from tests.blocks import judged_block, plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.

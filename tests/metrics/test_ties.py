@@ -11,12 +11,12 @@ from functools import cache
 import numpy as np
 import pytest
 
-from metrics import scoring, ties
-from metrics.block import JudgedBlock
-from metrics.conventions import PROFILES
-from metrics.expected import has_expectation
-from metrics.measure import Measure
-from metrics.sensitivity import sampled, tie_bounds
+from rankledger.metrics import conventional_scores, ties
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.conventional_scores import sampled, tie_bounds
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.ties import has_expectation
 from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import JUDGED_VARIANTS
 from tests.oracle import ORACLE
@@ -74,7 +74,9 @@ def enumerated(text: str, query: tuple[Groups, tuple[float, ...]]) -> np.ndarray
 def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -> np.ndarray:
     measure = Measure.parse(text, profile)
     conventions = profile.conventions_of(measure.metric.name)
-    values = scoring.score(measure, scoring.ruled(block, conventions), conventions, max_grade=GREATEST)
+    values = conventional_scores.score(
+        measure, conventional_scores.ruled(block, conventions), conventions, max_grade=GREATEST
+    )
     rng = np.random.default_rng(seed)
     return tie_bounds([measure], values[np.newaxis], block, profile, max_grade=GREATEST, rng=rng)[:, 0]
 
@@ -96,8 +98,8 @@ def bounds(block) -> dict[str, np.ndarray]:
     """The bounds of every variant, of all of them at once: the orders that are drawn are the same for all."""
     rule = TREC_EVAL.conventions_of
     measures = [Measure.parse(text) for text in PLAIN_VARIANTS]
-    ruled = [(measure, scoring.ruled(block, rule(measure.metric.name))) for measure in measures]
-    values = [scoring.score(m, found, rule(m.metric.name), max_grade=GREATEST) for m, found in ruled]
+    ruled = [(measure, conventional_scores.ruled(block, rule(measure.metric.name))) for measure in measures]
+    values = [conventional_scores.score(m, found, rule(m.metric.name), max_grade=GREATEST) for m, found in ruled]
     rng = np.random.default_rng(0)
     found = tie_bounds(measures, np.array(values), block, TREC_EVAL, max_grade=GREATEST, rng=rng)
     return {text: found[:, row] for row, text in enumerate(PLAIN_VARIANTS)}
@@ -296,7 +298,9 @@ def test_the_same_seed_draws_the_same_orders_whatever_the_measures(block):
     """A drawn mean is the same alone and beside other measures, and another seed draws others."""
     alone = bounds_of("err", block, seed=3)
     measures = [Measure.parse("kendall_tau"), Measure.parse("err")]
-    values = np.array([scoring.score(m, block, TREC_EVAL.conventions, max_grade=GREATEST) for m in measures])
+    values = np.array(
+        [conventional_scores.score(m, block, TREC_EVAL.conventions, max_grade=GREATEST) for m in measures]
+    )
     beside = tie_bounds(measures, values, block, TREC_EVAL, max_grade=GREATEST, rng=np.random.default_rng(3))
 
     np.testing.assert_array_equal(alone, beside[:, 1])
@@ -346,7 +350,9 @@ def test_the_expected_convention_scores_the_mean_of_all_orders(text, queries, bl
     """Under `ties: expected` a query's score is the mean over all orders of its tied documents."""
     profile = TREC_EVAL.with_conventions(ties="expected")
     measure = Measure.parse(text, profile)
-    found = scoring.score(measure, scoring.ruled(block, profile.conventions), profile.conventions, max_grade=GREATEST)
+    found = conventional_scores.score(
+        measure, conventional_scores.ruled(block, profile.conventions), profile.conventions, max_grade=GREATEST
+    )
 
     np.testing.assert_allclose(found, [enumerated(text, query).mean() for query in queries], atol=1e-9)
 
@@ -364,7 +370,9 @@ def test_a_measure_without_an_exact_mean_is_refused_under_expected(text):
 def test_the_extreme_conventions_score_the_extreme_orders(text, ties, place, queries, block):
     """Under `optimistic` a query has the best of its orders, under `pessimistic` the worst."""
     conventions = replace(TREC_EVAL.conventions, ties=ties)
-    found = scoring.score(Measure.parse(text), scoring.ruled(block, conventions), conventions, max_grade=GREATEST)
+    found = conventional_scores.score(
+        Measure.parse(text), conventional_scores.ruled(block, conventions), conventions, max_grade=GREATEST
+    )
 
     np.testing.assert_allclose(found, [getattr(enumerated(text, query), place)() for query in queries], atol=1e-9)
 

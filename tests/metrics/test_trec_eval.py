@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics.measure import Measure
+from rankledger.metrics.measure import Measure
 from tests.blocks import PlainQuery, plain_block
 from tests.golden.make_golden import MEASURES, RELEVANCE_LEVELS, Judgments, Ranking, evaluate, main, random_data
 

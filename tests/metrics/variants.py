@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from metrics.registry import METRICS
+from rankledger.metrics.registry import METRICS
 
 __all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS"]
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.atomic import clear_abandoned, partial_beside, write_whole
+from rankledger.pipeline.support.atomic import clear_abandoned, partial_beside, write_whole
 
 ROOT = Path(__file__).parents[2]
 WRITES = """
 import sys, time
 from pathlib import Path
-from pipeline.atomic import partial_beside
+from rankledger.pipeline.support.atomic import partial_beside
 with partial_beside(Path(sys.argv[1])) as partial:
     partial.mkdir()
     (partial / "scores.parquet").write_bytes(b"half")

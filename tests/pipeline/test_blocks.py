@@ -16,14 +16,14 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from metrics.conventions import PROFILES
-from pipeline import blocks
-from pipeline.arrow import strings
-from pipeline.blocks import BlockStore, HitsKey, JudgmentsKey, StoreError
-from pipeline.data import readers
-from pipeline.data.join import join_ranking
-from pipeline.data.judgments import index_judgments
-from pipeline.tables import Content, Hits, Rows
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import cache, readers
+from rankledger.pipeline.data.cache import BlockStore, HitsKey, JudgmentsKey, StoreError
+from rankledger.pipeline.data.join import join_ranking
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.inputs import Content, Rows
+from rankledger.pipeline.types.joined import Hits
 from tests.benchmarks.big import draw_rankings, write_judgments, write_ranking
 from tests.generated import rows, search_collection
 from tests.pipeline.data.content import contents, rows_of
@@ -245,7 +245,7 @@ def test_a_file_cut_short_is_found(store, entry):
 
 def test_another_version_is_passed_over(store, entry, monkeypatch):
     """An entry of an older layout has another key; even under the new key's name its heading tells."""
-    monkeypatch.setattr(blocks, "_VERSION", blocks._VERSION + 1)
+    monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
     assert store.read_hits(OUTPUT) is None
 
     newer = store._hits(OUTPUT)

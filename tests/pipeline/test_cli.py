@@ -22,13 +22,13 @@ from typing import Any
 import pytest
 import yaml
 
-from metrics.registry import METRICS
-from pipeline.cli import cli, main
-from pipeline.record import read_record
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.cli.app import cli, main
+from rankledger.pipeline.record.folder import read_record
 from tests.generated import Collection, rows, search_collection, write_config, write_table
 
 ROOT = Path(__file__).parents[2]
-RUN = "from pipeline.cli import main; main()"
+RUN = "from rankledger.pipeline.cli.app import main; main()"
 WEB = search_collection(40, n_queries=15)
 COMMANDS = [
     *("evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
@@ -436,7 +436,9 @@ def test_a_night_without_any_output_is_recorded(rankledger, config):
 def test_a_bug_keeps_its_traceback(rankledger, config, monkeypatch, tmp_path):
     """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
-        importlib.import_module("pipeline.workflow.computing"), "score", boom(RuntimeError("two and two is five"))
+        importlib.import_module("rankledger.pipeline.workflow.evaluate"),
+        "score",
+        boom(RuntimeError("two and two is five")),
     )
     told = rankledger("evaluate", str(config), "--no-tracking")
 
@@ -474,7 +476,7 @@ def test_a_file_that_nobody_could_write_is_told_at_the_beginning(rankledger, con
 def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_path):
     """Exit 74: a disk that is full in the middle of the record is told, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
-    monkeypatch.setattr("pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
+    monkeypatch.setattr("rankledger.pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
     told = rankledger("evaluate", str(config), "--no-tracking")
 
     assert told.code == 74
@@ -484,7 +486,9 @@ def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_
 
 def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
-    monkeypatch.setattr(importlib.import_module("pipeline.workflow.computing"), "score", boom(KeyboardInterrupt()))
+    monkeypatch.setattr(
+        importlib.import_module("rankledger.pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt())
+    )
     told = rankledger("evaluate", str(config), "--no-tracking")
 
     assert told.code == 130
@@ -502,7 +506,7 @@ def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_pa
 )
 def test_a_command_that_records_nothing_does_not_say_so(rankledger, monkeypatch, error, code, line):
     """Whoever lists records has not lost one."""
-    monkeypatch.setattr("pipeline.record.store.Records.ids", boom(error))
+    monkeypatch.setattr("rankledger.pipeline.record.store.Records.ids", boom(error))
     told = rankledger("list")
 
     assert (told.code, told.error) == (code, line)
@@ -510,7 +514,7 @@ def test_a_command_that_records_nothing_does_not_say_so(rankledger, monkeypatch,
 
 def test_an_interruption_while_tracking_tells_the_record(rankledger, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
-    monkeypatch.setattr("pipeline.tracking.store.TrackingStore.deliver", boom(KeyboardInterrupt()))
+    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore.deliver", boom(KeyboardInterrupt()))
     told = rankledger("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
@@ -713,7 +717,7 @@ def test_what_is_hardly_meant_is_said_on_stderr(rankledger, config, command):
 
 def test_validate_computes_nothing(rankledger, config, monkeypatch):
     """Neither scores nor resamples are made."""
-    workflow = importlib.import_module("pipeline.workflow.evaluate")
+    workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
     for step in ("compute", "keep"):
         monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
 
@@ -961,7 +965,7 @@ def test_help_imports_nothing_heavy(tmp_path, arguments):
     told = started(*arguments, cwd=tmp_path, code=LOADED)
 
     assert told.returncode == 0
-    assert "pipeline.cli" in told.stderr.split()
+    assert "rankledger.pipeline.cli.app" in told.stderr.split()
     assert sorted(HEAVY & set(told.stderr.split())) == []
 
 
@@ -983,7 +987,7 @@ def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path, endin
 def test_the_installed_command_is_this_one(config, tmp_path):
     """A process of its own gives the same codes and the same streams."""
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
-    assert script.value == "pipeline.cli:main"
+    assert script.value == "rankledger.pipeline.cli.app:main"
     told = started("evaluate", "none.yaml", cwd=tmp_path)
 
     assert (told.returncode, told.stdout) == (2, "")

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline import cli
-from pipeline.errors import InputError
-from pipeline.movement import Movement, Part, RankedDocument
-from pipeline.record.lines import lines_in
-from pipeline.report.compare import as_data, markdown, tables
-from pipeline.tables import Evaluation
-from pipeline.workflow.accept import accept
-from pipeline.workflow.compare import compare
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.tables import lines_in
+from rankledger.pipeline.report.changes import as_data, markdown, tables
+from rankledger.pipeline.types.changes import Movement, Part, RankedDocument
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.compare import compare
+from rankledger.pipeline.workflow.upkeep import accept
 from tests.generated import Collection, rating_collection, search_collection, write_config
 
 N_QUERIES = 40
@@ -67,7 +67,7 @@ def evaluate(
     config["datasets"]["web"] |= dataset
     config["models"][next(iter(outputs))] |= model
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return pipeline.evaluate(path, tracking=False, runs_dir=folder.parent / "runs")
+    return rankledger.evaluate(path, tracking=False, runs_dir=folder.parent / "runs")
 
 
 def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> Movement:
@@ -204,7 +204,7 @@ def test_errors_where_lower_is_better_are_oriented(tmp_path):
     for name, predicted in (("first", stars.outputs["knn"]), ("second", exact)):
         data = {"stars": Collection(stars.judged, {"knn": predicted}, "ratings")}
         config = write_config(tmp_path / name, data, {"stars": ["rmse", "mae"]}, ending=".tsv")
-        records.append(pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs"))
+        records.append(rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs"))
 
     found = moved_from(*records)
 
@@ -266,7 +266,7 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
         }
         (folder / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     first, second = (
-        pipeline.evaluate(tmp_path / name / "config.yaml", tracking=False, runs_dir=tmp_path / "runs")
+        rankledger.evaluate(tmp_path / name / "config.yaml", tracking=False, runs_dir=tmp_path / "runs")
         for name in ("first", "second")
     )
 
@@ -385,7 +385,7 @@ def test_what_a_record_says_of_its_models_is_not_parsed_to_compare_two(tmp_path,
         parsed.append(path.name)
         return lines_in(data, kind, path)
 
-    monkeypatch.setattr("pipeline.record.reading.lines_in", parse)
+    monkeypatch.setattr("rankledger.pipeline.record.tables.lines_in", parse)
     found = compare(f"{made.record}#bm25", f"{made.record}#dense", runs_dir=tmp_path / "runs")
 
     assert found.moved
@@ -623,7 +623,7 @@ def test_a_run_of_mlflow_is_its_record(tmp_path):
 
     runs = tmp_path / "runs"
     config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
-    first = pipeline.evaluate(config, runs_dir=runs)
+    first = rankledger.evaluate(config, runs_dir=runs)
     second = evaluate(tmp_path / "b", judgments(), {"bm25": output(MOVED)})
     client = MlflowClient(first.store)
     experiments = [experiment.experiment_id for experiment in client.search_experiments()]
@@ -641,7 +641,7 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     from mlflow import MlflowClient
 
     config = write_config(tmp_path / "a", {"web": Collection(judgments(), {"bm25": output()})}, SUITES, ending=".tsv")
-    first = pipeline.evaluate(config, runs_dir=tmp_path / "runs")
+    first = rankledger.evaluate(config, runs_dir=tmp_path / "runs")
     client = MlflowClient(first.store)
     (run,) = client.search_runs([client.get_experiment_by_name(first.name).experiment_id])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", str(first.store))
@@ -707,7 +707,7 @@ def test_python_gets_tables(movement):
 
 def test_python_gets_the_parts(rejudged):
     """A row for each part."""
-    parts = pipeline.compare(*(found.record for found in rejudged), force=True).parts
+    parts = rankledger.compare(*(found.record for found in rejudged), force=True).parts
 
     assert parts["causes"].tolist() == ["queries removed", "judgments", "queries added", "output"]
     assert parts["amount"].to_numpy() == pytest.approx([-1 / 12, -1 / 4, -1 / 12, 7 / 12])
@@ -717,7 +717,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, st
     """The exit code, stdout and stderr of a command."""
     code = 0
     try:
-        cli.main([*map(str, arguments)])
+        app.main([*map(str, arguments)])
     except SystemExit as ended:
         code = int(ended.code or 0)
     return code, *capsys.readouterr()

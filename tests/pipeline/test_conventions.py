@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.tables import Evaluation
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
 
 JUDGED = "q1 0 a 1\nq1 0 b 0\nq1 0 n -1\nq2 0 a 1\nq3 0 z 0\n"
 RANKED = "q1 Q0 u 1 5 m\nq1 Q0 b 2 4 m\nq1 Q0 a 3 4 m\nq1 Q0 n 4 1 m\nq3 Q0 z 1 1 m\n"
@@ -32,7 +32,7 @@ def evaluated(folder: Path, conventions: Any, *measures: str, **config: Any) -> 
         **config,
     }
     (folder / "config.yaml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    return pipeline.evaluate(folder / "config.yaml", runs_dir=folder / "runs", tracking=False)
+    return rankledger.evaluate(folder / "config.yaml", runs_dir=folder / "runs", tracking=False)
 
 
 def figures(evaluation: Evaluation) -> list[float | None]:

@@ -20,10 +20,11 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-import pipeline
-from pipeline.cli import main
-from pipeline.errors import InputError
-from pipeline.record import read_query_ids, read_record
+import rankledger
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.scores import read_query_ids
 from tests.generated import search_collection, write_config
 from tests.recording import forge
 
@@ -71,7 +72,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     config.write_text(text + more, encoding="utf-8")
     with contextlib.chdir(folder):
-        pipeline.evaluate(config.name, tracking=False)
+        rankledger.evaluate(config.name, tracking=False)
     return folder
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.environment import at_work, environment
+from rankledger.pipeline.support.environment import at_work, environment
 
 
 @pytest.fixture(autouse=True)

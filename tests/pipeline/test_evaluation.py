@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from metrics import catalogue
-from metrics.block import JudgedBlock
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from metrics.rating import RatingsBlock
-from pipeline.errors import InputError
-from pipeline.evaluation import score
-from pipeline.parallel import Workers
-from pipeline.tables import Joined, Quality
+from rankledger.metrics import catalogue
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.rating import RatingsBlock
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Joined, Quality
 from tests.blocks import ARRAYS, catalogue_block, judged_block, ratings_block
 
 WORKERS = Workers(1)

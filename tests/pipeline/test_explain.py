@@ -15,21 +15,20 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-import pipeline
-from metrics.conventions import PROFILES, Conventions
-from metrics.expected import has_expectation
-from metrics.measure import Measure
-from pipeline import cli
-from pipeline.arithmetic import Explanation, Line, QueryList, Sum
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
-from pipeline.data.single import SingleQuery
-from pipeline.errors import InputError
-from pipeline.evaluation import score
-from pipeline.explanation.lines import explain as take_apart
-from pipeline.explanation.profiles import compare
-from pipeline.parallel import Workers
-from pipeline.report.explain import as_data
-from pipeline.workflow.explain import explain
+import rankledger
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.ties import has_expectation
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, Source, read_dataset, read_output
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.explain import compare
+from rankledger.pipeline.explain import explain as take_apart
+from rankledger.pipeline.report.explanation import as_data
+from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.explanation import Explanation, Line, QueryList, Sum
+from rankledger.pipeline.workflow.explain import explain
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.pipeline.data.content import refusal, write
@@ -314,7 +313,7 @@ def test_rating_errors_of_a_hand_worked_user(tmp_path):
 def test_rating_errors_of_any_user_add_up(tmp_path, text):
     """For every user the terms make the score that is reported; without a pair there is none, and it is left out."""
     config = write_config(tmp_path, {"stars": STARS}, {"s": [text]})
-    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
     reported = evaluation.scores.set_index(["model", "query_id"])[text]
 
     for (model, query_id), value in reported.items():
@@ -543,7 +542,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def record(config: Path) -> Path:
-    return pipeline.evaluate(config, tracking=False).record
+    return rankledger.evaluate(config, tracking=False).record
 
 
 def test_a_record_has_the_scores_that_are_explained(record):
@@ -614,7 +613,7 @@ def test_a_record_needs_neither_variables_nor_dates_nor_secrets(config, monkeypa
     Path("configs/web/bm25.txt").rename("configs/web/bm25.2026-11-20.txt")
     monkeypatch.setenv("PLACE", "web")
     monkeypatch.setenv("SECRET", "word")
-    record = pipeline.evaluate(config, tracking=False, date="2026-11-20").record
+    record = rankledger.evaluate(config, tracking=False, date="2026-11-20").record
     monkeypatch.delenv("PLACE")
     monkeypatch.delenv("SECRET")
 
@@ -667,7 +666,7 @@ def test_an_output_that_was_refused_is_not_explained_from_the_record(config):
     path = Path("configs/web/bm25.txt")
     before = path.read_bytes()
     path.unlink()
-    record = pipeline.evaluate(config, tracking=False).record
+    record = rankledger.evaluate(config, tracking=False).record
     path.write_bytes(before)
     message = refusal(explain, record, model="bm25", query=min(WEB.judged), measure="ap", dataset="web")
 
@@ -738,7 +737,7 @@ def test_neither_config_nor_record_is_refused(config):
     assert refusal(explain, "nothing", model="m", query="q", measure="ap") == (
         "nothing: there is no such config, and no record of that id in runs/records"
     )
-    record = pipeline.evaluate(config, tracking=False).record
+    record = rankledger.evaluate(config, tracking=False).record
     message = refusal(explain, record, model="m", query="q", measure="ap", overrides=["seed=1"])
     assert message == f"{record}: a record is explained as it was evaluated; leave --set and --date out"
 
@@ -749,7 +748,7 @@ def test_neither_config_nor_record_is_refused(config):
 def test_the_command_prints_the_arithmetic(config, capsys):
     """Exit 0: a table on stdout, nothing on stderr."""
     query = min(WEB.judged)
-    cli.main(["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"])
+    app.main(["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"])
     told = capsys.readouterr()
 
     assert told.err == ""
@@ -760,9 +759,9 @@ def test_the_command_prints_json_and_markdown(config, capsys):
     """One object with the figures in full; a heading and tables."""
     query = min(WEB.judged)
     words = ["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"]
-    cli.main([*words, "--json", "--under", "ranx"])
+    app.main([*words, "--json", "--under", "ranx"])
     found = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
-    cli.main([*words, "--markdown"])
+    app.main([*words, "--markdown"])
     marked = capsys.readouterr().out
 
     expected = explain(config, model="bm25", query=query, measure="ap", dataset="web")
@@ -775,7 +774,7 @@ def test_the_command_prints_json_and_markdown(config, capsys):
 def test_the_command_refuses_in_one_line(config, capsys):
     """Exit 2, and nothing on stdout."""
     with pytest.raises(SystemExit) as ended:
-        cli.main(["explain", str(config), "--model", "bm52", "--query", "q0", "--measure", "ap"])
+        app.main(["explain", str(config), "--model", "bm52", "--query", "q0", "--measure", "ap"])
     told = capsys.readouterr()
 
     assert ended.value.code == InputError.exit_code

@@ -14,12 +14,12 @@ import pytest
 import yaml
 from pyarrow import parquet
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.tables import Estimate, Evaluation
-from pipeline.workflow.evaluate import validate
-from pipeline.workflow.explain import explain
-from pipeline.workflow.trec_eval import trec_eval
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Estimate, Evaluation
+from rankledger.pipeline.workflow.evaluate import validate
+from rankledger.pipeline.workflow.explain import explain
+from rankledger.pipeline.workflow.trec_eval import trec_eval
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 QRELS = CONFIGS / "quickstart" / "qrels.tsv"
@@ -35,7 +35,7 @@ def in_folder(tmp_path, monkeypatch):
 
 def evaluate(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Evaluation:
     """The evaluation of these datasets and outputs, with few resamples."""
-    return pipeline.evaluate(written(datasets, models, **config), tracking=False)
+    return rankledger.evaluate(written(datasets, models, **config), tracking=False)
 
 
 def written(datasets: dict[str, Any], models: dict[str, Any], **config: Any) -> Path:
@@ -254,9 +254,9 @@ def test_a_record_keeps_its_queries_whatever_becomes_of_an_output():
     first = evaluate({"support": FAITHFUL}, outputs)
     path = Path(outputs["b"])
     path.write_text(path.read_text(encoding="utf-8") + "q6,1\n", encoding="utf-8")
-    changed = pipeline.evaluate(first.record, tracking=False)
+    changed = rankledger.evaluate(first.record, tracking=False)
     path.unlink()
-    gone = pipeline.evaluate(first.record, tracking=False)
+    gone = rankledger.evaluate(first.record, tracking=False)
 
     for again in (changed, gone):
         assert [failure.model for failure in again.failures] == ["b"]
@@ -270,13 +270,13 @@ def test_a_record_refuses_a_table_of_other_queries():
     table.write_text("query_id\nq1\nq2\nq3\n", encoding="utf-8")
     first = evaluate({"support": FAITHFUL | {"queries": "queries.csv"}}, judged())
     table.write_text("query_id,market\nq3,us\nq1,de\nq2,de\n", encoding="utf-8")
-    sliced = pipeline.evaluate(first.record, overrides=["slices=[market]"], tracking=False)
+    sliced = rankledger.evaluate(first.record, overrides=["slices=[market]"], tracking=False)
     assert lines(sliced) == lines(first)
     assert {line.slice for line in sliced.estimates} == {"all", "market=de", "market=us"}
 
     table.write_text("query_id\nq1\nq2\nq3\nq4\n", encoding="utf-8")
     with pytest.raises(InputError) as error:
-        pipeline.evaluate(first.record, tracking=False)
+        rankledger.evaluate(first.record, tracking=False)
     assert str(error.value) == (
         "queries.csv: has changed (4 queries are there, and 3 were evaluated, which differ in 'q4'); "
         "restore it, or name the config instead of the record"

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.cli import main
-from pipeline.report.notebook import leaderboard
-from pipeline.tables import Evaluation
-from pipeline.workflow.reporting import report
+import rankledger
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.report.notebook import leaderboard
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.report import report
 from tests import reported
 from tests.reading import Said, read_page
 
@@ -60,7 +60,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config |= {"suites": SUITES, "lead": "AP", "matters": {"ndcg@5": 0.02, "rr@10": 0.02}}
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    return Night(pipeline.evaluate(path, runs_dir=folder / "runs"), folder / "runs")
+    return Night(rankledger.evaluate(path, runs_dir=folder / "runs"), folder / "runs")
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_the_terminal(night, capfd, monkeypatch):
 def test_the_letters(night):
     """Where all pairs are compared, they are beside its column and say what its comparisons say."""
     folder = night.runs.parent / "pairs"
-    evaluation = pipeline.evaluate(reported.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False)
+    evaluation = rankledger.evaluate(reported.all_pairs(folder, lead="p@10"), runs_dir=folder / "runs", tracking=False)
     heads, *_ = _Cells.of(leaderboard(evaluation))
 
     assert dict(evaluation.leading) == {"web": "p@10", "news": "p@10", "*": "p@10"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.mlflow_names import (
+from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
     NAME_LIMIT,
     PARAM_LIMIT,

@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.parallel import Workers
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
 from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
 
 BOTH = [Workers(1), Workers(2), Workers(-1), Workers(-100), Workers(2, "processes")]
@@ -32,10 +32,10 @@ WAITING = """
 import sys
 import time
 from pathlib import Path
-from pipeline.parallel import Workers
-from pipeline.progress import stages
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support import progress
 
-stages.PATIENCE = 0
+progress.PATIENCE = 0
 
 def wait(number):
     while number == 2 and not Path("go").exists():

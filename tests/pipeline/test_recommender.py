@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import pipeline
-from metrics.measure import Measure
-from pipeline.errors import InputError
-from pipeline.tables import Evaluation
-from pipeline.workflow.evaluate import validate
+import rankledger
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.evaluate import validate
 from tests.blocks import PlainCatalogue
 from tests.oracle import CATALOGUE_ORACLE
 
@@ -55,7 +55,7 @@ def plain(model: str, query_ids: list[str]) -> PlainCatalogue:
 
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
-    return pipeline.evaluate(CONFIGS / "recommender.yaml", tracking=False, runs_dir=tmp_path_factory.mktemp("runs"))
+    return rankledger.evaluate(CONFIGS / "recommender.yaml", tracking=False, runs_dir=tmp_path_factory.mktemp("runs"))
 
 
 def test_every_score_is_the_oracles(evaluation):
@@ -126,7 +126,7 @@ def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
         random.Random(path.name).shuffle(rows)
         (tmp_path / "recommender" / path.name).write_text("\n".join([head, *rows, ""]), encoding="utf-8")
 
-    again = pipeline.evaluate(
+    again = rankledger.evaluate(
         tmp_path / "recommender.yaml", jobs=2, backend="processes", tracking=False, runs_dir=tmp_path / "runs"
     )
 

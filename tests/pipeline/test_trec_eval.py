@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.data import files
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.data import files
 from tests.golden.make_trec_eval_cli import COMMANDS, FILES, FOLDER, arguments, expected_file
 
 QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 2\nq3 0 a 1\n"
@@ -92,7 +92,7 @@ def test_the_golden_files_hold_what_versions_treat_differently():
 
 def test_another_process_prints_the_same(tmp_path):
     """The console command, its output in a file, writes the bytes of the golden file."""
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "trec_eval"]
+    command = [sys.executable, "-c", "from rankledger.pipeline.cli.app import main; main()", "trec_eval"]
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([*command, *arguments(COMMANDS["trec_eval", "all"])], check=True, stdout=out)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pipeline.record import read_record
-from pipeline.record.checking import damages, strays
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.integrity import damages, strays
 
 __all__ = ["CONTENTS", "contents", "runs_in", "visible"]
 

@@ -17,7 +17,7 @@ __all__ = ["ROOT", "Ended", "Running", "run", "start"]
 
 ROOT = Path(__file__).parents[2]
 _HOOKS = Path(__file__).with_name("hooks")
-_CODE = "from pipeline.cli import main; main()"
+_CODE = "from rankledger.pipeline.cli.app import main; main()"
 
 
 @dataclass(frozen=True)

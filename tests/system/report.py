@@ -16,7 +16,7 @@ from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
-import pipeline
+import rankledger
 from tests.system.browser import Browser, chromium
 
 __all__ = ["BOARD", "Report", "choose", "column", "head_of", "numbers", "page_of", "reports"]
@@ -122,7 +122,7 @@ def reports(folder: Path) -> Iterator[Report]:
 def page_of(config: Path, folder: Path) -> Path:
     """Evaluate a config in that folder; gives its record's page."""
     with chdir(folder):
-        return (pipeline.evaluate(config, runs_dir="runs", tracking=False).record / "report.html").absolute()
+        return (rankledger.evaluate(config, runs_dir="runs", tracking=False).record / "report.html").absolute()
 
 
 def column(page: Browser, head: str, box: str = BOARD) -> list[str]:

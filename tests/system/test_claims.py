@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import LockedError
-from pipeline.record.nights import LEASE, claim_night
-from pipeline.record.store import Records, open_records
+from rankledger.pipeline.errors import LockedError
+from rankledger.pipeline.record.nights import LEASE, claim_night
+from rankledger.pipeline.record.store import Records, open_records
 
 NIGHT = ("nightly", "2026-11-20")
 FILE = "nights/nightly-2026-11-20.json"
 HOLDING = """
 import sys
 from pathlib import Path
-from pipeline.errors import LockedError
-from pipeline.record.nights import claim_night
-from pipeline.record.store import open_records
+from rankledger.pipeline.errors import LockedError
+from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.store import open_records
 sys.stdin.readline()  # until all are ready
 try:
     with claim_night(open_records(Path(sys.argv[1]), sys.argv[2]), "nightly", "2026-11-20") as claim:
@@ -145,8 +145,8 @@ def test_what_was_written_between_looking_and_writing_stays(records, monkeypatch
 
 def test_a_night_is_renewed_while_it_is_held(place, records, tmp_path, monkeypatch):
     """Of a lease of half a second the holder writes again and again that it lives, in a thread of its own."""
-    monkeypatch.setattr("pipeline.record.nights.LEASE", timedelta(seconds=0.5))
-    monkeypatch.setattr("pipeline.record.nights._now", lambda: datetime.now(UTC).isoformat())
+    monkeypatch.setattr("rankledger.pipeline.record.nights.LEASE", timedelta(seconds=0.5))
+    monkeypatch.setattr("rankledger.pipeline.record.nights._now", lambda: datetime.now(UTC).isoformat())
 
     with claim_night(records, *NIGHT):
         first = written(records)["holder"]["renewed"]

@@ -150,7 +150,15 @@ def files_of(place: str) -> set[str]:
 def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess[str]:
     """`rankledger sync` on another machine, which has nothing but the settings."""
     folder.mkdir()
-    command = [sys.executable, "-P", "-c", "from pipeline.cli import main; main()", "sync", "--records", records]
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from rankledger.pipeline.cli.app import main; main()",
+        "sync",
+        "--records",
+        records,
+    ]
     variables = {**os.environ, "MLFLOW_TRACKING_URI": server}
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 

@@ -18,12 +18,12 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-import pipeline
-from pipeline.config.sections import Tracking
-from pipeline.record import read_record
-from pipeline.tracking.delivery import Delivered, deliver
-from pipeline.tracking.runs import Run
-from pipeline.workflow.sync import sync
+import rankledger
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.tracking.delivery import Delivered, deliver
+from rankledger.pipeline.tracking.payload import Run
+from rankledger.pipeline.workflow.deliver import sync
 from tests.generated import search_collection, write_config
 from tests.proxy import Fault, Proxy, proxy_to
 from tests.system.books import contents, runs_in, visible
@@ -57,7 +57,7 @@ class Warm:
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("pipeline.workflow.sync.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.open_store", Warm)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Stage:
             assert synced.code == 0, synced.out + synced.err
         else:
             uri = f"tracking.uri={self.proxy.uri}"
-            pipeline.evaluate(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
+            rankledger.evaluate(self.scene.evaluate[1], overrides=[uri], runs_dir=self.runs_dir, tracking=False)
             assert [found.reason for found in sync(runs_dir=self.runs_dir) if found.reason] == []
 
         recorded = {wanted_in(record): record for record in visible(self.runs_dir)}

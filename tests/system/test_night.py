@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import UTC, datetime
 
-from pipeline.record import read_record
+from rankledger.pipeline.record.folder import read_record
 from tests.generated import Collection, search_collection, write_config
 from tests.proxy import proxy_to
 from tests.system.books import runs_in, visible

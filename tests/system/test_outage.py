@@ -5,8 +5,8 @@ from __future__ import annotations
 import resource
 from datetime import datetime
 
-from pipeline.record import Records, read_record
-from pipeline.record.remote import Remote
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import Records, Remote
 from tests.generated import search_collection, write_config
 from tests.servers import free_port, mlflow_server
 from tests.system.books import runs_in, visible

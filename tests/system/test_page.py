@@ -12,7 +12,7 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-import pipeline
+import rankledger
 from tests import reported
 from tests.system.books import runs_in
 from tests.system.browser import browser
@@ -147,7 +147,7 @@ def test_without_scripts_all_is_there(opened, various):
 
 def test_in_mlflows_artifact_view(mlflow, tmp_path):
     """In the frame that MLflow keeps apart, rows are sorted and chosen, data are shown, and nothing goes wrong."""
-    evaluation = pipeline.evaluate(reported.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(reported.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs")
     info = runs_in(mlflow, evaluation.evaluation_id)[""].info
     with browser(mlflow, tmp_path / "profile", now=datetime.now(UTC)) as page:
         page.open(f"/experiments/{info.experiment_id}/runs/{info.run_id}/artifacts")

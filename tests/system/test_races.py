@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from pipeline.record import Records
-from pipeline.record.receipts import read_receipt
-from pipeline.tracking.runs import Run
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.tracking.payload import Run
 from tests.deliveries import Ledger, ledger
 from tests.generated import search_collection, write_config
 from tests.proxy import Fault
@@ -25,7 +25,7 @@ DELIVERING = """
 import base64, pickle, sys
 from pathlib import Path
 from mlflow import MlflowClient
-from pipeline.tracking.delivery import deliver
+from rankledger.pipeline.tracking.delivery import deliver
 uri, record = sys.argv[1:]
 client = MlflowClient(tracking_uri=uri)
 print("ready", flush=True)

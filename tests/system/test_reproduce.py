@@ -28,7 +28,7 @@ def rankledger(*arguments: str, cwd: Path, first: Path | None = None, **variable
     """The exit code and what stands on stdout, of a process that looks for packages in a folder first."""
     path = os.pathsep.join(map(str, filter(None, (first, ROOT))))
     done = subprocess.run(
-        [sys.executable, "-c", "from pipeline.cli import main; main()", *arguments],
+        [sys.executable, "-c", "from rankledger.pipeline.cli.app import main; main()", *arguments],
         cwd=cwd,
         env=os.environ | {"PYTHONPATH": path} | variables,
         capture_output=True,

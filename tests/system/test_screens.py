@@ -22,9 +22,9 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-import pipeline
-from pipeline.tables import Estimate, Evaluation
-from pipeline.tracking.store import TrackingStore
+import rankledger
+from rankledger.pipeline.tracking.client import TrackingStore
+from rankledger.pipeline.types.results import Estimate, Evaluation
 from tests.system.browser import Browser, browser
 from tests.system.kills import ROOT
 
@@ -85,9 +85,9 @@ def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
     rng = random.Random(7)
     with chdir(folder), pytest.MonkeyPatch.context() as patch:
         commit = _config(mlflow)
-        patch.setattr("pipeline.workflow.evaluate.at_work", lambda: {"user": "ann", "host": "night-1"})
+        patch.setattr("rankledger.pipeline.support.environment.at_work", lambda: {"user": "ann", "host": "night-1"})
         with TrackingStore(mlflow, folder, timeout=timedelta(minutes=5)) as store:  # loading MLflow takes two seconds
-            patch.setattr("pipeline.workflow.tracking.TrackingStore", lambda *_, **__: nullcontext(store))
+            patch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: nullcontext(store))
             evaluations = [_evaluated(night, rng, patch) for night in range(len(NIGHTS))]
     return Nights(evaluations, [_runs(mlflow, found.evaluation_id) for found in evaluations], commit)
 
@@ -136,8 +136,8 @@ def _evaluated(night: int, rng: random.Random, patch: pytest.MonkeyPatch) -> Eva
         def now(cls, tz: Any = None) -> datetime:
             return datetime.now(tz) - late
 
-    patch.setattr("pipeline.workflow.evaluate.datetime", Then)
-    evaluation: Evaluation = pipeline.evaluate("nightly.yaml", date=DAYS[night])
+    patch.setattr("rankledger.pipeline.workflow.evaluate.datetime", Then)
+    evaluation: Evaluation = rankledger.evaluate("nightly.yaml", date=DAYS[night])
     assert evaluation.untracked is None
     return evaluation
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from pipeline.data.formats.columnar import parse_parquet
-from pipeline.data.formats.delimited import delimited_lines, parse_delimited
-from pipeline.data.formats.jsonl import json_lines, parse_jsonl
-from pipeline.data.formats.layout import Kind, Part, odd_id, refuse_id
-from pipeline.data.formats.nested import nested_rows, parse_nested
-from pipeline.data.formats.trec import parse_trec, trec_lines
+from rankledger.pipeline.data.formats.common import Kind, Part, odd_id, refuse_id
+from rankledger.pipeline.data.formats.delimited import delimited_lines, parse_delimited
+from rankledger.pipeline.data.formats.json import nested_rows, parse_nested
+from rankledger.pipeline.data.formats.jsonl import json_lines, parse_jsonl
+from rankledger.pipeline.data.formats.parquet import parse_parquet
+from rankledger.pipeline.data.formats.trec import parse_trec, trec_lines
 
 __all__ = ["Kind", "Part", "line_of", "parse"]
 

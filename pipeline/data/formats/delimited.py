@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from pipeline.data.formats.layout import Part, Row, parse_csv, refuse_surrogates, row_of, table_of
-from pipeline.errors import InputError, shorten
+from rankledger.pipeline.data.formats.common import Part, Row, parse_csv, refuse_surrogates, row_of, table_of
+from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["delimited_header", "delimited_lines", "delimited_records", "parse_delimited"]
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pipeline.data.formats import layout
-from pipeline.data.formats.layout import Part, Row, row_of, schema_of, shown, table_of
-from pipeline.errors import InputError, shorten
+from rankledger.pipeline.data.formats import common
+from rankledger.pipeline.data.formats.common import Part, Row, row_of, schema_of, shown, table_of
+from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["json_lines", "json_objects", "parse_jsonl"]
 
@@ -47,7 +47,7 @@ def _by_arrow(part: Part, names: list[str], n_objects: int) -> pa.Table | None:
         options = arrow_json.ParseOptions(
             explicit_schema=pa.schema(zip(names, types, strict=True)), unexpected_field_behavior="ignore"
         )
-        block = arrow_json.ReadOptions(block_size=layout.BLOCK_SIZE)
+        block = arrow_json.ReadOptions(block_size=common.BLOCK_SIZE)
         try:
             table = arrow_json.read_json(pa.BufferReader(part.data), block, options)
             table.validate(full=True)
@@ -68,8 +68,8 @@ def _count_objects(data: memoryview) -> int:
     if bytes(data[:1]) != b"{":
         return 0
     n_lines = 1
-    for begin in range(0, len(signs) - 1, layout.BLOCK_SIZE):
-        page = signs[begin : begin + layout.BLOCK_SIZE + 1]
+    for begin in range(0, len(signs) - 1, common.BLOCK_SIZE):
+        page = signs[begin : begin + common.BLOCK_SIZE + 1]
         here, after = page[:-1], page[1:]
         ends = begin + np.flatnonzero(here == _LINE_FEED)
         last = signs[ends - 1]

@@ -8,8 +8,17 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from pipeline.data.formats.layout import BLOCK_SIZE, PAGE, Part, Row, first_empty, parse_csv, row_of, table_of
-from pipeline.errors import InputError
+from rankledger.pipeline.data.formats.common import (
+    BLOCK_SIZE,
+    PAGE,
+    Part,
+    Row,
+    first_empty,
+    parse_csv,
+    row_of,
+    table_of,
+)
+from rankledger.pipeline.errors import InputError
 
 __all__ = ["last_fields", "parse_trec", "trec_lines"]
 

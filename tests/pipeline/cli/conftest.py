@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
+from rankledger.pipeline.cli.app import main
 
 
 @pytest.fixture

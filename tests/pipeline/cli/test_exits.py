@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli.exits import exit_code_of
-from pipeline.tables import Evaluation, Failure
-from pipeline.verdicts import Verdict
+from rankledger.pipeline.cli.terminal import exit_code_of
+from rankledger.pipeline.types.results import Evaluation, Failure, Verdict
 
 WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.escaping import one_line
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.escaping import one_line
 from tests.generated import search_collection, write_config
 
 Run = Callable[..., tuple[object, str, str]]
@@ -104,7 +103,7 @@ def edited(record: Path, text: str) -> None:
 )
 def test_records_that_somebody_else_wrote(rankledger: Run, config, text):
     """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
-    record = pipeline.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
     edited(record, text)
 
     for words in (
@@ -128,7 +127,7 @@ def test_the_message_of_a_bug_is_no_command(rankledger: Run, monkeypatch):
     def broken(*_: object, **__: object) -> None:
         raise RuntimeError("\x1b[31m\n::error::forged\r##[error]")
 
-    monkeypatch.setattr("pipeline.workflow.evaluate.evaluate", broken)
+    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.evaluate", broken)
 
     code, _, err = checked(rankledger("evaluate", "any.yaml"))
 

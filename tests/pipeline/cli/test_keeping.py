@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.tables import Evaluation
+from rankledger.pipeline.types.results import Evaluation
 from tests.generated import search_collection, write_config
 
 ROOT = Path(__file__).parents[3]
@@ -20,7 +19,7 @@ ID = re.compile(r"\d{8}T\d{6}Z-[\w.-]+-[0-9a-f]{8}")
 @pytest.fixture
 def evaluation(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path) -> Evaluation:
     config = write_config(tmp_path / "configs", {"web": search_collection(72, n_queries=8)}, {"search": ["ap"]})
-    return pipeline.evaluate(config.relative_to(tmp_path), tracking=False)
+    return rankledger.evaluate(config.relative_to(tmp_path), tracking=False)
 
 
 def test_verify_exits_with_0_or_with_2(rankledger, evaluation):
@@ -58,7 +57,7 @@ def test_reproduce_exits_with_0_with_1_or_with_2(rankledger, evaluation, tmp_pat
 
 def test_prune_says_and_does(rankledger, evaluation):
     """Nothing is deleted without --yes; of two records the newest stays."""
-    again = pipeline.evaluate(evaluation.record / "config.yaml", tracking=False)
+    again = rankledger.evaluate(evaluation.record / "config.yaml", tracking=False)
     old = evaluation.record.rename(evaluation.record.with_name(f"20200101T000000Z-generated-{'0' * 8}"))
     manifest = (old / "manifest.json").read_text(encoding="utf-8").replace(evaluation.evaluation_id, old.name)
     (old / "manifest.json").write_text(manifest, encoding="utf-8")
@@ -79,7 +78,7 @@ def test_what_the_guide_shows_is_what_is_printed(rankledger, tmp_path):
     for path in (ROOT / "configs").rglob("quickstart*/*.tsv"):
         (tmp_path / path.relative_to(ROOT)).write_bytes(path.read_bytes())
     (tmp_path / "configs/quickstart.yaml").write_bytes((ROOT / "configs/quickstart.yaml").read_bytes())
-    record = pipeline.evaluate("configs/quickstart.yaml", tracking=False).evaluation_id
+    record = rankledger.evaluate("configs/quickstart.yaml", tracking=False).evaluation_id
     qrels = tmp_path / "configs/quickstart/qrels.tsv"
     assert [command for command, _ in shown] == ["verify", "reproduce", "reproduce"]
 

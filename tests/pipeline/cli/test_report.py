@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.workflow.reporting import report
+from rankledger.pipeline.workflow.report import report
 from tests.generated import search_collection, write_config
 
 
@@ -18,7 +17,7 @@ def reference(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path
     """The id of an evaluation with a model whose name is none that ASCII has."""
     collection = search_collection(73, n_queries=8, models=("bm25", "密集"))
     config = write_config(tmp_path / "configs", {"web": collection}, {"search": ["ap"]}, report=False)
-    return pipeline.evaluate(config.relative_to(tmp_path), tracking=False).evaluation_id
+    return rankledger.evaluate(config.relative_to(tmp_path), tracking=False).evaluation_id
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "latex", "csv"])

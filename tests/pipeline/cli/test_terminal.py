@@ -11,21 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import cli, printing
+from rankledger.pipeline.cli import terminal as printing
+from rankledger.pipeline.cli.app import cli
 from tests.generated import search_collection, write_config
 from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 
 ROOT = Path(__file__).parents[3]
-RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from pipeline.cli import main; main()"
+RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from rankledger.pipeline.cli.app import main; main()"
 SLOW = f"""
 import sys, time
 sys.path.insert(0, {str(ROOT)!r})
 from pathlib import Path
-from pipeline import cli, evaluation
-from pipeline.progress import stages
+from rankledger.pipeline import scoring
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.support import progress
 
-stages.PATIENCE = 0
-score_block, called = evaluation._score_block, []
+progress.PATIENCE = 0
+score_block, called = scoring._score_block, []
 
 def slow(*arguments):
     called.append(arguments)
@@ -33,8 +35,8 @@ def slow(*arguments):
         time.sleep(0.01)
     return score_block(*arguments)
 
-evaluation._score_block = slow
-cli.main()
+scoring._score_block = slow
+main()
 """
 EVALUATE = ["evaluate", "configs/config.yaml", "--no-tracking", "--jobs", "1"]
 SILENT = {"accept", "measures", "schema", "trec_eval"}  # commands that show nothing that --quiet could spare
@@ -123,7 +125,7 @@ def test_quiet_leaves_json_and_errors(folder):
 def test_a_night_that_waits_says_for_what_and_until_when(folder):
     """The line that logs have too names the input and what it lacks; below it stands how many there are."""
     (folder / "configs/web/dense.txt").unlink()
-    code = RUN.replace("main()", "from pipeline.progress import stages; stages.PATIENCE = 0; main()")
+    code = RUN.replace("main()", "from rankledger.pipeline.progress import stages; stages.PATIENCE = 0; main()")
     arguments = ["nightly", EVALUATE[1], "--no-tracking", "--set", "nightly={wait: 2h, every: 1s}"]
     terminal = Terminal(code, arguments, folder=folder)
     terminal.wait_for("for 1 of 3: ", "dense.txt (not there)\r\n", "2 of 3 inputs, until ")

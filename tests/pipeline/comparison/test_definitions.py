@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from metrics.conventions import PROFILES, Profile
-from metrics.measure import Measure
-from pipeline.comparison.definitions import redefined, unlike_definitions
-from pipeline.record import definitions
+from rankledger.metrics.conventions import PROFILES, Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.changes import redefined, unlike_definitions
+from rankledger.pipeline.record.folder import definitions
 
 TREC_EVAL = PROFILES["trec_eval"]
 

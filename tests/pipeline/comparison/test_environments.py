@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.comparison.environments import other_code, other_versions
+from rankledger.pipeline.inference.changes import other_code, other_versions
 
 BEFORE = {
     "python": "3.11.7",

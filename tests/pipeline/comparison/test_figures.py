@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.comparison.figures import TOLERANCE, moved_figures
-from pipeline.reproduction import Figures, MovedFigure
+from rankledger.pipeline.inference.changes import TOLERANCE, moved_figures
+from rankledger.pipeline.types.checks import Figures, MovedFigure
 
 NAN = math.nan
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.arrow import strings
-from pipeline.comparison.moved import Retrieved, most_moved, relevant_documents
-from pipeline.movement import RankedDocument
-from pipeline.tables import Chunk, Hits, Quality, Rows
+from rankledger.pipeline.inference.changes import Retrieved, most_moved, relevant_documents
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.changes import RankedDocument
+from rankledger.pipeline.types.inputs import Chunk, Rows
+from rankledger.pipeline.types.joined import Hits, Quality
 
 
 def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> Retrieved:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.comparison.parts import Step, split
-from pipeline.movement import Part
+from rankledger.pipeline.inference.changes import Step, split
+from rankledger.pipeline.types.changes import Part
 
 FIGURES = st.floats(-1e3, 1e3)
 

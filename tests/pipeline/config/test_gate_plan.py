@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from metrics.measure import Measure
-from pipeline.config.plan import Plan, plan
-from pipeline.config.sections import load
-from pipeline.errors import InputError
-from pipeline.verdicts import PlannedGate, Reference, Waiver
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import PlannedGate, Reference, Waiver
 
 CONFIG = """\
 name: n

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.gates import Gate
-from pipeline.config.sections import load
-from pipeline.errors import InputError
+from rankledger.pipeline.config.schema import Gate, load
+from rankledger.pipeline.errors import InputError
 
 SMALL = "name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ngates:\n  - "
 

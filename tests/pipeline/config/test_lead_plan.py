@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
-from pipeline.errors import InputError
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.errors import InputError
 
 CONFIG = """\
 name: n

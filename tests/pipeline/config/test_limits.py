@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
-from pipeline.errors import InputError
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.errors import InputError
 
 CONFIG = "name: x\ndatasets: {d: {judgments: j}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\n"
 MANY = "keys and values"

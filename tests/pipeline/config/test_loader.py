@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.loader import load, merge
-from pipeline.config.source import Origin, dotted
-from pipeline.errors import InputError
+from rankledger.pipeline.config.loader import load, merge
+from rankledger.pipeline.config.yaml import Origin, dotted
+from rankledger.pipeline.errors import InputError
 
 A_TEXT = ", or quote it for a text: '{}'"
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.nightly import Nightly
-from pipeline.config.nightly_plan import markers, searched_in_vain
-from pipeline.config.plan import plan
-from pipeline.config.sections import Config, Loaded, load
-from pipeline.errors import InputError
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.plan_inputs import markers, searched_in_vain
+from rankledger.pipeline.config.schema import Config, Loaded, Nightly, load
+from rankledger.pipeline.errors import InputError
 
 SMALL = "name: n\ndatasets: {web: {judgments: q, keys: {lang: de}}}\nsuites: {s: [ap]}\n"
 MODELS = 'models: {bm25: {outputs: "{date}/bm25.tsv"}, dense: {outputs: "{date}/dense.tsv", keys: {lang: fr}}}\n'

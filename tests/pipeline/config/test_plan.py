@@ -12,11 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-import pipeline.config.plan
-from pipeline.config.paths import absolute, fill, relocate, search
-from pipeline.config.plan import Plan, plan
-from pipeline.config.sections import load
-from pipeline.errors import InputError
+import rankledger.pipeline.config.plan
+from rankledger.pipeline.config.paths import absolute, fill, relocate, search
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.errors import InputError
 
 SUITES = "suites:\n  search: [ap, 'ndcg@5,10']\n  deep: [ap, r@100]\n  stars: [rmse, mae]\n"
 
@@ -88,8 +89,8 @@ def test_tasks_go_dataset_by_dataset_in_the_configs_order(folder):
 def test_the_config_stage_reads_no_data():
     """Loading and planning import no table, plot or tracking library."""
     heavy = {"pyarrow", "pandas", "mlflow", "joblib", "scipy"}
-    code = f"import sys, pipeline.config.plan; print(sorted({heavy} & set(sys.modules)))"
-    root = Path(pipeline.config.plan.__file__).parents[1]
+    code = f"import sys, rankledger.pipeline.config.plan; print(sorted({heavy} & set(sys.modules)))"
+    root = Path(rankledger.pipeline.config.plan.__file__).parents[1]
 
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.config.references import parse_reference, split_reference
-from pipeline.errors import InputError
+from rankledger.pipeline.config.paths import parse_reference, split_reference
+from rankledger.pipeline.errors import InputError
 
 ID = "20261120T020000Z-nightly.web-1f0c9a2b"
 

@@ -10,12 +10,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from metrics.conventions import Conventions as Choices
-from pipeline.config.plan import plan
-from pipeline.config.schema import json_schema
-from pipeline.config.sections import Config, ConfigFile, load
-from pipeline.errors import InputError
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.conventions import Conventions as Choices
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import Config, ConfigFile, json_schema, load
+from rankledger.pipeline.errors import InputError
 
 QUICKSTART = """\
 name: quickstart

@@ -19,8 +19,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from pipeline.errors import InputError
-from pipeline.tables import Chunk, Rows
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.inputs import Chunk, Rows
 
 __all__ = [
     "FORMATS",

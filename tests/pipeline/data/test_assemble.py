@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.data.assemble import judged_by_rank
+from rankledger.pipeline.data.join import judged_by_rank
 
 
 def test_the_share_of_a_rank_is_over_the_queries_that_reach_it():

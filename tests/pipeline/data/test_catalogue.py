@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from metrics.recommendation import calibration, novelty, popularity, serendipity
-from pipeline.arrow import strings
-from pipeline.data.catalogue import Catalogue, known_documents
-from pipeline.data.inputs import Source, read_dataset, read_output
-from pipeline.data.readers import read_interactions
-from pipeline.tables import Ids
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.recommendation import calibration, novelty, popularity, serendipity
+from rankledger.pipeline.data.catalogue import Catalogue, known_documents
+from rankledger.pipeline.data.dataset import Source, read_dataset, read_output
+from rankledger.pipeline.data.readers import read_interactions
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.inputs import Ids
 from tests.blocks import sparse
 from tests.pipeline.data.content import FORMATS, SUFFIXES, encode, refusal, rows_of, write
 

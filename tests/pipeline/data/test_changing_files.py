@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 
-from metrics.conventions import PROFILES
-from pipeline.data.contents import describe
-from pipeline.data.files import StoredFile, each_file
-from pipeline.data.inputs import Source
-from pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
-from pipeline.data.trec_files import read_trec_files
-from pipeline.errors import InputError
-from pipeline.tables import InputFile
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.dataset import Source, describe, read_trec_files
+from rankledger.pipeline.data.files import StoredFile, each_file
+from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.inputs import InputFile
 from tests.pipeline.data.content import refusal, write
 
 CHANGED = "changed while it was read; evaluate again once it is complete"
@@ -112,8 +110,8 @@ def test_a_file_cut_short_while_it_is_read_ends_no_process():
     text = lines("qN 0 d 1\n", 100_000)
     write(Path("qrels.txt"), text)
     program = (
-        "from pipeline.data.readers import read_judgments\n"
-        "from pipeline.errors import InputError\n"
+        "from rankledger.pipeline.data.readers import read_judgments\n"
+        "from rankledger.pipeline.errors import InputError\n"
         "for _ in range(8):\n"
         "    try: read_judgments('qrels.txt')\n"
         "    except InputError: pass\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.extras import read_extra
-from pipeline.errors import InputError
+from rankledger.pipeline.data.external_scores import read_extra
+from rankledger.pipeline.errors import InputError
 
 
 def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):

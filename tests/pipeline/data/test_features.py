@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metrics.catalogue import Sparse
-from pipeline.data.readers import read_documents
+from rankledger.metrics.catalogue import Sparse
+from rankledger.pipeline.data.readers import read_documents
 from tests.pipeline.data.content import refusal, table_bytes, write
 
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 
-from pipeline.data import files
-from pipeline.data.files import files_there, find_files
-from pipeline.data.readers import read_judgments
+from rankledger.pipeline.data import files
+from rankledger.pipeline.data.files import files_there, find_files
+from rankledger.pipeline.data.readers import read_judgments
 from tests.pipeline.data.content import compress, contents, refusal, write
 
 LINE = "q 0 {} 1\n"

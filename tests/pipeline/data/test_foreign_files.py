@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from pipeline.data.judgments import index_judgments
-from pipeline.data.readers import (
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.readers import (
     read_documents,
     read_judgments,
     read_predictions,

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.judgments import index_judgments
-from pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
-from pipeline.errors import InputError
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
+from rankledger.pipeline.errors import InputError
 from tests.pipeline.data.content import (
     FORMATS,
     SUFFIXES,
@@ -238,7 +238,7 @@ def test_any_layout_of_trec_text(tmp_path_factory, drawn, block_size):
     rows, text, numbers = drawn
     path = write(tmp_path_factory.getbasetemp() / "layout.txt", text)
 
-    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", block_size):
         found = read_judgments(path)
 
     assert contents(found) == rows
@@ -339,7 +339,7 @@ def test_quoted_line_breaks_where_blocks_are_cut():
     """A block that ends inside a quoted field does not change the rows."""
     rows = [(f"q\n{n}", "d\n" * (n % 7) + "e", float(n)) for n in range(100)]
 
-    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 128):
+    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 128):
         assert judgments(encode(rows, "csv"), "a.csv") == rows
 
 
@@ -813,7 +813,7 @@ def test_a_bad_value_deep_in_a_file_of_many_blocks(format, value):
     rows[1500] = ("q", "d", value)
     name = "a" + SUFFIXES[format]
 
-    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 1024):
+    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 1024):
         message = refused(encode(rows, format), name)
 
     assert names_place(message, name, place_of(format, 1500))
@@ -868,8 +868,8 @@ def test_pages_of_blank_lines_are_passed_over(tmp_path, layout):
     lines = encode([("q1", "d1", 1.0), ("q2", "d2", 2.0)], layout, "score").splitlines(keepends=True)
     path = write(tmp_path / f"a{SUFFIXES[layout]}", b"".join([*lines[:-1], blank, lines[-1], blank]))
     with (
-        mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 300),
-        mock.patch("pipeline.data.formats.layout.PAGE", 64),
+        mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 300),
+        mock.patch("rankledger.pipeline.data.formats.common.PAGE", 64),
     ):
         rows = read_ranking(str(path))
 
@@ -882,5 +882,5 @@ def test_a_quoted_field_may_hold_line_ends(tmp_path):
         tmp_path / "a.csv", b"query_id,text,doc_id,score\n" + b'q1,"one\ntwo\nthree",d1,1\n' * 1 + b'q2,"\n\n",d2,2\n'
     )
     for block_size in range(1, 60):
-        with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+        with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", block_size):
             assert contents(read_ranking(str(path))) == [("q1", "d1", 1.0), ("q2", "d2", 2.0)]

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.external import external_measure
-from pipeline.data.given_scores import GivenOutput, given_dataset, read_given_scores
-from pipeline.data.inputs import Source
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.data.dataset import Source
+from rankledger.pipeline.data.external_scores import GivenOutput, given_dataset, read_given_scores
 from tests.pipeline.data.content import refusal, table_bytes, write
 
 CONVENTIONS = PROFILES["trec_eval"].conventions

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from metrics.measure import Measure
-from pipeline.data.grades import rated_relevance
-from pipeline.data.judgments import index_judgments
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data.judgments import index_judgments, rated_relevance
 from tests.pipeline.data.content import rows_of
 
 

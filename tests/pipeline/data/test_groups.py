@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from pipeline.data.groups import group_queries
-from pipeline.data.readers import read_queries
-from pipeline.tables import Groups
+from rankledger.pipeline.data.dataset import group_queries
+from rankledger.pipeline.data.readers import read_queries
+from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.data.content import compress, refusal, table_bytes, write
 
 QUERIES = ["q1", "q2", "q3", "q4"]

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from pipeline.data import join
-from pipeline.data import judgments as indexing
-from pipeline.data.hashing import hash_pairs
-from pipeline.data.join import join_ranking
-from pipeline.data.judgments import index_judgments
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import join
+from rankledger.pipeline.data import judgments as indexing
+from rankledger.pipeline.data.join import join_ranking
+from rankledger.pipeline.data.judgments import hash_pairs, index_judgments
 from tests.pipeline.data.content import contents, refusal, rows_of, rows_of_documents
 
 TREC_EVAL = PROFILES["trec_eval"].conventions

@@ -19,14 +19,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metrics.external import external_measure
-from pipeline.data.contents import describe, exists, size_of
-from pipeline.data.extras import read_extra
-from pipeline.data.files import Access, find_files
-from pipeline.data.given_scores import read_given_scores
-from pipeline.data.inputs import Source
-from pipeline.data.readers import read_documents, read_judgments, read_queries
-from pipeline.errors import InputError
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.data.dataset import Source, describe, exists, size_of
+from rankledger.pipeline.data.external_scores import read_extra, read_given_scores
+from rankledger.pipeline.data.files import Access, find_files
+from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries
+from rankledger.pipeline.errors import InputError
 from tests.pipeline.data.content import (
     FORMATS,
     SUFFIXES,
@@ -298,8 +296,8 @@ def read_in_child(pattern: str) -> list[str]:
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from pipeline.data.readers import read_judgments\n"
-        "from pipeline.errors import InputError\n"
+        "from rankledger.pipeline.data.readers import read_judgments\n"
+        "from rankledger.pipeline.errors import InputError\n"
         "for path in sorted(Path().glob(sys.argv[1])):\n"
         "    try: read_judgments(str(path))\n"
         "    except InputError as error: print(str(error))\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
 from tests.pipeline.data.content import encode, refusal, write
 
 JUDGED = [("q1", "a", 1.0), ("q2", "b", 2.0), ("q1", "c", -1.0)]

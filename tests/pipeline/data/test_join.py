@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.block import JudgedBlock
-from metrics.catalogue import item_coverage
-from metrics.conventions import PROFILES
-from metrics.rating import mae, mse, rmse
-from pipeline.arrow import strings
-from pipeline.data import assemble
-from pipeline.data.catalogue import Catalogue
-from pipeline.data.join import join_predictions, join_ranking
-from pipeline.data.judgments import index_judgments
-from pipeline.tables import Joined
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.catalogue import item_coverage
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.rating import mae, mse, rmse
+from rankledger.pipeline.data import join
+from rankledger.pipeline.data.catalogue import Catalogue
+from rankledger.pipeline.data.join import join_predictions, join_ranking
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.joined import Joined
 from tests.pipeline.data.content import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "q2", "Q", "é", "z", "\uffff", "🦆"])
@@ -176,7 +176,7 @@ def test_a_hand_worked_join():
 @given(JUDGED, RANKED, CELLS, st.sampled_from([1, 7, 100]))
 def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
     """Unsorted and interleaved rows, ties, missing and unjudged queries, any ids: all that a block holds."""
-    with mock.patch.object(assemble, "_CELLS", cells):
+    with mock.patch.object(join, "_CELLS", cells):
         joined = join_ranking(
             index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk), TREC_EVAL, n_documents=9.0
         )
@@ -255,7 +255,7 @@ def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
 def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
     """A block of several queries fits into the cells, and the next query would not; judgments alone decide the cut."""
     judgments = index_judgments(table(judged))
-    with mock.patch.object(assemble, "_CELLS", cells):
+    with mock.patch.object(join, "_CELLS", cells):
         blocks = join_ranking(judgments, table(ranked), TREC_EVAL).blocks
         others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL).blocks
 
@@ -348,7 +348,7 @@ PREDICTED = st.dictionaries(PAIRS, st.floats(-10, 10), min_size=1, max_size=40)
 @given(RATED, PREDICTED, CELLS)
 def test_predictions_are_joined_on_the_pairs_in_both(rated, predicted, cells):
     """Every rated query has its pairs of both tables, and the rest is counted."""
-    with mock.patch.object(assemble, "_CELLS", cells):
+    with mock.patch.object(join, "_CELLS", cells):
         joined = join_predictions(index_judgments(table(rated)), table(predicted))
 
     both = rated.keys() & predicted.keys()
@@ -410,7 +410,7 @@ def test_the_order_of_rows_does_not_change_a_bit_of_an_error(metric):
 def test_other_queries_do_not_change_a_bit_of_an_error(metric, cells):
     """A query alone in its dataset has the same figure as among others, whatever block it is in."""
     rated, predicted = many_ratings(20)
-    with mock.patch.object(assemble, "_CELLS", cells):
+    with mock.patch.object(join, "_CELLS", cells):
         joined = join_predictions(index_judgments(table(rated)), table(predicted))
     among = {
         query: value for block in joined.blocks for query, value in zip(block.query_ids, metric(block), strict=True)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data.files import find_files
-from pipeline.data.moved import MovedFiles, link_files
-from pipeline.errors import InputError
-from pipeline.tables import InputFile
+from rankledger.pipeline.data.files import MovedFiles, find_files, link_files
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.inputs import InputFile
 
 
 def recorded(path: str, data: bytes) -> InputFile:

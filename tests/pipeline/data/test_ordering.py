@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.data.ordering import order_rows
+from rankledger.pipeline.data.ranking import order_rows
 from tests.pipeline.data.content import refusal, rows_of
 
 FLOAT32_MAX = float(np.finfo(np.float32).max)

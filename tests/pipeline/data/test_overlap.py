@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from metrics.conventions import PROFILES
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
-from pipeline.data.overlap import likely_cause, small_overlap
-from pipeline.tables import Joined, Quality
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
+from rankledger.pipeline.data.overlap import likely_cause, small_overlap
+from rankledger.pipeline.types.joined import Joined, Quality
 from tests.pipeline.data.content import refusal, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions

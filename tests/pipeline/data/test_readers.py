@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from pipeline.data.join import join_predictions, join_ranking
-from pipeline.data.judgments import index_judgments
-from pipeline.data.readers import (
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data.join import join_predictions, join_ranking
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.readers import (
     read_documents,
     read_judgments,
     read_predictions,
@@ -73,7 +73,7 @@ def test_every_format_gives_the_same_rows(tmp_path_factory, value, rows, ending,
 
     for layout in FORMATS:
         path = write(folder / f"a{SUFFIXES[layout]}{ending}", compress(encode(rows, layout, value), ending))
-        with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", block_size):
+        with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", block_size):
             found = READERS[value](path)
         assert contents(found) == rows, layout
         assert np.array_equal(np.signbit(found.values), np.signbit([number for *_, number in rows])), layout
@@ -107,7 +107,7 @@ def test_distinct_queries_stand_by_first_appearance_over_many_blocks(format):
     """Each block has its own codes; together they are one."""
     rows = [(f"q{n * 7919 % 50}", f"d{n}", float(n)) for n in range(1000)]
 
-    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 512):
+    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 512):
         found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
 
     assert list(found.query_ids) == list(dict.fromkeys(query for query, _, _ in rows))
@@ -141,7 +141,7 @@ def test_very_long_ids(format, slow):
     """10,000 signs, several ids that differ in the last one alone, whether Arrow or Python reads the lines."""
     rows = [("q" * 10_000 + end, "d" * 10_000 + end, 1.0) for end in "abc"]
 
-    with mock.patch("pipeline.data.formats.layout.BLOCK_SIZE", 1024 if slow else 1 << 24):
+    with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", 1024 if slow else 1 << 24):
         found = read_judgments(write(Path("a" + SUFFIXES[format]), encode(rows, format)))
 
     assert contents(found) == rows
@@ -361,10 +361,10 @@ def test_reading_does_not_import_pandas():
     write(Path("run"), encode([("q", "d", 1.0)], "trec", "score"))
     program = (
         "import sys\n"
-        "from pipeline.data.join import join_ranking\n"
-        "from pipeline.data.judgments import index_judgments\n"
-        "from pipeline.data.readers import read_judgments, read_ranking\n"
-        "from metrics.conventions import PROFILES\n"
+        "from rankledger.pipeline.data.join import join_ranking\n"
+        "from rankledger.pipeline.data.judgments import index_judgments\n"
+        "from rankledger.pipeline.data.readers import read_judgments, read_ranking\n"
+        "from rankledger.metrics.conventions import PROFILES\n"
         "conventions = PROFILES['trec_eval'].conventions\n"
         "join_ranking(index_judgments(read_judgments('qrels')), read_ranking('run'), conventions)\n"
         "sys.exit('pandas' in sys.modules)\n"

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.fs
 import pytest
 
-from pipeline.data import files
-from pipeline.data.readiness import Sight, look, marker_beside
+from rankledger.pipeline.data import files
+from rankledger.pipeline.data.files import Sight, look, marker_beside
 
 
 @pytest.fixture(autouse=True)

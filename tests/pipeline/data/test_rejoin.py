@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.block import JudgedBlock
-from metrics.conventions import PROFILES, Conventions
-from pipeline.arrow import strings
-from pipeline.data.join import join_ranking
-from pipeline.data.judgments import index_judgments
-from pipeline.data.rejoin import rejoin
-from pipeline.tables import Joined, Rows
+from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.data.join import join_ranking, rejoin
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Joined
 from tests.pipeline.data.content import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "Q", "é", "🦆"])

@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES, Conventions
-from pipeline.data.inputs import DatasetInput, Source, read_dataset, read_output
-from pipeline.data.single import SingleQuery
-from pipeline.errors import InputError
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, Source, read_dataset, read_output
+from rankledger.pipeline.errors import InputError
 from tests.generated import Collection, rating_collection, rows, search_collection, write_table
 from tests.pipeline.data.content import write
 

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from pipeline.data import assemble
-from pipeline.data.join import join_ranking
-from pipeline.data.judgments import index_judgments
-from pipeline.data.readers import read_judgments
-from pipeline.tables import Joined, Rows
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import join
+from rankledger.pipeline.data.join import join_ranking
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.readers import read_judgments
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Joined
 from tests.pipeline.data.content import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
 
 Judgment = tuple[str, str, str, float]  # query, subtopic, document, grade
@@ -182,7 +183,7 @@ def test_blocks_against_plain_dicts(rows, seed, cells):
     ranked = [(query, document, float(place)) for place, (query, _, document) in enumerate(rows)]
     ranked = [*{row[:2]: row for row in ranked}.values()]
     path = write(Path("qrels.jsonl"), encode([(*pair, grade) for pair, grade in order], "jsonl"))
-    with mock.patch.object(assemble, "_CELLS", cells):
+    with mock.patch.object(join, "_CELLS", cells):
         found = join_ranking(index_judgments(read_judgments(path, subtopics=True)), rows_of(ranked), TREC_EVAL)
 
     for block in found.blocks:

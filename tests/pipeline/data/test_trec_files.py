@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES
-from pipeline.data import files
-from pipeline.data.formats.layout import PAGE
-from pipeline.data.formats.trec import last_fields
-from pipeline.data.trec_files import TrecFiles, read_trec_files
-from pipeline.errors import InputError
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import files
+from rankledger.pipeline.data.dataset import TrecFiles, read_trec_files
+from rankledger.pipeline.data.formats.common import PAGE
+from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.errors import InputError
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 QRELS = b"q1 0 a 1\nq1 0 b -1\nq2 0 a 0\n"

@@ -6,11 +6,12 @@ import dataclasses
 
 import numpy as np
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")

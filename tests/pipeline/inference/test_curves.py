@@ -5,10 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-import pipeline
-from metrics.conventions import PROFILES
-from pipeline.inference.curves import recall_levels
-from pipeline.record import read_curves, read_record
+import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.inference.summary import recall_levels
+from rankledger.pipeline.record.folder import read_curves, read_record
 from tests.generated import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40)
@@ -17,7 +17,7 @@ LEVELS = [f"iprec(recall={level})" for level in (0, *(f"0.{tenth}" for tenth in 
 
 def evaluated(folder: Path, suite: list[str], **sections: object) -> Path:
     config = write_config(folder, {"web": WEB}, {"search": suite}, **sections)
-    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
 
 
 def summary(record: Path) -> list[dict[str, str]]:

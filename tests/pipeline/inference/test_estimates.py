@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from metrics.moments import origins
-from pipeline.inference.estimates import IntervalRule, estimate, estimate_pooled
-from pipeline.inference.resample import _draw_counts
-from pipeline.inference.samples import Sample, Settings
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.aggregation import origins
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.resampling import _draw_counts
+from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 from tests.blocks import random_ratings, ratings_block
 from tests.oracle import RATINGS_ORACLE
 

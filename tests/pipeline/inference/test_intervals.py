@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from pipeline.inference.intervals import Resampled, interval
+from rankledger.pipeline.inference.intervals import Resampled, interval
 
 
 def resampled(estimate, resamples, influence, *, n_away=100.0):

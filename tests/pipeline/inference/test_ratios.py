@@ -7,11 +7,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from metrics.moments import origins
-from pipeline.inference.ratios import contributions_of
-from pipeline.tables import Scores
+from rankledger.metrics.aggregation import origins
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.types.results import Scores
 from tests.blocks import random_ratings, ratings_block
 
 CONVENTIONS = PROFILES["trec_eval"].conventions

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.errors import InputError
-from pipeline.inference import resample
-from pipeline.inference.resample import Part, resampled_sums, round_to_exact
-from pipeline.parallel import Workers
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference import resampling
+from rankledger.pipeline.inference.resampling import Part, resampled_sums, round_to_exact
+from rankledger.pipeline.support.parallel import Workers
 
 ONE = Workers(jobs=1)
 
@@ -89,7 +89,7 @@ def test_a_column_does_not_depend_on_the_columns_beside_it():
 def test_workers_never_change_a_bit(workers, monkeypatch):
     """Threads and processes in any number give the identical sums, over many chunks."""
     columns = np.random.default_rng(3).random((4, 101))
-    monkeypatch.setattr(resample, "_CHUNK", 101 * 16)
+    monkeypatch.setattr(resampling, "_CHUNK", 101 * 16)
 
     np.testing.assert_array_equal(draw(columns, workers=workers), draw(columns))
 

@@ -8,13 +8,14 @@ import weakref
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.inference.intervals import interval
-from pipeline.inference.resample import _draw_counts, entropy_of
-from pipeline.inference.samples import Pair, Sample, Settings, pool
-from pipeline.parallel import Workers
-from pipeline.tables import Groups, Scores
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import interval
+from rankledger.pipeline.inference.resampling import _draw_counts, entropy_of
+from rankledger.pipeline.inference.samples import Pair, Sample, Settings, pool
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
@@ -222,7 +223,7 @@ def test_differences_made_a_few_at_a_time_are_the_same(monkeypatch):
     many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
     pairs = [Pair("m", name, AP) for name in "abcde"]
     at_once = many.differences(pairs)
-    monkeypatch.setattr("pipeline.inference.samples._HELD", 2 * SETTINGS.resamples)
+    monkeypatch.setattr("rankledger.pipeline.inference.samples._HELD", 2 * SETTINGS.resamples)
 
     for found, expected in zip(many.each_difference(pairs), at_once, strict=True):
         np.testing.assert_array_equal(found.resamples, expected.resamples)

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from pipeline.inference import steps
-from pipeline.inference.steps import FEWEST, Steps, critical_excess, find_steps, greatest_excess
+from rankledger.pipeline.inference import changepoints
+from rankledger.pipeline.inference.changepoints import FEWEST, Steps, critical_excess, find_steps, greatest_excess
 
 N = 120
 
@@ -40,7 +40,7 @@ def test_the_statistic_is_the_likelihood_ratio():
     """Of every interval, with unequal standard errors, it is what plain loops give from the definition."""
     figures, std_errors = nightly(1, 21), np.random.default_rng(2).uniform(0.5, 3.0, 21)
 
-    for length, starts, (statistics,) in steps._scan(figures[np.newaxis], std_errors):
+    for length, starts, (statistics,) in changepoints._scan(figures[np.newaxis], std_errors):
         for start, statistic in zip(starts, statistics, strict=True):
             nights = slice(start, start + length)
             assert statistic == pytest.approx(likelihood_ratio(figures[nights], std_errors[nights], 1.0))
@@ -48,7 +48,7 @@ def test_the_statistic_is_the_likelihood_ratio():
 
 def test_intervals_of_every_length_cover_all_nights():
     """The shortest are all pairs of neighbours, the longest is all nights, and each length reaches both ends."""
-    found = {length: starts.tolist() for length, starts, _ in steps._scan(np.zeros((1, 21)), np.ones(21))}
+    found = {length: starts.tolist() for length, starts, _ in changepoints._scan(np.zeros((1, 21)), np.ones(21))}
 
     assert list(found) == [2, 3, 4, 6, 8, 11, 16, 21]
     assert found[2] == list(range(20))

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.progress import Stage
-from pipeline.progress.display import told
+from rankledger.pipeline.support.progress import Stage, told
 
 
 def stage(done: int, total: int | None, *, moved: float = 0.0, began: float = 100.0, until: str = "") -> Stage:

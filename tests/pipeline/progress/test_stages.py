@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import progress
+from rankledger.pipeline.support import progress
 from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 
 STAGES = """
 import sys
 import time
 from pathlib import Path
-from pipeline import progress
-from pipeline.progress import stages
+from rankledger.pipeline.support import progress
 
-stages.PATIENCE = float(sys.argv[1])
+progress.PATIENCE = float(sys.argv[1])
 
 def outputs():
     for number in range(3):
@@ -256,6 +255,6 @@ def test_stages_end_with_what_they_hold():
     with pytest.raises(ValueError, match="spoilt"):
         list(progress.each("Reading", items(), 2, "letters"))
     with progress.stage("Reading") as stage:
-        assert progress.stages._WORK.stages == [stage]
+        assert progress._WORK.stages == [stage]
 
-    assert progress.stages._WORK.stages == []
+    assert progress._WORK.stages == []

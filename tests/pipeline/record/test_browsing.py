@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.record import Judged, Records, write_record
-from pipeline.record.browsing import Entry, browse
-from pipeline.record.lines import lines_of
-from pipeline.record.reading import read_record
-from pipeline.record.remote import Remote
-from pipeline.record.writing import new_evaluation_id
-from pipeline.tables import Estimate, Scores
-from pipeline.verdicts import Verdict
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import Judged, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.lookup import Entry, browse
+from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.record.tables import lines_of
+from rankledger.pipeline.types.results import Estimate, Scores, Verdict
 from tests.recording import manifest
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline.record import read_record
-from pipeline.record.checking import damages, strays
+import rankledger
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.integrity import damages, strays
 from tests.generated import search_collection, write_config
 
 FILES = ["config.yaml", "scores.parquet", "summary.csv"]
@@ -19,7 +19,7 @@ FILES = ["config.yaml", "scores.parquet", "summary.csv"]
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("checked")
     config = write_config(folder, {"web": search_collection(70, n_queries=6)}, {"search": ["ap"]})
-    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
 
 
 @pytest.fixture

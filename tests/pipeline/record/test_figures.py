@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from metrics.measure import Measure
-from pipeline.record.figures import read_figures
-from pipeline.record.lines import write_lines
-from pipeline.record.scores import write_scores
-from pipeline.tables import Estimate, Scores
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.record.folder import read_figures
+from rankledger.pipeline.record.scores import write_scores
+from rankledger.pipeline.record.tables import write_lines
+from rankledger.pipeline.types.results import Estimate, Scores
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.movement import MovedQuery, RankedDocument
-from pipeline.record.movers import movers_in, write_movers
+from rankledger.pipeline.record.tables import movers_in, write_movers
+from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
 
 TEXTS = st.builds(
     "{}{}".format,

@@ -16,11 +16,10 @@ from typing import Any, cast
 
 import pytest
 
-from pipeline.errors import InputError, LockedError
-from pipeline.record import nights
-from pipeline.record.nights import claim_night
-from pipeline.record.remote import Remote
-from pipeline.record.store import Records
+from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.record import nights
+from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.store import Records, Remote
 
 FILE = "nights/nightly-2026-11-20.json"
 NIGHT = ("nightly", "2026-11-20")
@@ -185,8 +184,8 @@ def test_a_killed_holder_on_this_machine_keeps_nobody_out(here):
     code = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from pipeline.record.nights import claim_night\n"
-        "from pipeline.record.store import Records\n"
+        "from rankledger.pipeline.record.nights import claim_night\n"
+        "from rankledger.pipeline.record.store import Records\n"
         "with claim_night(Records(Path(sys.argv[1])), 'nightly', '2026-11-20') as claim:\n"
         "    claim.begin('unfinished')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"

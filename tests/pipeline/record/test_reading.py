@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipeline
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.errors import InputError
-from pipeline.inference.ratios import contributions_of
-from pipeline.record import Judged, read_record, read_scores, write_record
-from pipeline.record.lines import lines_in, write_lines
-from pipeline.tables import Estimate, Evaluation, Scores
-from pipeline.verdicts import Comparison, Verdict
+import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.record.folder import Judged, read_record, write_record
+from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.tables import lines_in, write_lines
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores, Verdict
 from tests.generated import rating_collection, search_collection, write_config
 from tests.recording import manifest
 
@@ -55,7 +55,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     """Rankings and ratings by measures of every kind; some queries are without output, some undefined."""
     folder = tmp_path_factory.mktemp("read")
     data = {"web": search_collection(30, n_queries=30), "stars": rating_collection(31, n_users=40)}
-    return pipeline.evaluate(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
+    return rankledger.evaluate(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
 
 
 def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:

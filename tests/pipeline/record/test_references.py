@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.record import Judged, Records, read_record, references, write_record
-from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted, write_accepted
-from pipeline.record.references import Resolved, Shelf, damage, failures_in_a_row, resolve
-from pipeline.record.remote import Remote
-from pipeline.tables import Record
-from pipeline.verdicts import Acceptance, Outcome, Reference, Verdict
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record import lookup
+from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted, write_accepted
+from rankledger.pipeline.record.folder import Judged, read_record, write_record
+from rankledger.pipeline.record.lookup import Resolved, Shelf, damage, failures_in_a_row, resolve
+from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.types.results import Acceptance, Outcome, Record, Reference, Verdict
 from tests.recording import manifest
 
 FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
@@ -49,8 +49,8 @@ def night(
         config="",
         results=(),
         estimates=(),
-        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(references)),
-        judged=Judged(verdicts, dict(references)) if verdicts else None,
+        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(lookup)),
+        judged=Judged(verdicts, dict(lookup)) if verdicts else None,
     )
 
 
@@ -426,8 +426,8 @@ def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypa
     """Forty models that were accepted in one record do not read it forty times."""
     record = night(tmp_path, 1, verdict())
     read = []
-    monkeypatch.setattr(references, "read_record", lambda path: read.append(path) or read_record(path))
-    monkeypatch.setattr(references, "damages", lambda record: read.append("checked") or iter(()))
+    monkeypatch.setattr(lookup, "read_record", lambda path: read.append(path) or read_record(path))
+    monkeypatch.setattr(lookup, "damages", lambda record: read.append("checked") or iter(()))
     shelf = Shelf(Records(tmp_path), "nightly", TONIGHT)
     for model in ["bm25"] * 3:
         assert resolve(Reference("x", str(record.path), None), shelf, tmp_path / ACCEPTED, model=model).record

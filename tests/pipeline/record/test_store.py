@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.errors import InputError
-from pipeline.manifest import evaluation_name, is_evaluation_id
-from pipeline.record.receipts import Receipt, read_receipt, write_receipt
-from pipeline.record.remote import Remote
-from pipeline.record.store import Records, open_records
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
+from rankledger.pipeline.record.store import Records, Remote, open_records
+from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
 from tests.recording import manifest
 
 OLD, NEW = "20261119T020000Z-nightly-00000001", "20261120T020000Z-nightly-00000002"

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.movement import MovedQuery, Movement, Part, RankedDocument, SetFigure, Side, Split
-from pipeline.report.compare import as_data, markdown, tables
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.changes import as_data, markdown, tables
+from rankledger.pipeline.types.changes import MovedQuery, Movement, Part, RankedDocument, SetFigure, Side, Split
+from rankledger.pipeline.types.results import Comparison
 
 LINE = Comparison(
     dataset="web",

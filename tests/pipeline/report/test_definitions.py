@@ -6,10 +6,10 @@ import inspect
 
 import pytest
 
-from metrics.metric import Metric
-from metrics.registry import METRICS
-from pipeline.errors import InputError
-from pipeline.report.definitions import catalogue, explanation
+from rankledger.metrics.metric import Metric
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.report.explanation import catalogue, explanation
 
 
 def entry(name: str) -> str:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from pipeline.report.differences import leading, signed
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.tables import leading, signed
+from rankledger.pipeline.types.results import Comparison
 
 LINE = Comparison(
     dataset="web",

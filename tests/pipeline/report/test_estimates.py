@@ -9,8 +9,8 @@ from dataclasses import asdict, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.escaping import from_cell
-from pipeline.report.estimates import estimates
+from rankledger.pipeline.report.files import estimates
+from rankledger.pipeline.support.escaping import from_cell
 from tests import written
 
 

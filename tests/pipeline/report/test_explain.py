@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.arithmetic import Choice, Explanation, Line, Outcome, ProfileComparison, Recorded, Sum
-from pipeline.report.explain import arithmetic, as_data, markdown
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.report.explanation import arithmetic, as_data, markdown
+from rankledger.pipeline.types.explanation import Choice, Explanation, Line, Outcome, ProfileComparison, Recorded, Sum
 
 TREC_EVAL = PROFILES["trec_eval"]
 JUDGED = [  # rank, document, grade, gain, discount, term, running sum

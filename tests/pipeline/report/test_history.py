@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from pipeline.ledger import Break, History, LevelChange, Night, Series
-from pipeline.report.history import as_data, markdown, tables
+from rankledger.pipeline.report.history import history_data, markdown, tables
+from rankledger.pipeline.types.views import Break, History, LevelChange, Night, Series
 
 HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
 
@@ -151,7 +151,7 @@ def test_the_last_nights_are_shown_and_all_are_counted():
 
     assert [row[0] for row in rows(shown(found, last=2))] == ["2026-01-06", "2026-01-07"]
     assert "2 of 7 nights" in shown(found, last=2)
-    data = as_data(found, last=2)["series"][0]
+    data = history_data(found, last=2)["series"][0]
     assert (data["n_nights"], [row["date"] for row in data["nights"]]) == (7, ["2026-01-06", "2026-01-07"])
     assert json.loads(json.dumps(data)) == json.loads(json.dumps(data, allow_nan=False))
 

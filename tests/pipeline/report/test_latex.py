@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.latex import escaped, latex
-from pipeline.report.sheets import printable
-from pipeline.tables import Failure
+from rankledger.pipeline.report.latex import escaped, latex
+from rankledger.pipeline.report.text_table import printable
+from rankledger.pipeline.types.results import Failure
 from tests.written import COMPARED, comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from pipeline.ledger import Figure, Found, Listed, Listing
-from pipeline.report.ledger import as_data, found, listing
+from rankledger.pipeline.report.history import found, listing, records_data
+from rankledger.pipeline.types.views import Figure, Found, Listed, Listing
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
 ENTRY = Listed(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
@@ -90,7 +90,7 @@ def test_of_too_many_figures_the_newest_are_shown():
 
     assert len(cells(found(many, width=120))) == 50
     assert "10 more; --json has all" in found(many, width=120)
-    assert len(json.loads(json.dumps(as_data(many)))["figures"]) == 60
+    assert len(json.loads(json.dumps(records_data(many)))["figures"]) == 60
 
 
 def test_unlike_definitions_are_said():

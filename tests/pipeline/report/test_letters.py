@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.letters import letters
+from rankledger.pipeline.report.tables import letters
 
 ORDER = ("a1", "b2", "c3", "d4", "e5")
 

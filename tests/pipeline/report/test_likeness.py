@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.report.likeness import shared_leading, unlike
+from rankledger.pipeline.report.tables import shared_leading, unlike
 from tests.written import estimates, page
 
 WEB = estimates("web", {"bm25": {"ap": 0.4, "rr": 0.5}})

@@ -11,13 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from pipeline.ledger import History, LevelChange, Night, Series
-from pipeline.movement import MovedQuery, RankedDocument
-from pipeline.pages import Page, PairedScores
-from pipeline.report.markdown import markdown
-from pipeline.report.sheets import visible
-from pipeline.tables import Failure
-from pipeline.verdicts import Verdict
+from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.support.escaping import visible
+from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.results import Failure, Verdict
+from rankledger.pipeline.types.views import History, LevelChange, Night, Page, PairedScores, Series
 from tests.written import comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}

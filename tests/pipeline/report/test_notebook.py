@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.report.notebook import leaderboard
-from pipeline.tables import Estimate, Evaluation, Failure, Quality
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.notebook import leaderboard
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure
 
 EMPTY = {"br", "circle", "path"}
 FIGURES = {"bm25": (0.9, 0.8, 1.0), "dense": (0.6, 0.5, 0.7), "random": (None, None, None)}

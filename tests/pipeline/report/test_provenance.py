@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.report.provenance import asked_for
+from rankledger.pipeline.report.messages import asked_for
 
 MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
 
@@ -19,7 +19,7 @@ MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
         ),
         ("rankledger nightly 'a b.yaml'", {"date": "2026-11-20"}, "rankledger nightly 'a b.yaml' --date 2026-11-20"),
         ("rankledger evaluate r/20-x --set=seed=1", {"repeats": "20-x"}, "rankledger evaluate 20-x --set=seed=1"),
-        ('pipeline.evaluate("it\'s.yaml")', {}, 'pipeline.evaluate("it\'s.yaml")'),
+        ('rankledger.evaluate("it\'s.yaml")', {}, 'rankledger.evaluate("it\'s.yaml")'),
         ("rankledger evaluate a.yaml --jobs 2", {"config": ""}, "rankledger evaluate a.yaml --jobs 2"),  # of 0.1.0
     ],
 )

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from pipeline.pruning import Going, Pruning
-from pipeline.report.pruning import lines
+from rankledger.pipeline.report.messages import pruning_lines
+from rankledger.pipeline.types.checks import Going, Pruning
 
 BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 
 
 def told(**parts: Any) -> list[str]:
     plain = Pruning(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
-    return [*lines(replace(plain, **parts))]
+    return [*pruning_lines(replace(plain, **parts))]
 
 
 def going(evaluation_id: str, size: int, n_runs: int) -> Going:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.report.readings import is_alike, reading, rule
+from rankledger.pipeline.report.tables import is_alike, reading, rule
 from tests.paged import compared
 
 MATTERS = {"ndcg@10": 0.01}

@@ -7,8 +7,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from pipeline.report.reproduction import as_data, lines
-from pipeline.reproduction import ChangedInput, MovedFigure, Reproduction
+from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
+from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
 
 IDENTICAL = Reproduction(
     record=Path("runs/records/x"),
@@ -29,16 +29,16 @@ MOVED = MovedFigure("summary.csv", ("web", "bm25", "all", "ap"), "estimate", 0.2
 
 def test_identical_is_a_word_and_the_record():
     """With what ran otherwise, where anything did."""
-    assert lines(IDENTICAL) == ["identical", "record: runs/records/x"]
+    assert reproduction_lines(IDENTICAL) == ["identical", "record: runs/records/x"]
     other = replace(IDENTICAL, versions=("numpy 2.4.6 → 2.3.5", "python 3.11.7 → 3.12.1"))
-    assert lines(other)[0] == "identical, with numpy 2.4.6 → 2.3.5, python 3.11.7 → 3.12.1"
+    assert reproduction_lines(other)[0] == "identical, with numpy 2.4.6 → 2.3.5, python 3.11.7 → 3.12.1"
 
 
 def test_equal_says_to_what():
     """How many figures, and the tolerance."""
     found = replace(IDENTICAL, verdict="equal", n_figures=1_234, versions=("numpy 2.4.6 → 2.3.5",), n_found=2)
 
-    assert lines(found) == [
+    assert reproduction_lines(found) == [
         "equal: all 1,234 figures are the same to 1e-12, with numpy 2.4.6 → 2.3.5",
         "2 files of the inputs moved, and were found",
         "record: runs/records/x",
@@ -59,7 +59,7 @@ def test_different_names_what_changed_and_what_moved():
         code=("commit aaaaaaaaaaaa → bbbbbbbbbbbb",),
     )
 
-    told = lines(found)
+    told = reproduction_lines(found)
     assert told[:6] == [
         "different: 12 of 40 figures moved",
         "input: judgments of web: old/qrels.txt, now new/qrels.txt (sha256 aaaaaaaaaaaa… then, bbbbbbbbbbbb… now)",
@@ -76,14 +76,14 @@ def test_different_for_no_known_reason_says_so():
     """So that nobody looks for it where it is not."""
     found = replace(IDENTICAL, verdict="different", n_figures=40, n_moved=1, moved=(MOVED,))
 
-    assert any("nothing that the record knows of has changed" in line for line in lines(found))
+    assert any("nothing that the record knows of has changed" in line for line in reproduction_lines(found))
 
 
 def test_what_could_not_be_evaluated_is_told_line_by_line():
     """An error may have several."""
     found = replace(IDENTICAL, verdict="different", failures=("a: is wrong\nb: is wrong, too",))
 
-    assert lines(found)[:3] == [
+    assert reproduction_lines(found)[:3] == [
         "different: it cannot be evaluated as it was",
         "not evaluated: a: is wrong",
         "not evaluated: b: is wrong, too",
@@ -94,7 +94,7 @@ def test_programs_get_everything():
     """As strict JSON, whatever the figures are."""
     moved = (replace(MOVED, before=math.nan, after=None), replace(MOVED, before=0.1, after=math.inf))
 
-    data = json.loads(json.dumps(as_data(replace(IDENTICAL, moved=moved)), allow_nan=False))
+    data = json.loads(json.dumps(reproduction_data(replace(IDENTICAL, moved=moved)), allow_nan=False))
 
     assert data["record"] == "runs/records/x"
     assert [(cell["before"], cell["after"]) for cell in data["moved"]] == [("nan", None), (0.1, "inf")]

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.room import Room, n_bytes
+from rankledger.pipeline.report.text_table import Room, n_bytes
 
 LINES = st.lists(st.text(alphabet="aé文 |", max_size=200), max_size=60)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.table import Table
 
-from pipeline.report.screen import Screen
+from rankledger.pipeline.report.text_table import Screen
 
 
 def of_columns(*headers: str) -> Table:

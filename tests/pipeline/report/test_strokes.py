@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from pipeline.report.strokes import Scale, scale_of
+from rankledger.pipeline.report.tables import Scale, scale_of
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from metrics.measure import Measure
-from pipeline.report.markdown import note
-from pipeline.report.text import as_data, closing, leaderboard, matrix
-from pipeline.tables import Estimate, Evaluation, Failure, Quality, Scores, Validation
-from pipeline.verdicts import Comparison
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.report.markdown import note
+from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)

@@ -26,7 +26,14 @@ def test_evaluations_at_once_on_a_fresh_store(tmp_path):
         broken_off.execute("create table guardrails (id text)")  # a table that MLflow would make, and then cannot
         broken_off.commit()
     environment = os.environ | {"PYTHONPATH": str(ROOT), "MLFLOW_DISABLE_TELEMETRY": "true"}
-    command = [sys.executable, "-c", "from pipeline.cli import main; main()", "evaluate", str(config), "--json"]
+    command = [
+        sys.executable,
+        "-c",
+        "from rankledger.pipeline.cli.app import main; main()",
+        "evaluate",
+        str(config),
+        "--json",
+    ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     begun = [subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes) for _ in range(N_AT_ONCE)]
     told = [process.communicate(timeout=300) for process in begun]

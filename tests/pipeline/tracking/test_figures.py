@@ -12,13 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.record import definitions
-from pipeline.tables import Estimate, Record
-from pipeline.tracking.figures import METRIC_LIMIT, Figures, Logged
-from pipeline.tracking.names import TrackingError
-from pipeline.verdicts import Comparison
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.record.folder import definitions
+from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Figures, Logged, TrackingError
+from rankledger.pipeline.types.results import Comparison, Estimate, Record
 
 TEMPLATE = "{suite}/{measure}"
 LEFT_OUT = "rankledger.n_metrics_left_out"

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.record import read_record
-from pipeline.tracking.delivery import deliver
-from pipeline.tracking.runs import runs_of
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.tracking.delivery import deliver
+from rankledger.pipeline.tracking.payload import runs_of
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
@@ -94,7 +94,7 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
     datasets = {name: {"scores": dict.fromkeys(measures, "higher")} for name in found["datasets"]}
     (tmp_path / "config.yaml").write_text(json.dumps(found | {"datasets": datasets}))
     try:
-        record = pipeline.evaluate(tmp_path / "config.yaml", runs_dir=tmp_path / "runs", tracking=False).record
+        record = rankledger.evaluate(tmp_path / "config.yaml", runs_dir=tmp_path / "runs", tracking=False).record
     except InputError:
         return
 

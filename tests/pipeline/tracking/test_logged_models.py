@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pipeline.tracking.logged_models import logged_model_id
-from pipeline.tracking.names import TrackingError
+from rankledger.pipeline.tracking.delivery import logged_model_id
+from rankledger.pipeline.tracking.payload import TrackingError
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 

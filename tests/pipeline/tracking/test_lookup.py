@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.config.sections import Tracking
-from pipeline.errors import InputError
-from pipeline.record import Records, read_record
-from pipeline.tables import Evaluation
-from pipeline.workflow.tracking import fetch_record
+import rankledger
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.tracking import fetch_record
 from tests.generated import search_collection, write_config
 
 
@@ -23,7 +24,7 @@ class Tracked:
         self.runs = folder / "runs"
         self.uri = f"sqlite:///{(self.runs / 'mlflow.db').resolve()}"
         config = write_config(folder, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]})
-        self.evaluation: Evaluation = pipeline.evaluate(config, runs_dir=self.runs)
+        self.evaluation: Evaluation = rankledger.evaluate(config, runs_dir=self.runs)
         self.client = client = self._client()
         self.own = self._run(client, "generated")
         self.of_model = self._run(client, "generated/web")
@@ -117,7 +118,7 @@ def test_a_gate_may_name_a_run(tracked, tmp_path):
     ]
     config = write_config(tmp_path, {"web": search_collection(60, n_queries=6)}, {"search": ["ap"]}, gates=gates)
 
-    evaluation = pipeline.evaluate(config, runs_dir=tracked.runs, tracking=False)
+    evaluation = rankledger.evaluate(config, runs_dir=tracked.runs, tracking=False)
 
     baselines = read_record(evaluation.record).manifest["baselines"]
     assert baselines["there"]["dense"]["record"] == tracked.evaluation.evaluation_id

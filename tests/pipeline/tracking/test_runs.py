@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.record import definitions
-from pipeline.tables import Estimate, Record
-from pipeline.tracking.names import TrackingError
-from pipeline.tracking.runs import Run, runs_of
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.record.folder import definitions
+from rankledger.pipeline.tracking.payload import Run, TrackingError, runs_of
+from rankledger.pipeline.types.results import Estimate, Record
 
 MEASURES = ["ndcg@10", "ndcg(gain=exponential)@10"]
 GIT = {"commit": "0123456789abcdef" * 2, "branch": "main", "dirty": True, "url": "https://git.example/search"}

@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from metrics.conventions import PROFILES
-from metrics.measure import Measure
-from pipeline.record import definitions, write_record
-from pipeline.tables import Estimate, Record, Scores
-from pipeline.tracking.delivery import Delivered
-from pipeline.tracking.names import TrackingError
-from pipeline.tracking.runs import runs_of
-from pipeline.tracking.store import TrackingStore
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.record.folder import definitions, write_record
+from rankledger.pipeline.tracking.client import TrackingStore
+from rankledger.pipeline.tracking.delivery import Delivered
+from rankledger.pipeline.tracking.payload import TrackingError, runs_of
+from rankledger.pipeline.types.results import Estimate, Record, Scores
 from tests.proxy import proxy_to
 from tests.servers import free_port, mlflow_server
 
@@ -157,7 +156,7 @@ def first_words(folder: Path) -> subprocess.CompletedProcess[str]:
     runs.write_bytes(pickle.dumps(runs_of(record, metric_name="{suite}/{measure}", note="# Fresh")))
     script = (
         "import pickle, sys; from datetime import timedelta; from pathlib import Path\n"
-        "from pipeline.tracking.store import TrackingStore\n"
+        "from rankledger.pipeline.tracking.client import TrackingStore\n"
         "runs = pickle.loads(Path(sys.argv[1]).read_bytes())\n"
         "with TrackingStore(sys.argv[2], Path(sys.argv[3]), timeout=timedelta(seconds=60)) as store:\n"
         "    store.deliver(runs)\n"

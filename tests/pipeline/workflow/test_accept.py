@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-import pipeline
-from pipeline import cli
-from pipeline.errors import InputError
-from pipeline.record.acceptance import ACCEPTED, digest_of, read_accepted
-from pipeline.tables import Evaluation
-from pipeline.workflow.accept import accept
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.upkeep import accept
 from tests.generated import search_collection, write_config
 
 NONE = "20261120T020000Z-none-00000000"
@@ -29,7 +29,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 def evaluate(folder: Path, **sections: object) -> Evaluation:
     config = write_config(folder / "configs", WEB, {"search": ["ap"]}, **sections)
-    return pipeline.evaluate(config.relative_to(folder), tracking=False)
+    return rankledger.evaluate(config.relative_to(folder), tracking=False)
 
 
 def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
@@ -92,7 +92,7 @@ def test_the_config_can_be_named(folder):
 
 def test_a_repeated_record_is_accepted_beside_the_first_config(folder):
     """A record of evaluating a record again is of the config that people keep, not of the record's copy."""
-    repeated = pipeline.evaluate(evaluate(folder).evaluation_id, tracking=False)
+    repeated = rankledger.evaluate(evaluate(folder).evaluation_id, tracking=False)
 
     assert accept(repeated.evaluation_id, reason="x").file == Path("configs") / ACCEPTED
 
@@ -149,7 +149,7 @@ def test_a_model_whose_output_failed_is_refused(folder):
     """Its record holds nothing to be held against; the other models can be accepted by name."""
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     (folder / "configs" / "web" / "dense.txt").unlink()
-    evaluation = pipeline.evaluate(config, tracking=False)
+    evaluation = rankledger.evaluate(config, tracking=False)
 
     for models in ([], ["dense"], ["bm25", "dense"]):
         with pytest.raises(InputError, match=r"'dense' was not evaluated on web: .*no such file"):
@@ -169,10 +169,10 @@ def test_a_changed_record_is_refused(folder):
 def test_the_command_says_what_it_did(folder, capsys):
     """A line per model, what it replaces with who accepted that and why, and that the file is to be committed."""
     first, second = evaluate(folder), evaluate(folder)
-    cli.main(["accept", first.evaluation_id, "--reason", "new index"])
+    app.main(["accept", first.evaluation_id, "--reason", "new index"])
     capsys.readouterr()
 
-    cli.main(["accept", str(second.record), "--model", "dense", "--reason", "newer"])
+    app.main(["accept", str(second.record), "--model", "dense", "--reason", "newer"])
 
     by = yaml.safe_load((folder / "configs" / ACCEPTED).read_text("utf-8"))["generated"]["dense"]
     replaced = f"{first.evaluation_id} (new index; {by['by']}, {by['accepted']})"

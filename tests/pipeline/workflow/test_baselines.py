@@ -11,14 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipeline
-from pipeline.blocks import BlockStore
-from pipeline.parallel import Workers
-from pipeline.record import Records, read_record
-from pipeline.tables import Scores
-from pipeline.workflow.baselines import Recalled, Tonight, recall
-from pipeline.workflow.reading import read_inputs
-from pipeline.workflow.sources import open_source
+import rankledger
+from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.results import Scores
+from rankledger.pipeline.workflow.baselines import Recalled, Tonight, recall
+from rankledger.pipeline.workflow.inputs import read_inputs
+from rankledger.pipeline.workflow.sources import open_source
 from tests.generated import Collection, Table, rating_collection, search_collection, write_config
 
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10", "bpref"]}
@@ -30,7 +31,7 @@ RATED = rating_collection(41, n_users=10)
 def evaluated(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Path:
     """The record of an evaluation in that folder."""
     config = write_config(folder, {"web": collection}, suites, **sections)
-    return pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
 
 
 def recalled(
@@ -55,7 +56,7 @@ def recalled(
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
     """The scores of `dense` in an evaluation of its own, far from any store."""
     config = write_config(folder / "apart", {"web": collection}, suites, **sections)
-    evaluation = pipeline.evaluate(config, tracking=False, runs_dir=folder / "apart" / "runs")
+    evaluation = rankledger.evaluate(config, tracking=False, runs_dir=folder / "apart" / "runs")
     return next(result for result in evaluation.results if result.model == "dense")
 
 
@@ -230,7 +231,7 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
         return folder / "config.yaml"
 
     before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
-    record = pipeline.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
+    record = rankledger.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
     opened = open_source(
         written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), Records(tmp_path / "runs/records")
     )

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import pipeline
-from pipeline import cli
-from pipeline.errors import InputError
-from pipeline.record import open_records, read_record
-from pipeline.record.receipts import Receipt, write_receipt
-from pipeline.tables import Evaluation
-from pipeline.workflow.finding import find
-from pipeline.workflow.listing import list_evaluations
-from pipeline.workflow.showing import show
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import Receipt, write_receipt
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from tests.generated import search_collection, write_config
 from tests.recording import forge
 
@@ -28,7 +27,7 @@ GATES = [{"name": "complete", "max_missing": 0.01}]  # one query in ten is witho
 def evaluation(tmp_path) -> Evaluation:
     """One evaluation, whose gates fail, in the runs folder of the test."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap", "rr"]}, name="nightly", gates=GATES)
-    return pipeline.evaluate(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
+    return rankledger.evaluate(config, tracking=False, date="2026-11-20", runs_dir=tmp_path / "runs")
 
 
 def with_figure(record: Path, estimate: str) -> None:
@@ -97,7 +96,7 @@ def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
 def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
     """Repeats among them, with the gates, failures, delivery and the size of the files."""
     (tmp_path / "web/dense.txt").unlink()
-    again = pipeline.evaluate(
+    again = rankledger.evaluate(
         evaluation.record, tracking=False, overrides=["execution.blocks=false"], runs_dir=tmp_path / "runs"
     )
     records = open_records(tmp_path / "runs")
@@ -130,7 +129,7 @@ def test_a_name_to_look_through_that_is_not_there_is_refused(evaluation, tmp_pat
 
 def test_a_negative_figure_is_no_option(evaluation, tmp_path, capsys):
     """As a correlation may be."""
-    cli.main(["find", "-0.25", "--measure", "ap", "--runs-dir", str(tmp_path / "runs")])
+    app.main(["find", "-0.25", "--measure", "ap", "--runs-dir", str(tmp_path / "runs")])
 
     assert capsys.readouterr().out == "no figure by ap in 1 record rounds to -0.25\n"
 
@@ -157,7 +156,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
             "--config",
             str(tmp_path / "config.yaml"),
         ]
-        cli.main(["accept", evaluation.evaluation_id, *arguments])
+        app.main(["accept", evaluation.evaluation_id, *arguments])
     reference = {"id": evaluation.evaluation_id, "path": str(tmp_path / "copy")}.get(form, form)
 
     shown = show(reference, name="nightly", runs_dir=tmp_path / "runs")
@@ -188,11 +187,11 @@ def test_the_commands_print_what_was_found(evaluation, tmp_path, capsys):
     figure = next(line.estimate for line in evaluation.estimates if line.model == "bm25" and line.measure == "ap")
     options = ["--runs-dir", str(tmp_path / "runs")]
     for words in (["list"], ["list", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
-        cli.main([*words, *options])
+        app.main([*words, *options])
         assert evaluation.evaluation_id in capsys.readouterr().out
-        cli.main([*words, *options, "--json"])
+        app.main([*words, *options, "--json"])
         assert evaluation.evaluation_id in json.dumps(json.loads(capsys.readouterr().out))
-    cli.main(["find", "12345", "--measure", "ap", *options])
+    app.main(["find", "12345", "--measure", "ap", *options])
     assert capsys.readouterr().out == "no figure by ap in 1 record rounds to 12345\n"
 
 
@@ -201,9 +200,9 @@ def test_show_prints_what_evaluate_printed(evaluation, tmp_path, capsys):
     config = str(tmp_path / "config.yaml")
     options = ["--runs-dir", str(tmp_path / "again")]
     with pytest.raises(SystemExit):
-        cli.main(["evaluate", config, "--date", "2026-11-20", "--no-tracking", *options])
+        app.main(["evaluate", config, "--date", "2026-11-20", "--no-tracking", *options])
     printed = capsys.readouterr().out
     (record,) = open_records(tmp_path / "again").ids()
-    cli.main(["show", record, *options])
+    app.main(["show", record, *options])
 
     assert capsys.readouterr().out == printed

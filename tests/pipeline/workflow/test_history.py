@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipeline
-from pipeline import cli
-from pipeline.errors import InputError
-from pipeline.ledger import Break, Series
-from pipeline.tables import Estimate
-from pipeline.verdicts import Verdict
-from pipeline.workflow.history import Evaluated, history, history_of
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Estimate, Verdict
+from rankledger.pipeline.types.views import Break, Series
+from rankledger.pipeline.workflow.history import Evaluated, history, history_of
 from tests.generated import search_collection, write_config
 
 FIRST = date(2026, 1, 1)
@@ -242,7 +241,7 @@ def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A runs folder with 365 records of one evaluation, of which only manifests, summaries and gates can be read."""
     folder = tmp_path_factory.mktemp("year")
     config = write_config(folder, {"web": WEB}, {"search": ["ap", "avg_rp(cutoffs=[5,10])"]}, name="nightly")
-    record = pipeline.evaluate(config, tracking=False, runs_dir=folder / "runs").record
+    record = rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     summary = (record / "summary.csv").read_text(encoding="utf-8")
     shutil.rmtree(record)
@@ -313,7 +312,7 @@ def test_the_command_prints_the_last_nights_in_every_form(year, capsys):
 
     def printed(*form: str) -> str:
         arguments = ["history", "nightly", "--measure", "ap", "--model", "bm25", "--last", "5", "--runs-dir", str(year)]
-        cli.main([*arguments, *form])
+        app.main([*arguments, *form])
         return capsys.readouterr().out
 
     def rows(text: str, edge: str) -> list[str]:

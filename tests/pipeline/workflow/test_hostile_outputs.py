@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline import cli
-from pipeline.config.entries import File
-from pipeline.workflow.reading import source_of
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.workflow.inputs import source_of
 from tests.pipeline.data.content import table_bytes
 
 RANKING = "".join(f"q{query} Q0 d{rank} {rank} {-rank} x\n" for query in range(10) for rank in range(5))
@@ -60,7 +60,7 @@ def exit_code(**sections: Any) -> Any:
     }
     Path("config.yaml").write_text(yaml.safe_dump(config | sections), encoding="utf-8")
     try:
-        cli.main(["evaluate", "config.yaml"])
+        app.main(["evaluate", "config.yaml"])
     except SystemExit as ended:
         return ended.code
     return None

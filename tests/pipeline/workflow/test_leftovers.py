@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
+from rankledger.pipeline.cli.app import main
 from tests.generated import search_collection, write_config
 
 ROOT = Path(__file__).parents[3]
 DIES = """
 import os, sys
 from pathlib import Path
-from pipeline.atomic import partial_beside
+from rankledger.pipeline.support.atomic import partial_beside
 for path in map(Path, sys.argv[1:]):
     path.parent.mkdir(parents=True, exist_ok=True)
     partial_beside(path).__enter__().mkdir()

@@ -14,19 +14,28 @@ from typing import Any
 import pytest
 import yaml
 
-from pipeline import cli
-from pipeline.config import sections
-from pipeline.errors import InputError
-from pipeline.record import Records, read_record
-from pipeline.record.receipts import read_receipt
-from pipeline.tables import Evaluation
-from pipeline.workflow import evaluate
-from pipeline.workflow.nightly import nightly
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.config import schema
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow import evaluate
+from rankledger.pipeline.workflow.nightly import nightly
 from tests.clock import Clock
 
 DATE = "2026-11-20"
 QUERIES = [f"q{number:02}" for number in range(80)]
-COMMAND = [sys.executable, "-c", "from pipeline.cli import main; main()", "nightly", "config.yaml", "--date", DATE]
+COMMAND = [
+    sys.executable,
+    "-c",
+    "from rankledger.pipeline.cli.app import main; main()",
+    "nightly",
+    "config.yaml",
+    "--date",
+    DATE,
+]
 PATIENT = {"wait": "2h"}
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -80,7 +89,7 @@ def records() -> list[str]:
 def exit_code(*options: str) -> Any:
     """What `rankledger nightly` exits with."""
     try:
-        cli.main(["nightly", "config.yaml", "--date", DATE, *options])
+        app.main(["nightly", "config.yaml", "--date", DATE, *options])
     except SystemExit as ended:
         return ended.code
     return None
@@ -470,4 +479,4 @@ def test_the_place_of_records_is_that_of_the_config(tmp_path):
 
     assert second.evaluation_id == first.evaluation_id
     assert Path("shared/nights").is_dir()
-    assert sections.load("config.yaml").config.records == "shared"
+    assert schema.load("config.yaml").config.records == "shared"

@@ -16,14 +16,14 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-import pipeline
-from pipeline import cli
-from pipeline.cli.exits import DISK
-from pipeline.errors import InputError
-from pipeline.record import read_record
-from pipeline.record.acceptance import ACCEPTED
-from pipeline.verdicts import Comparison, Verdict
-from pipeline.workflow.evaluate import evaluate, validate
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.cli.terminal import DISK
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.accepted import ACCEPTED
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.types.results import Comparison, Verdict
+from rankledger.pipeline.workflow.evaluate import evaluate, validate
 
 QUERIES = [f"q{number:02}" for number in range(60)]
 NO_DROP = {"name": "no-drop", "measure": "rr", "against": "self@latest", "margin": 0.1}
@@ -63,7 +63,7 @@ def night(*arguments: str, command: str = "evaluate") -> tuple[int, Path]:
     """The exit code of an evaluation, and its record."""
     before = set(Path("runs/records").glob("2*"))
     try:
-        cli.main([command, "config.yaml", "--no-tracking", *arguments])
+        app.main([command, "config.yaml", "--no-tracking", *arguments])
         code: Any = 0
     except SystemExit as ended:
         code = ended.code
@@ -160,13 +160,13 @@ def test_an_accepted_record_is_held_against_until_another_is(folder):
     write_output("dense")
     code, first = night()
     assert (code, verdict(first).outcome) == (3, "not comparable")
-    cli.main(["accept", first.name, "--model", "dense", "--reason", "the first"])
+    app.main(["accept", first.name, "--model", "dense", "--reason", "the first"])
     assert night()[0] == 0
 
     write_output("dense", BAD)
     code, bad = night()
     assert (code, reference_of(bad)) == (1, first.name)
-    cli.main(["accept", bad.name, "--reason", "the old figures were wrong"])
+    app.main(["accept", bad.name, "--reason", "the old figures were wrong"])
     code, after = night()
     assert (code, reference_of(after)) == (0, bad.name)
 
@@ -177,7 +177,7 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
     write_config(gates, {"old": {"outputs": "dense.txt"}})
     write_output("dense")
     _, first = night()
-    cli.main(["accept", first.name, "--reason", "x"])
+    app.main(["accept", first.name, "--reason", "x"])
     write_config(gates, {"dense": {"outputs": "dense.txt", "was": "old"}})
 
     code, second = night()
@@ -296,7 +296,7 @@ def test_a_repeated_evaluation_is_no_night(folder):
     write_config([NO_DROP])
     write_output("dense")
     first, second = night(), night()
-    cli.main(["evaluate", first[1].name, "--no-tracking"])
+    app.main(["evaluate", first[1].name, "--no-tracking"])
     repeated = max(Path("runs/records").iterdir(), key=lambda path: read_record(path).manifest["created"])
     third = night()
 
@@ -329,7 +329,7 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     write_config([NO_DROP], models, comparison={"baseline": "bm25"})
     write_output("bm25")
     write_output("dense", BAD)
-    evaluation = pipeline.evaluate("config.yaml", tracking=False)
+    evaluation = rankledger.evaluate("config.yaml", tracking=False)
 
     assert list(evaluation.comparisons) == [field.name for field in fields(Comparison)]
     assert evaluation.comparisons.loc[0, "difference"] == pytest.approx(-0.625)
@@ -339,7 +339,7 @@ def test_python_gets_tables_of_comparisons_and_gates(folder):
     assert evaluation.gates["model"].tolist() == ["bm25", "dense"]
 
     write_config([], models)
-    without = pipeline.evaluate("config.yaml", tracking=False)
+    without = rankledger.evaluate("config.yaml", tracking=False)
     assert (len(without.comparisons), len(without.gates)) == (0, 0)
     assert list(without.gates) == list(evaluation.gates)
 
@@ -363,7 +363,7 @@ def test_too_few_permutations_are_refused_before_anything_is_scored(folder, monk
     def score(*_arguments):
         raise AssertionError("scored")
 
-    monkeypatch.setattr("pipeline.workflow.computing._score", score)
+    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate._score", score)
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense", "gone")}
     write_config(
         [],

@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.record import Records, read_record
-from pipeline.report.page import html
-from pipeline.tables import Evaluation
-from pipeline.workflow import movers, paging
-from pipeline.workflow.paging import page_of
+import rankledger
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow import page as movers
+from rankledger.pipeline.workflow import page as paging
+from rankledger.pipeline.workflow.page import page_of
 from tests.generated import search_collection, write_config
 
 MODELS = ("bm25", "dense", "rrf")
@@ -32,7 +34,7 @@ def in_folder(tmp_path, monkeypatch):
 
 def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> Evaluation:
     config = write_config(Path("configs"), {"web": data}, SUITES, **sections)
-    return pipeline.evaluate(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
+    return rankledger.evaluate(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
 
 
 def written(evaluation: Evaluation) -> str:
@@ -119,7 +121,7 @@ def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
     config = write_config(
         Path("configs"), {"web": type(WEB)(judged, outputs)}, {"s": ["judged@2"]}, comparison={"baseline": "bm25"}
     )
-    evaluation = pipeline.evaluate(config, tracking=False, jobs=1)
+    evaluation = rankledger.evaluate(config, tracking=False, jobs=1)
 
     (pair,) = page_of(read_record(evaluation.record), Records(evaluation.record.parent)).pairs
     assert {query.query_id: query.documents for query in pair.movers}["a"] == ()
@@ -171,7 +173,7 @@ def test_a_baseline_of_other_queries_is_named():
     for n_queries in (40, 39):
         lines = [f"q{number}\t{number % 7 / 7}\n" for number in range(n_queries)]
         Path("rag.tsv").write_text("query_id\tfaithfulness\n" + "".join(lines), encoding="utf-8")
-        record = pipeline.evaluate(config, tracking=False, jobs=1).record
+        record = rankledger.evaluate(config, tracking=False, jobs=1).record
         pages.append(page_of(read_record(record), Records(record.parent)))
 
     first = pages[0].evaluation.evaluation_id
@@ -238,7 +240,7 @@ def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
     def broken(_: object) -> str:
         raise TypeError("a bug")
 
-    monkeypatch.setattr("pipeline.workflow.recording.html", broken)
+    monkeypatch.setattr("rankledger.pipeline.report.html.render.html", broken)
     with pytest.raises(TypeError, match="a bug") as told:
         evaluated(comparison={"baseline": "bm25"})
 
@@ -251,7 +253,7 @@ def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
 def test_the_mean_of_all_datasets_is_led_by_their_measure():
     """Nothing is compared on it; the measure that leads on the datasets leads all the same."""
     config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, lead="ap")
-    evaluation = pipeline.evaluate(config, tracking=False)
+    evaluation = rankledger.evaluate(config, tracking=False)
 
     page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.config.sections import Tracking
-from pipeline.errors import InputError
-from pipeline.pruning import Pruning
-from pipeline.record import Records, open_records
-from pipeline.record.acceptance import ACCEPTED, write_accepted
-from pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
-from pipeline.verdicts import Acceptance
-from pipeline.workflow.pruning import prune
-from pipeline.workflow.tracking import open_store
+import rankledger
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.accepted import ACCEPTED, write_accepted
+from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
+from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.types.checks import Pruning
+from rankledger.pipeline.types.results import Acceptance
+from rankledger.pipeline.workflow.tracking import open_store
+from rankledger.pipeline.workflow.upkeep import prune
 from tests.generated import search_collection, write_config
 from tests.recording import forge, manifest
 
@@ -231,12 +231,12 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
     assert look(runs).n_blocks == 0
     collection = search_collection(90, n_queries=6)
     config = write_config(tmp_path / "lab", {"web": collection}, {"search": ["ap"]})
-    pipeline.evaluate(config, tracking=False, runs_dir=runs)
+    rankledger.evaluate(config, tracking=False, runs_dir=runs)
     files = sorted((runs / "blocks").rglob("*.*"))
     assert len(files) == 3  # the judgments, and two outputs
     for file in files:
         os.utime(file, (0, 0))
-    pipeline.evaluate(config, overrides=["models.dense="], tracking=False, runs_dir=runs)
+    rankledger.evaluate(config, overrides=["models.dense="], tracking=False, runs_dir=runs)
 
     found = prune(keep_days=1, delete=True, runs_dir=runs)
 
@@ -279,7 +279,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Tracked:
     folder = tmp_path_factory.mktemp("pruned")
     config = write_config(folder, {"web": search_collection(91, n_queries=6)}, {"search": ["ap"]})
     runs = folder / "runs"
-    return Tracked(runs, *(pipeline.evaluate(config, runs_dir=runs).evaluation_id for _ in range(2)))
+    return Tracked(runs, *(rankledger.evaluate(config, runs_dir=runs).evaluation_id for _ in range(2)))
 
 
 @pytest.fixture

@@ -9,18 +9,19 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.record import open_records, read_record
-from pipeline.report.page import html
-from pipeline.tables import Evaluation
-from pipeline.tracking.runs import runs_of
-from pipeline.workflow.compare import compare
-from pipeline.workflow.explain import explain
-from pipeline.workflow.finding import find
-from pipeline.workflow.history import history
-from pipeline.workflow.paging import page_of
-from pipeline.workflow.reproducing import reproduce
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.tracking.payload import runs_of
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.browse import find
+from rankledger.pipeline.workflow.compare import compare
+from rankledger.pipeline.workflow.explain import explain
+from rankledger.pipeline.workflow.history import history
+from rankledger.pipeline.workflow.page import page_of
+from rankledger.pipeline.workflow.reproduce import reproduce
 
 QUERIES = [f"q{number}" for number in range(12)]
 SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
@@ -55,7 +56,7 @@ def evaluate(*relevant: float | None, date: str | None = None, **sections: Any) 
         "report": False,
     }
     Path("config.yaml").write_text(yaml.safe_dump(config | sections, sort_keys=False), encoding="utf-8")
-    return pipeline.evaluate("config.yaml", tracking=False, date=date)
+    return rankledger.evaluate("config.yaml", tracking=False, date=date)
 
 
 def manifest(evaluation: Evaluation) -> dict[str, Any]:
@@ -171,7 +172,7 @@ def test_records_are_read_by_it():
     under = explain(record, model="b", query="q1", measure="r@3", dataset="two", under="ir_measures").comparison
     assert under.outcome.value == found.outcome.value
     assert reproduce(str(record)).verdict == "identical"
-    again = pipeline.evaluate(record, tracking=False)
+    again = rankledger.evaluate(record, tracking=False)
     assert (again.record / "scores.parquet").read_bytes() == (record / "scores.parquet").read_bytes()
 
 

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.ledger import History
-from pipeline.pages import Page
-from pipeline.tables import Evaluation
-from pipeline.workflow import reporting
-from pipeline.workflow.nightly import nightly
-from pipeline.workflow.reporting import report
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.views import History, Page
+from rankledger.pipeline.workflow import report as reporting
+from rankledger.pipeline.workflow.nightly import nightly
+from rankledger.pipeline.workflow.report import report
 from tests.generated import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40, models=("bm25", "dense"))
@@ -36,7 +35,7 @@ def config(tmp_path, monkeypatch) -> Path:
 
 
 def evaluated(config: Path, date: str = "2026-11-20") -> Evaluation:
-    return pipeline.evaluate(config.name, date=date, tracking=False)
+    return rankledger.evaluate(config.name, date=date, tracking=False)
 
 
 @pytest.fixture

@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from metrics import measure
-from metrics.registry import METRICS
-from pipeline.errors import InputError
-from pipeline.record import open_records, read_record
-from pipeline.record.acceptance import config_of
-from pipeline.record.receipts import read_receipt
-from pipeline.reproduction import Reproduction
-from pipeline.tables import Evaluation, Record
-from pipeline.workflow.reproducing import reproduce
+import rankledger
+from rankledger.metrics import measure
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.accepted import config_of
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.types.checks import Reproduction
+from rankledger.pipeline.types.results import Evaluation, Record
+from rankledger.pipeline.workflow.reproduce import reproduce
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 
 WEB = search_collection(80, n_queries=20)
@@ -58,7 +59,7 @@ def evaluate(folder: Path, data: Mapping[str, Collection] | None = None, **secti
         written["datasets"]["web"] |= {"documents": "web/documents.jsonl"}
         sections = {"comparison": {"baseline": "all_pairs"}, "sensitivity": ["ties"], "pooled": False} | sections
     config.write_text(yaml.safe_dump(written | sections, sort_keys=False, allow_unicode=True), encoding="utf-8")
-    return pipeline.evaluate(config.relative_to(folder), tracking=False)
+    return rankledger.evaluate(config.relative_to(folder), tracking=False)
 
 
 def check(evaluation: Evaluation, **options: Any) -> Reproduction:
@@ -145,7 +146,7 @@ def test_dates_and_variables_are_those_of_the_record(folder, monkeypatch):
     }
     (lab / "config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     monkeypatch.setenv("WHERE", "web")
-    evaluation = pipeline.evaluate("lab/config.yaml", date="2026-11-20", tracking=False)
+    evaluation = rankledger.evaluate("lab/config.yaml", date="2026-11-20", tracking=False)
     monkeypatch.setenv("WHERE", "elsewhere")
 
     assert check(evaluation).verdict == "identical"
@@ -166,7 +167,7 @@ def test_scores_made_elsewhere_are_of_the_queries_that_they_were(folder):
         "bootstrap": {"resamples": 100},
     }
     (lab / "config.yaml").write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
-    evaluation = pipeline.evaluate("lab/config.yaml", tracking=False)
+    evaluation = rankledger.evaluate("lab/config.yaml", tracking=False)
     lab.rename(folder / "archive")
 
     found = check(evaluation, inputs="archive")
@@ -203,7 +204,7 @@ def test_parts_that_moved_are_read_in_their_order(folder):
     text = yaml.safe_load(config.read_text(encoding="utf-8"))
     text["models"] = {"bm25": {"outputs": "parts"}}
     config.write_text(yaml.safe_dump(text), encoding="utf-8")
-    evaluation = pipeline.evaluate("lab/config.yaml", tracking=False)
+    evaluation = rankledger.evaluate("lab/config.yaml", tracking=False)
     assert len(list(parts.rglob("*.gz"))) > 2
     (folder / "archive").mkdir()
     (parts / "part=1/data.tsv.gz").rename(folder / "archive/zzz")
@@ -225,7 +226,7 @@ def in_parts(folder) -> Evaluation:
         write_table(lab / f"parts/{place}.tsv", written[place * 100 : place * 100 + 100], "score")
     text = yaml.safe_load(config.read_text(encoding="utf-8"))
     config.write_text(yaml.safe_dump(text | {"models": {"bm25": {"outputs": "parts"}}}), encoding="utf-8")
-    return pipeline.evaluate("lab/config.yaml", tracking=False)
+    return rankledger.evaluate("lab/config.yaml", tracking=False)
 
 
 def test_a_part_that_changed_is_the_one_of_its_name(folder, in_parts):
@@ -425,7 +426,7 @@ def test_a_damaged_record_is_refused(folder):
 def test_from_a_run_in_an_empty_folder_with_only_the_inputs(folder, monkeypatch):
     """The record is copied from MLflow; identical; and with a flipped byte the input is named."""
     config = write_config(folder / "lab", {"web": WEB}, {"search": ["ap"]})
-    evaluation = pipeline.evaluate(config.relative_to(folder))
+    evaluation = rankledger.evaluate(config.relative_to(folder))
     receipt = read_receipt(open_records(folder / "runs"), evaluation.evaluation_id)
     assert receipt is not None
     uri = f"sqlite:///{folder / 'runs/mlflow.db'}"

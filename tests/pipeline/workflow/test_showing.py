@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.record import read_record
-from pipeline.report.differences import leading
-from pipeline.report.markdown import note
-from pipeline.report.text import as_data, closing, leaderboard
-from pipeline.report.verdicts import table
-from pipeline.workflow.showing import evaluation_of
+import rankledger
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.report.markdown import note
+from rankledger.pipeline.report.tables import leading
+from rankledger.pipeline.report.terminal import as_data, closing, leaderboard
+from rankledger.pipeline.report.verdicts import table
+from rankledger.pipeline.workflow.browse import evaluation_of
 from tests.generated import rating_collection, search_collection, write_config
 
 WEB = search_collection(30, n_queries=30, models=("bm25", "dense", "rrf"))
@@ -45,7 +45,7 @@ def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections
     suites = {"search": ["ndcg@5,10", "ap", "rr", "fn", "kendall_tau"], "stars": ["rmse", "mae"]}
     config = write_config(tmp_path, {"web": WEB, "stars": STARS}, suites, lead="ap", **sections)
     damage(config)
-    evaluated = pipeline.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    evaluated = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
     shown = evaluation_of(read_record(evaluated.record))
 
     assert leaderboard(shown, width=120, colour=True) == leaderboard(evaluated, width=120, colour=True)

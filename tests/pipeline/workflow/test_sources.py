@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.blocks import BlockStore
-from pipeline.config.plan import plan
-from pipeline.config.sections import load
-from pipeline.errors import InputError
-from pipeline.parallel import Workers
-from pipeline.tables import Evaluation, InputFile
-from pipeline.workflow.reading import kept_of, read_inputs, read_planned, source_of
-from pipeline.workflow.stored import rescored
+import rankledger
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.schema import load
+from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.inputs import kept_of, read_inputs, read_planned, rescored, source_of
 from tests.generated import rating_collection, search_collection, write_config
 
 SEARCH = ["ndcg@10", "ap"]
@@ -26,7 +26,7 @@ NEW = 'suites.new=["err", "p@3", "bpref"]'
 
 
 def evaluate(source: str | Path, runs: Path, *overrides: str, **options: Any) -> Evaluation:
-    return pipeline.evaluate(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
+    return rankledger.evaluate(source, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
 def figures(evaluation: Evaluation) -> list[bytes]:

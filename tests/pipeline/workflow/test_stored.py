@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-import pipeline
-from pipeline.blocks import BlockStore
-from pipeline.data import assemble, readers
-from pipeline.tables import Evaluation
-from pipeline.workflow import stored
+import rankledger
+from rankledger.pipeline.data import join, readers
+from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow import inputs
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 
 SEARCH = ["ndcg@5,10", "ap", "rr", "bpref", "judged@5", "fn"]
@@ -26,7 +26,7 @@ DATA = {"web": WEB, "news": NEWS}
 
 def evaluate(config: Path, *overrides: str, **options: Any) -> Evaluation:
     runs = options.pop("runs_dir", config.parent / "runs")
-    return pipeline.evaluate(config, overrides=overrides, tracking=False, runs_dir=runs, **options)
+    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=runs, **options)
 
 
 def figures(evaluation: Evaluation) -> list[bytes]:
@@ -108,7 +108,7 @@ CONVENTIONS = [
 @pytest.mark.parametrize("cells", [40, 1 << 17])
 def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
     """Under all conventions, in one block or many: without the store, when it is filled, and when it is read."""
-    monkeypatch.setattr(assemble, "_CELLS", cells)
+    monkeypatch.setattr(join, "_CELLS", cells)
     measures = EXPECTED if conventions == {"ties": "expected"} else SEARCH
     folder = write_config(tmp_path, DATA, {"search": measures}, conventions=conventions)
     if conventions == {"ties": "rank_column"}:
@@ -287,7 +287,7 @@ def test_predictions_of_ratings_are_parsed(tmp_path):
 
 def test_a_first_evaluation_hashes_nothing_beforehand(config, monkeypatch):
     """Where the store certainly has nothing, an output is hashed beside the parsing and not before it."""
-    monkeypatch.setattr(stored, "describe", lambda _: pytest.fail("hashed"))
+    monkeypatch.setattr(inputs, "describe", lambda _: pytest.fail("hashed"))
     evaluate(config)
     change = config.parent / "web" / "bm25.txt"
     change.write_text(change.read_text(encoding="utf-8") + "q9999 Q0 d 1 1.5 tag\n", encoding="utf-8")

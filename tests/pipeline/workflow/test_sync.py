@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.cli import main
-from pipeline.record import Records
-from pipeline.record.remote import Remote
-from pipeline.tables import Evaluation
-from pipeline.workflow.nightly import nightly
-from pipeline.workflow.sync import Synced, sync
+import rankledger
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.deliver import Synced, sync
+from rankledger.pipeline.workflow.nightly import nightly
 from tests.generated import search_collection, write_config
 from tests.servers import free_port, mlflow_server
 
@@ -39,8 +38,8 @@ def evaluated(config: Path, night: datetime, monkeypatch: pytest.MonkeyPatch, **
         def now(cls, tz: Any = None) -> datetime:
             return night
 
-    monkeypatch.setattr("pipeline.workflow.evaluate.datetime", Then)
-    evaluation: Evaluation = pipeline.evaluate(config, runs_dir=config.parent / "runs", **options)
+    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.datetime", Then)
+    evaluation: Evaluation = rankledger.evaluate(config, runs_dir=config.parent / "runs", **options)
     monkeypatch.undo()
     return evaluation
 
@@ -129,7 +128,7 @@ def test_a_deleted_run_stays_deleted(runs):
 def test_what_was_not_to_be_tracked_is_not(tmp_path):
     """By the command line or by the config: `sync` passes it over."""
     for name, options, sections in (("a", {"tracking": False}, {}), ("b", {}, {"tracking": {"enabled": False}})):
-        pipeline.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
+        rankledger.evaluate(config_in(tmp_path / name, **sections), runs_dir=tmp_path / "runs", **options)
 
     assert list(sync(runs_dir=tmp_path / "runs", again=True)) == []
     assert not (tmp_path / "runs" / "mlflow.db").exists()
@@ -156,7 +155,9 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
     monkeypatch.setattr(Records, "keep", keep)
     monkeypatch.setattr(Remote, "folders", folders)
-    monkeypatch.setattr("pipeline.workflow.sync.open_records", lambda runs, _: Records(runs / "records", place))
+    monkeypatch.setattr(
+        "rankledger.pipeline.record.store.open_records", lambda runs, _: Records(runs / "records", place)
+    )
     found = list(sync(runs_dir=tmp_path / "runs", records=place.url))
 
     assert len(asked) == n_asked
@@ -167,7 +168,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
     """A deleted experiment is that evaluation's trouble alone; it is told in a line, and exit code 5 says so."""
-    pipeline.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
+    rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
     for receipt in (runs / "records").glob("*.receipt.json"):
         receipt.unlink()
     client = client_of(f"sqlite:///{runs}/mlflow.db")
@@ -192,7 +193,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
         silent.listen()
         uri = f"http://127.0.0.1:{silent.getsockname()[1]}"
         begin = time.monotonic()
-        evaluation = pipeline.evaluate(
+        evaluation = rankledger.evaluate(
             config_in(tmp_path, tracking={"uri": uri, "timeout": "1s"}), runs_dir=tmp_path / "runs"
         )
 
@@ -244,7 +245,7 @@ def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, 
     """Not to the default one where the variable is gone; it is set again, or the store is named."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{free_port()}")
-    evaluation = pipeline.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(config_in(tmp_path), runs_dir=tmp_path / "runs")
     assert evaluation.untracked
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
 
@@ -279,7 +280,7 @@ def test_a_folder_of_records_may_be_anywhere(tmp_path):
     """A path in `records` starts at the config's folder, and the record's own copy of the config still leads there."""
     config = config_in(tmp_path / "configs", records="../kept")
 
-    evaluation = pipeline.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
+    evaluation = rankledger.evaluate(config, runs_dir=tmp_path / "runs", tracking=False)
 
     assert evaluation.record.parent.resolve() == tmp_path / "kept"
     copy = yaml.safe_load((evaluation.record / "config.yaml").read_text(encoding="utf-8"))
@@ -300,7 +301,7 @@ def test_what_is_told_later_is_what_would_have_been_told(runs, once):
 
 def test_the_deadline_is_written_as_a_duration(tmp_path):
     """60 seconds unless said otherwise."""
-    from pipeline.config.sections import load
+    from rankledger.pipeline.config.schema import load
 
     assert load(config_in(tmp_path)).config.tracking.timeout == timedelta(minutes=1)
     assert load(config_in(tmp_path), ["tracking.timeout=90s"]).config.tracking.timeout == timedelta(seconds=90)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.cli import main
-from pipeline.config.sections import Tracking
-from pipeline.errors import InputError
-from pipeline.tracking.names import TrackingError
-from pipeline.tracking.store import TrackingStore
-from pipeline.workflow.tracking import Stores, open_store
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.tracking.client import TrackingStore
+from rankledger.pipeline.tracking.payload import TrackingError
+from rankledger.pipeline.workflow.tracking import Stores, open_store
 from tests.generated import search_collection, write_config
 
 ONE, OTHER = Tracking(uri="http://one"), Tracking(uri="http://other")

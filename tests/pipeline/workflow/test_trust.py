@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.errors import InputError
-from pipeline.record.own import is_own
-from pipeline.workflow.reproducing import reproduce
-from pipeline.workflow.sources import open_record
-from pipeline.workflow.sync import sync
-from pipeline.workflow.tracking import open_store, tracking_of
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.receipts import is_own
+from rankledger.pipeline.workflow.deliver import sync
+from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.sources import open_record
+from rankledger.pipeline.workflow.tracking import open_store, tracking_of
 from tests.generated import search_collection, write_config
 
 SECRET = "wJalrXUtnFEMI-K7MDENG"
@@ -67,7 +67,7 @@ def config(tmp_path: Path) -> Path:
 @pytest.fixture
 def own(config: Path) -> Path:
     """A record of one's own, which MLflow was not to have."""
-    return pipeline.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    return rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
 
 def rewritten(record: Path, change: Callable[[dict[str, Any]], object] = lambda _: None, **manifest: Any) -> Path:
@@ -123,7 +123,7 @@ def test_a_config_that_was_changed_is_refused_wherever_a_record_is_opened(own, t
     (own / "config.yaml").write_text(f"{text}tracking: {{uri: 'http://{thief.address}'}}\n", encoding="utf-8")
     line = r"config\.yaml: has changed since it was written \(sha256 .*; restore the record"
 
-    for used in (open_record, lambda path: pipeline.evaluate(path, runs_dir=own.parents[1]), tracking_of_in(own)):
+    for used in (open_record, lambda path: rankledger.evaluate(path, runs_dir=own.parents[1]), tracking_of_in(own)):
         with pytest.raises(InputError, match=line):
             used(own)
     assert thief.sent == []
@@ -138,7 +138,7 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     text = config.read_text(encoding="utf-8") + "\ntracking: {uri: 'https://${MLFLOW_USER}@mlflow.internal'}\n"
     config.write_text(text, encoding="utf-8")
     monkeypatch.setenv("MLFLOW_USER", "ann")
-    record = pipeline.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert is_own(record)
     assert tracking_of(record, record.parents[1]).uri == "https://ann@mlflow.internal"
@@ -187,19 +187,19 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     with pytest.raises(
         InputError, match=r"set tracking\.uri with --set, set MLFLOW_TRACKING_URI, or add --no-tracking"
     ):
-        pipeline.evaluate(own, runs_dir=runs)
+        rankledger.evaluate(own, runs_dir=runs)
 
     rewritten(own, lambda config: config.update(records=str(tmp_path / "elsewhere")))
-    again = pipeline.evaluate(own, runs_dir=runs, tracking=False)
+    again = rankledger.evaluate(own, runs_dir=runs, tracking=False)
     assert again.record.parent == runs / "records"
     assert any("records: ignored" in warning for warning in again.warnings)
     assert not is_own(again.record)
 
     url = f"s3://eval/q.tsv?endpoint_override={thief.address}&scheme=http"
     rewritten(own, lambda config: config["datasets"]["web"].update(judgments=url))
-    for used in (pipeline.evaluate, reproduce):
+    for used in (rankledger.evaluate, reproduce):
         with pytest.raises(InputError, match=r"datasets\.web\.judgments: s3://eval/q\.tsv.* names a server"):
-            used(own if used is pipeline.evaluate else str(own), runs_dir=runs)
+            used(own if used is rankledger.evaluate else str(own), runs_dir=runs)
     assert thief.sent == []
 
 
@@ -218,7 +218,7 @@ def test_a_user_without_a_state_folder_has_all_the_rest(config, monkeypatch):
     """A state folder that cannot be written costs no evaluation."""
     monkeypatch.setenv("XDG_STATE_HOME", "/proc/nowhere")
 
-    record = pipeline.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
+    record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert (record / "manifest.json").is_file()
     assert not is_own(record)

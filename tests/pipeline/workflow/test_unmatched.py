@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-import pipeline
-from pipeline.cli import main
-from pipeline.errors import InputError
-from pipeline.record import open_records, read_record
-from pipeline.report.markdown import markdown
-from pipeline.tables import DataWarning, Evaluation
-from pipeline.tracking.runs import runs_of
-from pipeline.workflow.evaluate import validate
-from pipeline.workflow.paging import page_of
-from pipeline.workflow.reproducing import reproduce
-from pipeline.workflow.showing import evaluation_of
+import rankledger
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.tracking.payload import runs_of
+from rankledger.pipeline.types.results import DataWarning, Evaluation
+from rankledger.pipeline.workflow.browse import evaluation_of
+from rankledger.pipeline.workflow.evaluate import validate
+from rankledger.pipeline.workflow.page import page_of
+from rankledger.pipeline.workflow.reproduce import reproduce
 
 QUERIES = [f"q{number}" for number in range(20)]
 GOOD = {query: [f"{10 * place + 10}" for place in range(6)] for query in QUERIES}  # 10 to 60, of which 10 is judged
@@ -59,7 +60,7 @@ def config(rankings: Mapping[str, Mapping[str, list[str]]], /, *, documents: str
 
 
 def evaluate(path: str | Path, **options: Any) -> Evaluation:
-    return pipeline.evaluate(path, tracking=False, **options)
+    return rankledger.evaluate(path, tracking=False, **options)
 
 
 def refused(evaluation: Evaluation) -> list[str]:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-import pipeline
-from pipeline.config.sections import Tracking
-from pipeline.errors import InputError
-from pipeline.record import open_records
-from pipeline.record.receipts import read_receipt, receipt_name
-from pipeline.tables import Evaluation
-from pipeline.workflow.tracking import open_store
-from pipeline.workflow.verifying import Verification, verify
+import rankledger
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.receipts import read_receipt, receipt_name
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.tracking import open_store
+from rankledger.pipeline.workflow.upkeep import Verification, verify
 from tests.generated import search_collection, write_config
 
 OTHER_FORMS = [
@@ -29,7 +29,7 @@ OTHER_FORMS = [
 def original(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     folder = tmp_path_factory.mktemp("verified")
     config = write_config(folder, {"web": search_collection(71, n_queries=6)}, {"search": ["ap"]})
-    evaluation = pipeline.evaluate(config, runs_dir=folder / "runs")
+    evaluation = rankledger.evaluate(config, runs_dir=folder / "runs")
     assert evaluation.untracked is None
     return evaluation
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.config.nightly import Nightly
-from pipeline.workflow.waiting import Late, Wanted, wait_for
+from rankledger.pipeline.config.schema import Nightly
+from rankledger.pipeline.workflow.nightly import Late, Wanted, wait_for
 from tests.clock import Clock
 
 BM25 = Wanted("bm25.tsv", ("web", "bm25"))

@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import pytest
 
-from pipeline.inference.gates.judge import judge
-from pipeline.tables import Groups
-from pipeline.verdicts import PlannedGate, Reference
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import PlannedGate, Reference
 from tests.evidence import ACCEPTED, AP, BEFORE, MAE, NDCG, OLD, before_and_after, evidence, of_slice, scores
 
 TASKS = (("web", "dense"),)

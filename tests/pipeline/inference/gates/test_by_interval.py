@@ -8,10 +8,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pipeline.inference.gates.judge import judge
-from pipeline.inference.gates.wording import amount
-from pipeline.tables import Groups
-from pipeline.verdicts import Reference
+from rankledger.pipeline.inference.gate_messages import amount
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Reference
 from tests.benchmarks.gate_errors import outcomes
 from tests.evidence import (
     BEFORE,

@@ -8,11 +8,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from pipeline.inference.gates.judge import judge
-from pipeline.inference.gates.simultaneous import simultaneous
-from pipeline.inference.samples import Pair
-from pipeline.tables import Groups
-from pipeline.verdicts import Reference, Waiver, failed
+from rankledger.pipeline.inference.gate_bounds import simultaneous
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Reference, Waiver, failed
 from tests.evidence import (
     ACCEPTED,
     BEFORE,

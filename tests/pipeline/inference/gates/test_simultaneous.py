@@ -7,9 +7,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.gates.simultaneous import simultaneous
-from pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.gate_bounds import simultaneous
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.summary import IntervalRule
 from tests.benchmarks.gate_errors import outcomes
 
 RULE = IntervalRule("bca", 0.95)

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from pipeline.inference.paired.bootstrap import bootstrap_test
-from pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.paired import bootstrap_test
+from rankledger.pipeline.inference.samples import Pair
 from tests.pipeline.inference.drawn import AP, sample, scores, two_models
 
 MN = Pair("m", "n", AP)
@@ -70,7 +70,7 @@ def test_pairs_that_are_held_in_parts_are_one_family(monkeypatch):
     four = sample(*(scores(name, row) for name, row in zip("abcd", values, strict=True)))
     pairs = [Pair(*names, AP) for names in itertools.combinations("abcd", 2)]
     whole = bootstrap_test(four, pairs)
-    monkeypatch.setattr("pipeline.inference.samples._HELD", 2 * 200)
+    monkeypatch.setattr("rankledger.pipeline.inference.samples._HELD", 2 * 200)
 
     np.testing.assert_array_equal(bootstrap_test(four, pairs), whole)
 

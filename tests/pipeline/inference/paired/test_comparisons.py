@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metrics.measure import Measure
-from pipeline.errors import InputError
-from pipeline.inference.estimates import IntervalRule
-from pipeline.inference.intervals import interval
-from pipeline.inference.paired import comparisons as paired
-from pipeline.inference.paired.corrections import benjamini_hochberg, holm
-from pipeline.inference.samples import Pair
-from pipeline.parallel import Workers
-from pipeline.tables import Groups
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference import paired
+from rankledger.pipeline.inference.intervals import interval
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
 
 BCA = IntervalRule("bca", 0.95)

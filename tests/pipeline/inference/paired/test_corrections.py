@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from pipeline.inference.paired.corrections import benjamini_hochberg, exceedances, holm, westfall_young
+from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, exceedances, holm, westfall_young
 
 P_VALUES = arrays(np.float64, st.integers(1, 20), elements=st.floats(0, 1))
 

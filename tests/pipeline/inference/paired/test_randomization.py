@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from metrics.measure import Measure
-from pipeline.inference.paired import randomization as module
-from pipeline.inference.paired.randomization import Permutations, randomization
-from pipeline.inference.paired.signs import draw_signs
-from pipeline.inference.resample import entropy_of
-from pipeline.inference.samples import Pair
-from pipeline.parallel import Workers
-from pipeline.tables import Groups
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference import sign_flips
+from rankledger.pipeline.inference.resampling import entropy_of
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.sign_flips import Permutations, draw_signs, randomization
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
 
 MN = Pair("m", "n", AP)
@@ -221,7 +220,7 @@ def test_workers_never_change_a_bit(workers, monkeypatch):
     )
     pairs = [Pair(*names, RMSE, name) for names in ("mn", "mk", "nk") for name in ("all", "s=x")]
     one = randomization(both, pairs, Permutations(333, 0, ONE))
-    monkeypatch.setattr(module, "_HELD", 6 * 7)
+    monkeypatch.setattr(sign_flips, "_HELD", 6 * 7)
     parts = randomization(both, pairs, Permutations(333, 0, workers))
 
     np.testing.assert_array_equal(parts, one)
@@ -230,7 +229,7 @@ def test_workers_never_change_a_bit(workers, monkeypatch):
 def test_many_chunks_are_counted_each(monkeypatch):
     """Signs in chunks of 16 patterns: the p-value counts all of them, each chunk from its own stream."""
     ours, theirs = np.random.default_rng(6).random((2, 30))
-    monkeypatch.setattr(module, "_CHUNK", 30 * 16)
+    monkeypatch.setattr(sign_flips, "_CHUNK", 30 * 16)
     signs = np.concatenate(
         [draw_signs([0, entropy_of("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipeline.inference.paired.signs import all_signs, draw_signs
+from rankledger.pipeline.inference.sign_flips import all_signs, draw_signs
 
 
 def test_every_pattern_of_two_clusters():

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.inference.paired.student import cluster_error, detectable, effect_size, t_test
-from pipeline.inference.samples import Pair
-from pipeline.tables import Groups
+from rankledger.pipeline.inference.paired import cluster_error, detectable, effect_size, t_test
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, RMSE, sample, scores, two_models
 
 MN = Pair("m", "n", AP)

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pipeline.inference.paired.signs import all_signs, draw_signs
-from pipeline.inference.paired.swaps import Swap, Swaps
-from pipeline.inference.samples import Pair
-from pipeline.tables import Groups
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.sign_flips import Swap, Swaps, all_signs, draw_signs
+from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, GMAP, R2, RMSE, sample, scores
 
 N_QUERIES = 12

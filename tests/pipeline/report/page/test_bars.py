@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.report.page.bars import Scale, difference_scale, estimate_scale
+from rankledger.pipeline.report.html.blocks import Scale, difference_scale, estimate_scale
 from tests.paged import compared, estimate
 
 

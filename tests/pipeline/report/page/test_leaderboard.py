@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from pipeline.report.page.blocks import Cell, Part, Table, Words
-from pipeline.report.page.figures import figures_of
-from pipeline.report.page.leaderboard import leaderboard
+from rankledger.pipeline.report.html.blocks import Cell, Part, Table, Words, figures_of
+from rankledger.pipeline.report.html.leaderboard import leaderboard
 from tests.paged import compared, estimate, page
 
 ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": None}}

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-import pipeline
+import rankledger
 from tests import reported
 from tests.pipeline.report.page.expected.data import definitions, moved, provenance, quality
 from tests.pipeline.report.page.expected.figures import differences, leaderboards
@@ -41,7 +41,7 @@ def record(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The folder of a record."""
     folder = tmp_path_factory.mktemp("night")
     with chdir(folder):
-        return pipeline.evaluate(NIGHTS[request.param](folder), runs_dir="runs", tracking=False).record.absolute()
+        return rankledger.evaluate(NIGHTS[request.param](folder), runs_dir="runs", tracking=False).record.absolute()
 
 
 @pytest.fixture(scope="module")

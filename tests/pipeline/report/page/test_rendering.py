@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.ledger import History, Night, Series
-from pipeline.report.page import html
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.types.views import History, Night, Series
 from tests.paged import manifest, page
 from tests.reading import read_page
 
@@ -104,7 +104,7 @@ def test_the_page_asks_for_nothing():
     assert {target.removeprefix("#") for target in elements.every("href")} <= set(ids)
     assert {label for name in ("for", "aria-labelledby") for label in elements.every(name)} <= set(ids)
     assert elements.every("content")[-1].startswith("default-src 'none'")
-    assert "url(" not in (files("pipeline.report.page") / "page.css").read_text(encoding="utf-8")
+    assert "url(" not in (files("rankledger.pipeline.report.html") / "page.css").read_text(encoding="utf-8")
 
 
 def test_nothing_of_the_moment_or_the_machine_is_on_the_page():
@@ -134,7 +134,7 @@ def test_the_script_and_its_digest_belong_together():
 
 def test_only_our_own_text_is_taken_as_markup():
     """Templates escape all but the style sheet, the script and the charts' drawings."""
-    folder = files("pipeline.report.page") / "templates"
+    folder = files("rankledger.pipeline.report.html") / "templates"
     found = [
         line
         for file in folder.iterdir()
@@ -169,7 +169,7 @@ def test_several_evaluations_stand_below_an_overview():
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
 def test_colours_have_enough_contrast(scheme):
     """WCAG 2.2: text has 4.5 to 1 on each ground, what is drawn 3 to 1, in both schemes."""
-    style = (files("pipeline.report.page") / "page.css").read_text(encoding="utf-8")
+    style = (files("rankledger.pipeline.report.html") / "page.css").read_text(encoding="utf-8")
     colours = dict(re.findall(r"--([\w]+): (#\w+)", re.findall(r":root {(.*?)}", style, re.DOTALL)[scheme]))
 
     for name in ("ink", "muted", "link", "good", "bad", "warn"):

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from pipeline.ledger import History, Night, Series
-from pipeline.report.page.blocks import Block, Cell, Chips, Facts, Folded, Part, Row, Table, Words, shown
-from pipeline.report.page.definitions import definitions
-from pipeline.report.page.differences import differences
-from pipeline.report.page.figures import figures_of
-from pipeline.report.page.history import history
-from pipeline.report.page.provenance import provenance
-from pipeline.report.page.quality import quality
-from pipeline.report.page.queries import queries
-from pipeline.report.page.verdict import verdict
-from pipeline.report.page.wording import isolated
-from pipeline.tables import Failure
+from rankledger.pipeline.report.html.about import definitions, provenance, quality
+from rankledger.pipeline.report.html.blocks import (
+    Block,
+    Cell,
+    Chips,
+    Facts,
+    Folded,
+    Part,
+    Row,
+    Table,
+    Words,
+    figures_of,
+    isolated,
+    shown,
+)
+from rankledger.pipeline.report.html.differences import differences, queries
+from rankledger.pipeline.report.html.summary import verdict
+from rankledger.pipeline.report.html.trends import history
+from rankledger.pipeline.types.results import Failure
+from rankledger.pipeline.types.views import History, Night, Series
 from tests import paged
 from tests.paged import compared, estimate, page
 

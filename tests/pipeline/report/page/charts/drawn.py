@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from xml.etree import ElementTree as ET
 
-from pipeline.report.page.charts import Chart
+from rankledger.pipeline.report.html.charts import Chart
 
 __all__ = ["Drawn", "Words", "paths", "rows", "words"]
 

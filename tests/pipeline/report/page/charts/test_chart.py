@@ -9,7 +9,7 @@ import math
 import pytest
 from rich.cells import cell_len
 
-from pipeline.report.page.charts.chart import cut, data, known, short
+from rankledger.pipeline.report.html.charts import cut, data, known, short
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-x", "@SUM(A1)"])

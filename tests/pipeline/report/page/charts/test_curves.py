@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pipeline.pages import CurvePoint
-from pipeline.report.page.charts import by_cutoff, judged_by_rank, precision_recall
-from pipeline.tables import Estimate
+from rankledger.pipeline.report.html.charts import by_cutoff, judged_by_rank, precision_recall
+from rankledger.pipeline.types.results import Estimate
+from rankledger.pipeline.types.views import CurvePoint
 from tests.pipeline.report.page.charts.drawn import paths, rows, words
 
 EIGHT = [f"var(--c{number})" for number in range(1, 9)]

@@ -13,15 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pipeline.ledger import Break, LevelChange, Night, Series
-from pipeline.movement import MovedQuery
-from pipeline.pages import CurvePoint, PairedScores
-from pipeline.report.page import charts
-from pipeline.report.page.charts import Chart
-from pipeline.report.page.charts.drawing import reaching, ticks
-from pipeline.report.page.charts.svg import cleaned
-from pipeline.tables import Estimate
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.html import charts, difference_charts
+from rankledger.pipeline.report.html.charts import Chart
+from rankledger.pipeline.report.html.svg import cleaned, reaching, ticks
+from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.results import Comparison, Estimate
+from rankledger.pipeline.types.views import Break, CurvePoint, LevelChange, Night, PairedScores, Series
 from tests.pipeline.report.page.charts.drawn import words
 
 HOSTILE = [
@@ -40,7 +37,7 @@ ROOT = Path(__file__).parents[5]
 def forest(name: str) -> Chart | None:
     figures = (0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.01, 0.02)
     line = Comparison(name, "all", "ap", name, "bm25", *figures, "", 0.1, 9, 1, 2, 0.1, 99, 99)
-    return charts.forest([line], 0.005)
+    return difference_charts.forest([line], 0.005)
 
 
 def slices(name: str) -> Chart | None:
@@ -50,7 +47,7 @@ def slices(name: str) -> Chart | None:
         for part in ("all", f"language={name}")
         for other in ("bm25", name)
     ]
-    return charts.slices(lines, 0.005)
+    return difference_charts.slices(lines, 0.005)
 
 
 def _pair(name: str) -> PairedScores:
@@ -61,11 +58,11 @@ def _pair(name: str) -> PairedScores:
 
 
 def scatter(name: str) -> Chart | None:
-    return charts.scatter(_pair(name))
+    return difference_charts.scatter(_pair(name))
 
 
 def distribution(name: str) -> Chart | None:
-    return charts.distribution(_pair(name))
+    return difference_charts.distribution(_pair(name))
 
 
 def precision_recall(name: str) -> Chart | None:
@@ -244,7 +241,7 @@ def test_the_settings_of_others_are_left_alone():
 def test_matplotlib_is_not_imported_before_there_is_something_to_draw():
     """Importing it takes longer than drawing: neither the module nor a chart of nothing does."""
     code = (
-        "import sys\nfrom pipeline.report.page import charts\n"
+        "import sys\nfrom rankledger.pipeline.report.page import charts\n"
         "charts.forest([]), charts.slices([]), charts.judged_by_rank('web', [], []), charts.by_cutoff('web', [], [])\n"
         "print('matplotlib' in sys.modules)"
     )

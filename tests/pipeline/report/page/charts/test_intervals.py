@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.report.page.charts import forest, slices
-from pipeline.report.readings import reading
-from pipeline.verdicts import Comparison
+from rankledger.pipeline.report.html.difference_charts import forest, slices
+from rankledger.pipeline.report.tables import reading
+from rankledger.pipeline.types.results import Comparison
 from tests.pipeline.report.page.charts.drawn import paths, rows, words
 
 BETTER, WORSE, OPEN = "var(--c1)", "var(--c2)", "var(--muted)"

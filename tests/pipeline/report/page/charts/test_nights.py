@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.ledger import Break, LevelChange, Night, Series
-from pipeline.report.page.charts import nights
+from rankledger.pipeline.report.html.charts import nights
+from rankledger.pipeline.types.views import Break, LevelChange, Night, Series
 from tests.pipeline.report.page.charts.drawn import paths, rows, words
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipeline.movement import MovedQuery
-from pipeline.pages import PairedScores
-from pipeline.report.page.charts import distribution, scatter
+from rankledger.pipeline.report.html.difference_charts import distribution, scatter
+from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.views import PairedScores
 from tests.pipeline.report.page.charts.drawn import Drawn, paths, rows, words
 
 DOTS = {"stroke": "var(--c1)", "fill": "none"}

@@ -1,0 +1,275 @@
+"""Agreement of a ranking with the grades (rank correlation) or with another ranking (rank-biased overlap).
+
+Compared are the pairs of judged documents that were retrieved (grade of at least 0); unjudged documents have no grade
+to disagree with. Ranks have no ties: the tie convention has broken them. A query with fewer than two such documents has
+no pair to compare and is undefined, never 0: an empty list is not a perfect one.
+
+Down to depth d two rankings agree in X of d documents. Each depth weighs p times as much as the one before it, p being
+the chance that a reader looks one document further. So a document that both have adds p**(d - 1) / d at every depth d
+from the deeper one of its two ranks on.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import MANY_ROWS, Bools, Floats, JudgedBlock, cut, sum_down
+from rankledger.metrics.terms import Summed, Terms
+
+__all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "kendall_tau", "rbo"]
+
+
+@Summed
+def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """Kendall tau distance: the pairs of documents in which the more relevant one stands below the less relevant one.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+
+    Returns:
+        (Q,), a count of inversions, lower is better; NaN where fewer than two judged documents were retrieved within k.
+
+    Reference:
+        Kendall 1938, doi:10.1093/biomet/30.1-2.81.
+    """
+    _, discordant, n_compared = _pairs(block, k)
+    return Terms(discordant, defined=n_compared > 1)
+
+
+@Summed
+def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """Kendall's tau-b: concordant minus discordant pairs, corrected for equal grades.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+
+    Returns:
+        (Q,), in [-1, 1]; NaN where the judged documents retrieved within k are fewer than two or all of one grade.
+
+    Reference:
+        Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
+    """
+    concordant, discordant, n_compared = _pairs(block, k)
+    n_pairs = n_compared * (n_compared - 1) / 2
+    untied = sum_down(concordant + discordant)
+    factors = {"concordant": concordant, "discordant": discordant}
+    return Terms(concordant - discordant, factors, divisor=np.sqrt(n_pairs * untied))
+
+
+@Summed
+def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
+    """AP correlation: Kendall's tau that counts a disorder the more, the higher it stands.
+
+    Of n documents compared, the one at place i > 1 adds (concordant - discordant) / (i - 1), counted over the pairs
+    that it makes with those above; the sum is divided by n - 1. A pair of equal grades is neither, so the figure is the
+    mean over all orders in which documents of equal grade could truly stand, and a perfect ranking scores 1 only where
+    all grades differ.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: ranks to count; None counts all.
+
+    Returns:
+        (Q,), in [-1, 1]; NaN where the judged documents retrieved within k are fewer than two or all of one grade.
+
+    Reference:
+        Yilmaz, Aslam & Robertson 2008, doi:10.1145/1390334.1390435; equal grades as in the accuracy of Urbano & Marrero
+        2017, doi:10.1145/3121050.3121106, where it is the estimated ranking that has ties.
+    """
+    concordant, discordant, n_compared = _pairs(block, k)
+    compared = _compared(block, k)
+    above = compared.cumsum(axis=0) - compared
+    share = (concordant - discordant) / np.maximum(above, 1)
+    return Terms(
+        share,
+        {"concordant": concordant, "discordant": discordant, "above": above},
+        divisor=n_compared - 1,
+        defined=sum_down(concordant + discordant) > 0,
+    )
+
+
+def _compared(block: JudgedBlock, k: int | None) -> Bools:
+    """(H, Q): the judged documents within k."""
+    return (block.grades >= 0) & (block.ranks <= cut(k))
+
+
+def _pairs(block: JudgedBlock, k: int | None) -> tuple[Floats, Floats, Floats]:
+    """The concordant and the discordant pairs that each document makes with those above, (H, Q); documents compared."""
+    compared = _compared(block, k)
+    grades = np.where(compared, block.grades, np.nan)  # a comparison with NaN is false both ways
+    concordant = np.zeros(grades.shape)
+    discordant = np.zeros(grades.shape)
+    distinct = np.unique(grades[compared])
+    if MANY_ROWS * len(distinct) < len(grades):
+        for grade in distinct:
+            at_grade = grades == grade
+            concordant[at_grade] = (grades > grade).cumsum(axis=0)[at_grade]
+            discordant[at_grade] = (grades < grade).cumsum(axis=0)[at_grade]
+        return concordant, discordant, sum_down(compared)
+    for row in range(1, len(grades)):
+        concordant[row] = (grades[:row] > grades[row]).sum(axis=0)
+        discordant[row] = (grades[:row] < grades[row]).sum(axis=0)
+    return concordant, discordant, sum_down(compared)
+
+
+_NEGLIGIBLE = 2.0**-70
+
+
+@dataclass(frozen=True, eq=False)
+class Ranked:
+    """The documents that a model retrieved for Q queries, judged or not, N in all.
+
+    Attributes:
+        documents: (N,) uint64, ascending: a number for each query and document, which is the same for all models.
+        queries: (N,) the query's column.
+        ranks: (N,) the document's rank.
+        n_retrieved: (Q,) documents of each query.
+    """
+
+    documents: npt.NDArray[np.uint64]
+    queries: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64]
+    n_retrieved: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class RankingsBlock:
+    """A model's rankings, and those of others to compare them with.
+
+    Attributes:
+        ranked: the model's.
+        others: other models', by name; those of a model whose output is missing are not there.
+    """
+
+    ranked: Ranked
+    others: Mapping[str, Ranked]
+
+
+@Summed
+def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Terms:
+    """Compatibility: the rank-biased overlap with that ideal ranking which is most like the ranking, over the greatest.
+
+    The ideal ranking holds the documents graded above 0, the best grade first; those of equal grade stand in it as they
+    do in the ranking, those not retrieved after them. The greatest overlap is its own with itself.
+
+    Args:
+        block: the judged documents each query retrieved.
+        k: the depth down to which is compared, however short the rankings; None is the length of the longer one.
+        p: persistence, the chance of looking one document further, in (0, 1).
+
+    Returns:
+        (Q,), in [0, 1]; NaN where no document is judged with a grade above 0.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+
+    Reference:
+        Clarke, Vtyurina & Smucker 2021, doi:10.1145/3451161; ir_measures `Compat`. The authors' program compares down
+        to depth 1000, as compat@1000 does.
+    """
+    ideal = block.ideal()
+    places = np.where(block.grades > 0, _ideal_places(block), np.inf)
+    from_depth = np.maximum(places, block.ranks)
+    best = np.where(ideal.grades > 0, ideal.ranks, np.inf)
+    depth = np.maximum(block.n_retrieved, np.isfinite(best).sum(axis=0)) if k is None else np.float64(cut(k))
+    weights = _weights(p, float(np.max(depth)))
+    greatest = np.where(best <= depth, _between(weights, best, depth), 0.0)
+    return Terms(
+        np.where(from_depth <= depth, _between(weights, from_depth, depth), 0.0),
+        {"rank in the ideal list": places, "in both from depth": from_depth},
+        divisor=sum_down(greatest),
+        ideal=Terms(greatest, {"in both from depth": best}),
+    )
+
+
+def rbo(block: RankingsBlock, *, model: str, k: int | None = None, p: float = 0.9) -> Floats:
+    """Rank-biased overlap with the ranking of another model, extrapolated beyond the end of both.
+
+    Of the shorter list, which has s documents, it is assumed that it would agree below its end as it does there, and of
+    both that they would below the end of the longer one, which has l. So a document in both lists adds
+    (1 - p) p**(d - 1) / d at every depth d from the deeper one of its two ranks down to e, and p**e / e for all that is
+    deeper; e is s where both lists have it within the first s documents, and l otherwise.
+
+    Args:
+        block: the model's rankings and the others'; all documents count, judged or not.
+        model: the name of the other model.
+        k: ranks to look at in both lists; None looks at all.
+        p: persistence, the chance of looking one document further, in (0, 1).
+
+    Returns:
+        (Q,), in [0, 1], 1 for equal lists; 0 where one of the two retrieved nothing, NaN where neither retrieved
+        anything or the other model's output is missing.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+
+    Reference:
+        Webber, Moffat & Zobel 2010, doi:10.1145/1852102.1852106, equation 32.
+    """
+    other = block.others.get(model)
+    lengths = np.minimum(block.ranked.n_retrieved, cut(k))
+    others = np.zeros_like(lengths) if other is None else np.minimum(other.n_retrieved, cut(k))
+    shorter, longer = np.minimum(lengths, others), np.maximum(lengths, others)
+    weights = _weights(p, float(longer.max(initial=0)))
+    queries, deeper = _in_both(block.ranked, other, cut(k))
+    end = np.where(deeper <= shorter[queries], shorter[queries], longer[queries])
+    adds = (1 - p) * _between(weights, deeper, end) + p**end / end
+    found = np.minimum(np.bincount(queries, weights=adds, minlength=len(lengths)), 1.0)  # rounded, it may be above
+    return np.where((longer > 0) & (other is not None), found, np.nan)
+
+
+def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Of each document in both lists the query and the deeper of its ranks; query by query, the upper ones first."""
+    if other is None or not len(other.documents):
+        return np.zeros(0, dtype=np.int64), np.zeros(0)
+    near, others = np.flatnonzero(one.ranks <= deepest), np.flatnonzero(other.ranks <= deepest)
+    wanted, known = one.documents[near], other.documents[others]
+    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found = np.flatnonzero(known[places] == wanted)
+    rows = near[found]
+    deeper = np.maximum(one.ranks[rows], other.ranks[others[places[found]]])
+    # The two numbers as one, which sorts several times as fast as a pair of them does.
+    n_ranks = int(deeper.max(initial=0)) + 1
+    queries, deeper = np.divmod(np.sort(one.queries[rows] * n_ranks + deeper), n_ranks)
+    return queries, deeper.astype(np.float64)
+
+
+def _ideal_places(block: JudgedBlock) -> Floats:
+    """(H, Q): the rank of each document graded above 0 in that ideal ranking which is most like the ranking."""
+    places = np.ones(block.ranks.shape)
+    distinct = np.unique(block.grades[block.grades > 0])
+    if MANY_ROWS * len(distinct) < len(places):
+        for grade in distinct:
+            equal = block.grades == grade
+            places[equal] = ((block.judged_grades > grade).sum(axis=0) + equal.cumsum(axis=0))[equal]
+        return places
+    for row, grades in enumerate(block.grades):
+        places[row] += (block.judged_grades > grades).sum(axis=0) + (block.grades[:row] == grades).sum(axis=0)
+    return places
+
+
+def _weights(p: float, deepest: float) -> Floats:
+    """(D + 1,): Σ p**(i - 1) / i over the depths i up to 0, 1 … D; at D the rest is negligible, or D is the deepest.
+
+    Raises:
+        ValueError: `p` is outside (0, 1).
+    """
+    if not 0 < p < 1:
+        raise ValueError(f"p must be between 0 and 1, found {p:g}")
+    n_depths = min(deepest, math.ceil(math.log(_NEGLIGIBLE * (1 - p)) / math.log(p)))
+    depths = np.arange(1.0, n_depths + 1)
+    return np.concatenate([[0.0], np.cumsum(p ** (depths - 1) / depths)])
+
+
+def _between(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
+    """The weight of the depths from `first` to `last`, both included."""
+    end = len(weights) - 1
+    found: Floats = weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]
+    return found

@@ -1,0 +1,92 @@
+"""Reference commands: trec_eval and schema."""
+
+from __future__ import annotations
+
+import click
+
+from rankledger.pipeline.cli.terminal import print_bytes, print_json
+
+__all__ = ["schema", "trec_eval"]
+
+
+def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    from rankledger.pipeline.trec_eval import VERSIONS
+
+    if wanted:
+        click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)
+        context.exit()
+
+
+@click.command("trec_eval", short_help="Print what trec_eval prints, byte for byte.")
+@click.argument("qrels")
+@click.argument("ranking")
+@click.option("-q", "--query_eval_wanted", "each", is_flag=True, help="Print the lines of each query too.")
+@click.option("-m", "--measure", "measures", multiple=True, metavar="NAME[.PARAMETERS]", help="A measure or a group.")
+@click.option("-c", "--complete_rel_info_wanted", "complete", is_flag=True, help="Average over all judged queries.")
+@click.option("-n", "--nosummary", is_flag=True, help="Print no lines of all queries together.")
+@click.option("-l", "--level_for_rel", "level", type=click.IntRange(1), default=1, help="The least relevant grade.")
+@click.option("-M", "--Max_retrieved_per_topic", "depth", type=click.IntRange(1), help="Documents to look at.")
+@click.option("-J", "--Judged_docs_only", "judged_only", is_flag=True, help="Take unjudged documents out.")
+@click.option("-N", "--Number_docs_in_coll", "n_documents", type=click.IntRange(0), default=0, help="All documents.")
+@click.option(
+    "--profile",
+    type=click.Choice(["trec_eval", "trec_eval_10"]),
+    default="trec_eval",
+    is_eager=True,
+    help="The version: 9.0.4 or 10.0.",
+)
+@click.option("--with-intervals", is_flag=True, help="Print two columns more, a 95% interval, beside each mean.")
+@click.option(
+    "-v", "--version", is_flag=True, callback=_show_version, expose_value=False, help="Print the version that is meant."
+)
+def trec_eval(
+    qrels: str,
+    ranking: str,
+    each: bool,
+    measures: tuple[str, ...],
+    complete: bool,
+    nosummary: bool,
+    level: int,
+    depth: int | None,
+    judged_only: bool,
+    n_documents: int,
+    profile: str,
+    with_intervals: bool,
+) -> None:
+    """Print what trec_eval prints of QRELS and RANKING (- is standard input), byte for byte.
+
+    \b
+    Example:
+        rankledger trec_eval -q -m map -m P.5,10 qrels.txt ranking.txt
+    """
+    from rankledger.pipeline.workflow.trec_eval import trec_eval as run
+
+    print_bytes(
+        run(
+            qrels,
+            ranking,
+            measures=measures,
+            profile=profile,
+            each=each,
+            complete=complete,
+            summary=not nosummary,
+            level=level,
+            depth=depth,
+            judged_only=judged_only,
+            n_documents=n_documents,
+            intervals=with_intervals,
+        )
+    )
+
+
+@click.command(short_help="Print the JSON Schema of a config.")
+def schema() -> None:
+    """Print the JSON Schema of a config, from which editors complete it.
+
+    \b
+    Example:
+        rankledger schema > config.schema.json
+    """
+    from rankledger.pipeline.config.schema import json_schema
+
+    print_json(json_schema(), indent=2)

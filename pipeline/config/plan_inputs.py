@@ -1,0 +1,380 @@
+"""Planning inputs: the files of datasets and models, and the markers that a nightly evaluation waits for.
+
+Whether files exist is not asked here, except where models are searched for: a missing output is one model's failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
+from rankledger.pipeline.config.paths import absolute, fill, search
+from rankledger.pipeline.config.planned import EVERYTHING, Kind, Plan, PlannedDataset, Planning, Task, kind_of
+from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
+from rankledger.pipeline.config.values import is_printable, suggestion
+from rankledger.pipeline.config.yaml import KeyPath
+
+__all__ = [
+    "finds_models",
+    "markers",
+    "plan_datasets",
+    "plan_extras",
+    "plan_models",
+    "search_patterns",
+    "searched_in_vain",
+]
+
+_MOST_MEASURES = 1000  # of a suite
+_FILES = ("judgments", "ratings", "queries", "documents", "interactions")
+_ADD = {  # what is said to a measure whose input is not there
+    "documents": "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out",
+    "features": "features of documents count; add `documents:`, the file that has them in columns, or leave it out",
+    "interactions": "what was consumed before counts; add `interactions:`, those of training, or leave it out",
+    "subtopics": "subtopics count; add `subtopics: true`, if the judgments name them, or leave it out",
+}
+
+
+def plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
+    """Every dataset with its files and measures."""
+    suites = {name: _suite(planning, name, lines) for name, lines in planning.config.suites.items()}
+    datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
+    _check_scores(planning, datasets)
+    _check_sums(planning, datasets)
+    _warn_of_pooled(planning, datasets)
+    return datasets
+
+
+def _suite(planning: Planning, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
+    measures: dict[Measure, None] = {}
+    for position, line in enumerate(lines):
+        path = ("suites", name, position)
+        for measure in planning.measures(path, line):
+            first = next(iter(measures), measure)
+            if measure in measures:
+                planning.find(path, f"{measure} is in the suite twice; keep one")
+            elif kind_of(measure) != kind_of(first):
+                kinds = f"{measure} is of {kind_of(measure)} and {first} of {kind_of(first)}"
+                planning.find(path, f"{kinds}; make a suite of each")
+            else:
+                measures[measure] = None
+        if len(measures) > _MOST_MEASURES:
+            planning.find(path, f"the suite has more than {_MOST_MEASURES:,} measures by here; leave some out")
+            break
+    return tuple(measures)
+
+
+def _dataset(
+    planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
+) -> PlannedDataset:
+    files = {}
+    for key in _FILES:
+        file = getattr(dataset, key)
+        path = ("datasets", name, key)
+        files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
+    planned = PlannedDataset(
+        name,
+        dataset.kind,
+        **files,
+        duplicates=dataset.duplicates,
+        subtopics=dataset.subtopics,
+        suites=_scores(dataset) if dataset.scores else _chosen(planning, name, dataset, suites),
+        relevant=dataset.relevant,
+        cluster=_cluster(planning, name, dataset),
+        slices=_slices(planning, name, dataset),
+    )
+    _check_needs(planning, planned, dataset)
+    defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
+    return replace(planned, suites=defined)
+
+
+def _scores(dataset: Dataset) -> Mapping[str, tuple[Measure, ...]]:
+    """The one suite of a dataset whose scores were made elsewhere."""
+    return {"scores": tuple(score.measure(name) for name, score in (dataset.scores or {}).items())}
+
+
+def _chosen(
+    planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
+) -> Mapping[str, tuple[Measure, ...]]:
+    """The dataset's suites: those it names, or all of its kind."""
+    of_kind = {
+        suite: measures for suite, measures in suites.items() if measures and kind_of(measures[0]) == dataset.kind
+    }
+    for position, suite in enumerate(dataset.suites or ()):
+        path = ("datasets", name, "suites", position)
+        if suite not in suites:
+            planning.find(path, f"there is no suite {suite!r}{suggestion(suite, of_kind)}")
+        elif suite not in of_kind and suites[suite]:
+            kind = kind_of(suites[suite][0])
+            planning.find(path, f"the suite {suite!r} is of {kind}, the dataset of {dataset.kind}; name another")
+    if not of_kind:
+        message = f"no suite is of {dataset.kind}, as the dataset is; write one under `suites`"
+        planning.find(("datasets", name), message)
+    named = of_kind if dataset.suites is None else dataset.suites
+    return {suite: of_kind[suite] for suite in named if suite in of_kind}
+
+
+def _cluster(planning: Planning, name: str, dataset: Dataset) -> str | None:
+    """The dataset's cluster column, or that of all; the id of a query makes each a cluster by itself."""
+    column = dataset.cluster or planning.config.cluster
+    if column in (None, "query_id"):
+        return None
+    if dataset.queries is None:
+        path: KeyPath = ("datasets", name, "cluster") if dataset.cluster else ("datasets", name)
+        message = f"clusters are by {column!r} of the queries table; add `queries:`, or write `cluster: query_id`"
+        planning.find(path, message)
+    return column
+
+
+def _slices(planning: Planning, name: str, dataset: Dataset) -> tuple[str, ...]:
+    """The dataset's slice columns, or those of all."""
+    columns = planning.config.slices if dataset.slices is None else dataset.slices
+    if columns and dataset.queries is None:
+        path: KeyPath = ("datasets", name, "slices") if dataset.slices else ("datasets", name)
+        message = f"slices are by {columns[0]!r} of the queries table; add `queries:`, or write `slices: []`"
+        planning.find(path, message)
+    return columns
+
+
+def _check_needs(planning: Planning, planned: PlannedDataset, dataset: Dataset) -> None:
+    """Find measures that look at what the dataset does not have."""
+    lacking: dict[str, list[str]] = {}
+    for measure in planned.measures:
+        for need in measure.metric.needs:
+            if not getattr(dataset, need):
+                of_features = need == "documents" and "feature" in measure.parameters
+                lacking.setdefault(_ADD["features" if of_features else need], []).append(str(measure))
+    for message, measures in lacking.items():
+        planning.find(("datasets", planned.name), f"in {', '.join(measures)} {message}")
+
+
+def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Find scores that would be taken for another measure: tables and MLflow tell measures by their names alone."""
+    known: dict[str, tuple[Measure, str]] = {}
+    for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
+        for measure in dataset.measures:
+            first, where = known.setdefault(measure.key, (measure, dataset.name))
+            if first != measure and dataset.kind == "scores":
+                message = f"would be taken for {first} of the dataset {where!r}, which is another; choose another name"
+                planning.find(("datasets", dataset.name, "scores", str(measure)), message)
+
+
+def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Warn of measures that have no mean over datasets, for some define them by another `relevant`."""
+    if planning.config.pooled:
+        meant: dict[str, set[Measure]] = {}
+        for measure in (measure for dataset in datasets for measure in dataset.measures):
+            meant.setdefault(str(measure), set()).add(measure)
+        unlike = [name for name, found in meant.items() if len(found) > 1]
+        if unlike:
+            listed = ", ".join(unlike)
+            planning.warn(("pooled",), f"{listed}: not pooled, for datasets differ in `relevant`; write rel=… to pool")
+
+
+def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Find scores that would be taken for a sum of a pooled measure, as `rmse.denominator` in the table of scores."""
+    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.pooled)
+    for dataset in datasets:
+        for name in planning.config.datasets[dataset.name].scores or ():
+            for measure in pooled:
+                if name.startswith(f"{measure}."):
+                    message = f"would be taken for a sum that {measure} is made of; choose another name"
+                    planning.find(("datasets", dataset.name, "scores", name), message)
+
+
+_MOST_TASKS = 100_000
+_KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
+
+
+def plan_models(planning: Planning, datasets: Sequence[PlannedDataset]) -> tuple[Mapping[str, Model], tuple[Task, ...]]:
+    """Every model, and its tasks dataset by dataset."""
+    entries = planning.config.models
+    if len(entries) * len(datasets) > _MOST_TASKS:
+        n_tasks = f"{len(entries):,} models on {len(datasets):,} datasets"
+        planning.find(("models",), f"{n_tasks} are more than {_MOST_TASKS:,} evaluations; make several configs of it")
+        planning.refuse()
+    listed = {name: _outputs(planning, name, name) for name in entries if name != EVERYTHING}
+    found = _search(planning, datasets, listed) if EVERYTHING in entries else {}
+    outputs = listed | found
+    models: dict[str, Model] = {}
+    for name, model in entries.items():
+        _check_entry(planning, name, model)
+        models |= dict.fromkeys(found if name == EVERYTHING else [name], model)
+    tasks = tuple(
+        Task(dataset.name, model, outputs[model][dataset.name])
+        for dataset in datasets
+        for model in models
+        if dataset.name in outputs[model]
+    )
+    _check_doubles(planning, tasks)
+    _check_compared(planning, datasets, outputs)
+    return models, tasks
+
+
+def finds_models(planning: Planning, datasets: Sequence[PlannedDataset]) -> bool:
+    """Whether there is an output of any model that is searched for; also where the search itself is found wrong."""
+    tables = {file.path for dataset in datasets for file in dataset.files}
+    return any(file not in tables for _, _, file in _matches(planning)) or bool(planning.findings)
+
+
+def search_patterns(planning: Planning) -> tuple[str, ...]:
+    """Where models are searched for, as patterns of a shell, by their absolute paths."""
+    found = {
+        absolute(fill(file.path, {**planning.words(name, EVERYTHING), "model": "*"}), planning.directory(path)): None
+        for name, _, path, file in _templates(planning, EVERYTHING)
+    }
+    return tuple(found)
+
+
+def plan_extras(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
+    """The file of each model's numbers from outside, of those that have one."""
+    extras: dict[str, File] = {}
+    for name, model in models.items():
+        if model.extra:
+            entry = _entry(planning, name)
+            file = planning.filled(("models", entry, "extra"), model.extra, planning.words_of_model(entry, name))
+            extras |= {name: file} if file else {}
+    return extras
+
+
+def _entry(planning: Planning, model: str) -> str:
+    """The key of `models` that describes a model."""
+    return model if model in planning.config.models else EVERYTHING
+
+
+def _check_entry(planning: Planning, entry: str, model: Model) -> None:
+    outputs = model.outputs
+    datasets = planning.config.datasets
+    if not outputs:
+        message = "the model has no outputs; add `outputs:` to it or to `defaults: {model: …}`"
+        planning.find(("models", entry), message)
+    elif isinstance(outputs, dict):
+        for dataset in [name for name in outputs if name not in datasets]:
+            message = f"there is no dataset {dataset!r}{suggestion(dataset, datasets)}"
+            planning.find(("models", entry, "outputs", dataset), message)
+    if model.was is not None and entry in (EVERYTHING, model.was):
+        message = "one model was called that before; write it at the model that has a new name, and its old name"
+        planning.find(("models", entry, "was"), message)
+    for key in ("model_id", "model_uri"):
+        if entry == EVERYTHING and getattr(model, key) is not None:
+            planning.find(("models", entry, key), "one logged model is not every model; list that model by its name")
+
+
+def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
+    readers: dict[tuple[str, str], str] = {}
+    for task in tasks:
+        first = readers.setdefault(
+            (task.dataset, task.output.model_dump_json(exclude={"allow_no_overlap"})), task.model
+        )
+        if first != task.model:
+            path = ("models", _entry(planning, task.model), "outputs")
+            message = f"the model reads the same output as {first!r}; tell them apart, as by {{model}} in the path"
+            planning.find(path, message)
+
+
+def _check_compared(
+    planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, OutputFile]]
+) -> None:
+    """Find measures that compare with a model of which there is no output on the dataset."""
+    for dataset in datasets:
+        here = [model for model, files in outputs.items() if dataset.name in files]
+        for measure in dataset.measures:
+            model = str(measure.parameters.get("model", ""))
+            if measure.metric.input == "rankings" and model not in here:
+                message = f"{measure} compares with {model!r}, which no model is called here{suggestion(model, here)}"
+                planning.find(("datasets", dataset.name), message)
+
+
+def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
+    """Dataset by dataset, where an entry of `models` names its output, and the file with placeholders."""
+    outputs = planning.config.models[entry].outputs
+    for name, dataset in planning.config.datasets.items():
+        if isinstance(outputs, File):
+            yield name, dataset, ("models", entry, "outputs"), outputs
+        elif outputs and name in outputs:
+            yield name, dataset, ("models", entry, "outputs", name), outputs[name]
+
+
+def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> dict[str, OutputFile]:
+    """By dataset, the outputs of a model that `entry` describes, where it is evaluated."""
+    outputs = {}
+    for name, dataset, path, file in _templates(planning, entry):
+        words = {**planning.words(name, entry), "model": model}
+        filled = planning.filled(path, file, words, dataset.columns)
+        if filled and dataset.kind in kinds:
+            outputs[name] = filled
+    return outputs
+
+
+def _search(
+    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, Mapping[str, OutputFile]]
+) -> dict[str, dict[str, OutputFile]]:
+    """The outputs of the models that are found: each is expected on every dataset of a kind where it has one.
+
+    A file that a dataset or a listed model names is not the output of another model.
+    """
+    n_findings = len(planning.findings)
+    tables = {file.path for dataset in datasets for file in dataset.files}
+    matches = [match for match in _matches(planning) if match[2] not in tables]
+    templates = [planning.directory(path) / file.path for _, _, path, file in _templates(planning, EVERYTHING)]
+    if templates and not matches and len(planning.findings) == n_findings:
+        searched = ", ".join(dict.fromkeys(map(str, templates)))
+        planning.find(("models", EVERYTHING), f"no file matches {searched}; mend the path or list the models")
+    outputs = {file.path for files in listed.values() for file in files.values()}
+    kinds: dict[str, set[Kind]] = {}
+    for kind, model, file in matches:
+        if model not in listed and file not in outputs:
+            kinds.setdefault(model, set()).add(kind)
+    return {model: _outputs(planning, EVERYTHING, model, kinds[model]) for model in sorted(kinds)}
+
+
+def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
+    """The kind, the model and the file of every output that is there; or that was, where it is known what was found."""
+    for name, dataset, path, file in _templates(planning, EVERYTHING):
+        words = planning.words(name, EVERYTHING)
+        if planning.recorded is not None:
+            for model in [model for found, model in planning.recorded if found == name]:
+                output = planning.filled(path, file, {**words, "model": model})
+                if output:
+                    yield dataset.kind, model, output.path
+            continue
+        try:
+            for model, where in search(file.path, words, planning.directory(path)):
+                if not is_printable(model):
+                    raise ValueError(f"found {where!r}, a model whose name cannot be printed; rename the file")
+                yield dataset.kind, model, where
+        except ValueError as error:
+            planning.find((*path, "path"), str(error))
+
+
+def markers(loaded: Loaded, planned: Plan) -> Mapping[tuple[str, str], str]:
+    """The name of the file that makes an output ready, by (dataset, model); none where no marker is asked for.
+
+    Args:
+        loaded: the config, and where it was written.
+        planned: what it comes to on that date.
+
+    Raises:
+        InputError: the marker's name has a placeholder that is unknown.
+    """
+    config = loaded.config
+    if config.nightly.ready in (EXISTS, STABLE):
+        return {}
+    found = {}
+    for task in planned.tasks:
+        own = {**config.datasets[task.dataset].keys, **planned.models[task.model].keys}
+        words = {"dataset": task.dataset, "date": planned.date, **own, "model": task.model}
+        try:
+            found[task.dataset, task.model] = fill(config.nightly.ready, words)
+        except ValueError as error:
+            loaded.document.refuse([(("nightly", "ready"), str(error))])
+    return found
+
+
+def searched_in_vain(loaded: Loaded, date: str | None) -> tuple[str, ...]:
+    """The patterns of the outputs of models that are searched for, if there is not one output yet."""
+    planning = Planning(loaded, date)
+    if EVERYTHING not in loaded.config.models or finds_models(planning, plan_datasets(planning)):
+        return ()
+    return search_patterns(planning)

@@ -1,0 +1,476 @@
+"""The values of a config: what each may be, and the message if it is something else."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, timedelta
+from itertools import accumulate
+from string import Formatter
+from typing import Annotated, ClassVar, Literal, TypeAlias, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    PlainSerializer,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, ErrorDetails
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.support.credentials import without_credentials
+
+__all__ = [
+    "Amount",
+    "Columns",
+    "DatasetName",
+    "Date",
+    "Duration",
+    "Ends",
+    "EvaluationName",
+    "Finite",
+    "Interval",
+    "Jobs",
+    "Keys",
+    "Least",
+    "MetricName",
+    "Name",
+    "Number",
+    "OneOrMore",
+    "Plain",
+    "ProfileName",
+    "QueryColumns",
+    "ScoreName",
+    "Section",
+    "Suite",
+    "Whole",
+    "checked_jobs",
+    "explain",
+    "is_printable",
+    "is_share",
+    "number_of",
+    "spell_duration",
+    "suggestion",
+]
+
+# Other tools' words, and our keys for them; which one is meant depends on where they stand.
+_OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
+    "compare": ("comparison",),
+    "comparisons": ("comparison",),
+    "corpus": ("documents",),
+    "experiment": ("name",),
+    "file": ("path",),
+    "files": ("outputs",),
+    "expires": ("until",),
+    "ground_truth": ("judgments",),
+    "group": ("cluster",),
+    "group_by": ("slices",),
+    "groups": ("slices",),
+    "hyperparameters": ("params",),
+    "iterations": ("resamples",),
+    "items": ("documents",),
+    "labels": ("judgments",),
+    "level": ("confidence",),
+    "max": ("at_most",),
+    "measures": ("suites", "measure"),
+    "metric": ("measure",),
+    "metrics": ("suites", "measures", "measure"),
+    "min": ("at_least",),
+    "mlflow": ("tracking",),
+    "n_jobs": ("jobs",),
+    "n_resamples": ("resamples",),
+    "output": ("outputs",),
+    "predictions": ("outputs", "models"),
+    "profile": ("conventions",),
+    "qrels": ("judgments",),
+    "random_state": ("seed",),
+    "rankings": ("outputs", "models"),
+    "results": ("outputs", "models"),
+    "run": ("outputs", "models"),
+    "runs": ("outputs", "models"),
+    "samples": ("resamples",),
+    "segments": ("slices",),
+    "systems": ("models",),
+    "threshold": ("margin",),
+    "thresholds": ("gates",),
+    "tolerance": ("margin",),
+    "topics": ("queries",),
+    "tracking_uri": ("uri", "tracking"),
+    "truth": ("judgments",),
+    "until": ("waive",),
+    "users": ("queries",),
+    "workers": ("jobs",),
+}
+_WANTED = {
+    "bool_parsing": "true or false",
+    "bool_type": "true or false",
+    "dict_type": "a mapping of `key: value`",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "float_type": "a number",
+    "greater_than": "a number above {gt:g}",
+    "greater_than_equal": "a number of at least {ge:,}",
+    "int_from_float": "a whole number",
+    "int_parsing": "a whole number",
+    "int_type": "a whole number",
+    "less_than": "a number below {lt:g}",
+    "less_than_equal": "a number up to {le:,}",
+    "list_type": "a list",
+    "literal_error": "{expected}",
+    "model_type": "a mapping of `key: value`",
+    "string_too_short": "a text of at least one character",
+    "string_type": "a text",
+    "string_unicode": "a text without halves of surrogate pairs",
+    "too_long": "at most {max_length:,}",
+    "too_short": "at least one",
+    "tuple_type": "a list",
+}
+
+
+_MOST_COMPARED = 200  # choices that a word is held against
+_MOST_NAMED = 30  # choices that are listed
+_LONGEST = 200  # characters of the word
+
+
+def explain(
+    errors: Iterable[ErrorDetails], data: Mapping[str, Value], section_at: Callable[[KeyPath], type[BaseModel]]
+) -> Iterator[tuple[KeyPath, str]]:
+    """The key path and the message of each error.
+
+    Args:
+        errors: of one validation of `data`.
+        data: the values; what `tracking` holds is never shown, for it may be a secret.
+        section_at: which section stands at a key path, for the keys it knows.
+    """
+    for error in errors:
+        # A tag says which branch of a union was tried, `[key]` that the key itself was refused; neither was written.
+        path = tuple(key for key in error["loc"] if not str(key).startswith("\0") and key != "[key]")
+        if error["type"] == "extra_forbidden":
+            yield path, f"unknown key {path[-1]!r}{_known(str(path[-1]), section_at(path[:-1]))}"
+        elif error["type"] == "missing":
+            yield path, f"the key {path[-1]!r} is missing; add it"
+        elif error["type"] == "too_short" and error["input"]:
+            continue  # an item was refused, which is said, and what is left is counted
+        elif whole := _split(data, path):
+            first, line = whole
+            yield first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
+        else:
+            yield path, _message(error, secret=path[:1] == ("tracking",))
+
+
+def suggestion(word: str, choices: Iterable[str]) -> str:
+    """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
+    known = list(choices)
+    close = difflib.get_close_matches(word[:_LONGEST], known[:_MOST_COMPARED], n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
+    return f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
+
+
+def _known(key: str, section: type[BaseModel]) -> str:
+    fields = [field for field in _OTHER_WORDS.get(key.lower(), ()) if field in section.model_fields]
+    return f"; did you mean {fields[0]!r}?" if fields else suggestion(key, section.model_fields)
+
+
+def _message(error: ErrorDetails, *, secret: bool) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx", {})
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error" and error["loc"][-1] == "[key]":
+        return f"{value!r} is none of our names ({context['expected']}); write our name first, then the file's"
+    if context.get("class_name") in ("File", "OutputFile"):
+        wanted = "a path, or a mapping with `path:`"
+    else:
+        wanted = _WANTED[kind].format(**context) if kind in _WANTED else error["msg"]
+    quote = " in quotes" if kind == "string_type" and isinstance(value, int | float) else ""
+    found = "a wrong value" if secret else _shown(value)
+    return f"found {found}; write {wanted}{quote}"
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ({}, [], ()):
+        return "nothing"
+    if isinstance(value, dict | list | tuple):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return str(value).lower() if isinstance(value, bool) else repr(value)
+
+
+def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | None:
+    """Where the measure at `path` begins and how it reads, if a YAML flow list has split it at its commas."""
+    listed = (path[:1] == ("suites",) and len(path) == 3) or path[-2:-1] in (("measure",), ("measures",))
+    items = _value(data, path[:-1]) if listed else None
+    if not isinstance(items, list):
+        return None
+    position = int(path[-1])
+    first, line = _measures(items)[position]
+    return ((*path[:-1], first), line) if line != str(items[position]) and line.count("(") == line.count(")") else None
+
+
+def _value(data: Value | Mapping[str, Value], path: KeyPath) -> Value:
+    """The value at a key path, each key of which is there."""
+    for key in path:
+        data = data[int(key)] if isinstance(data, list) else cast("Mapping[str, Value]", data)[str(key)]
+    return cast("Value", data)
+
+
+def _measures(items: list[Value]) -> list[tuple[int, str]]:
+    """For each item, the position where its measure begins, and that measure in one piece."""
+    pieces: list[list[str]] = []
+    for item in items:
+        line = ",".join(pieces[-1]) if pieces else ""
+        if line.count("(") > line.count(")") or ("@" in line and type(item) is int):
+            pieces[-1].append(str(item))
+        else:
+            pieces.append([str(item)])
+    first = list(accumulate(map(len, pieces), initial=0))
+    return [(first[number], ",".join(piece)) for number, piece in enumerate(pieces) for _ in piece]
+
+
+class Section(BaseModel):
+    """A part of the config."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+    shorthand: ClassVar[JsonSchemaValue | None] = None  # the JSON Schema of what may stand for the whole section
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty_keys(cls, data: object) -> object:
+        if isinstance(data, dict):
+            return {key: value for key, value in data.items() if value is not None or key not in cls.model_fields}
+        return {} if data is None else data
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The section's JSON Schema, its shorthand included."""
+        mapping = handler(schema)
+        return {"anyOf": [cls.shorthand, mapping]} if cls.shorthand else mapping
+
+
+_PLACEHOLDERS = ("dataset", "model", "date")
+_TAKEN = ("dataset", "model", "query_id", "missing", "measure", "value")  # columns that mean something beside scores
+_END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of one end of a range
+_MOST_JOBS = 1000
+_LONGEST_LINE = 10_000
+_UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def is_printable(text: str) -> bool:
+    """Whether it holds neither a control character nor half of a surrogate pair, which stands for a byte of no text."""
+    return not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in text)
+
+
+def is_share(amount: float | str) -> bool:
+    """Whether an amount was written as a percentage."""
+    return isinstance(amount, str)
+
+
+def number_of(amount: float | str) -> float:
+    """What an amount comes to: 0.02 for `2%`."""
+    return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
+
+
+def spell_duration(duration: timedelta) -> str:
+    """The duration as it is written in a config, in the greatest unit of which it is a whole number."""
+    seconds = round(duration.total_seconds())
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s" if seconds else "0"
+
+
+def _name(name: str) -> str:
+    if not name.strip() or not is_printable(name):
+        raise ValueError(f"the name {name!r} is empty or holds a control character; write one that can be printed")
+    if without_credentials(name) != name:
+        raise ValueError("the name holds a user or a password as a URI does, which nothing may show; choose another")
+    return name
+
+
+def _dataset_name(name: str) -> str:
+    if name in ("path", "*"):
+        raise ValueError(f"a dataset cannot be called {name!r}, which has a meaning of its own; choose another name")
+    return _name(name)
+
+
+def _key_name(name: str) -> str:
+    if name in _PLACEHOLDERS or not name.isidentifier():
+        raise ValueError(f"the key {name!r} cannot fill a template; write a word other than {', '.join(_PLACEHOLDERS)}")
+    return name
+
+
+def _evaluation_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
+        raise ValueError(f"found {name!r}; write up to 100 letters, digits and . _ - beginning with a letter or digit")
+    return name
+
+
+def _no_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"found {str(value).lower()}; write a number")
+    return value
+
+
+def _plain(value: object) -> object:
+    if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+        raise ValueError("it must be a text, a finite number, true or false; put anything else in quotes")
+    return value
+
+
+def _measure_line(line: str) -> str:
+    if len(line) > _LONGEST_LINE:
+        raise ValueError(f"the line has {len(line):,} characters, more than {_LONGEST_LINE:,}; make several of it")
+    Measure.expand(line)
+    return line
+
+
+def _score_name(name: str) -> str:
+    """As MLflow, the header of a table and `--measure` can all take it."""
+    if name in _TAKEN or not re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9_. -]{0,98}[A-Za-z0-9_])?(@[0-9]{1,9})?", name):
+        raise ValueError(
+            f"a score cannot be called {name!r}; write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 "
+            f"if wanted, and none of {', '.join(_TAKEN)}"
+        )
+    return name
+
+
+def _query_columns(columns: tuple[str, ...]) -> tuple[str, ...]:
+    for column in columns:
+        if columns.count(column) > 1:
+            raise ValueError(f"the column {column!r} is named twice; keep one")
+    return columns
+
+
+def _amount(value: object) -> float | str:
+    """A number; or a percentage, which stays as it was written."""
+    text = "" if isinstance(value, bool) else str(value).strip()
+    if not _NUMBER.fullmatch(text.removesuffix("%").rstrip()) or math.isinf(float(text.rstrip("% "))):
+        raise ValueError(f"found {value!r}; write a number, or a percentage such as 2%")
+    return text if text.endswith("%") else float(text)
+
+
+def _date(value: object) -> date:
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(f"found {value!r}; write a date such as 2026-12-31") from None
+
+
+def _duration(value: object) -> timedelta:
+    if isinstance(value, timedelta):
+        return value
+    text = str(value).strip()
+    if text == "0":
+        return timedelta(0)
+    if not re.fullmatch(r"[0-9]{1,6}[hms]", text):
+        raise ValueError(f"found {value!r}; write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0")
+    return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
+
+
+def _positive(duration: timedelta) -> timedelta:
+    if not duration:
+        raise ValueError("found 0; write a duration above 0, such as 30s")
+    return duration
+
+
+def _ends(value: object) -> object:
+    if not (isinstance(value, list | tuple) and len(value) == 2):
+        raise ValueError("write the least and the greatest score there can be, as in [0, 1]; null where there is none")
+    return value
+
+
+def _listed(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+def _profile(name: str) -> str:
+    if name not in PROFILES:
+        raise ValueError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
+    return name
+
+
+def checked_jobs(jobs: int) -> int:
+    """The same number of workers.
+
+    Raises:
+        ValueError: it is 0, below -2, or more than a system has threads for.
+    """
+    if not (jobs in (-1, -2) or 1 <= jobs <= _MOST_JOBS):
+        wanted = f"a number of workers from 1 to {_MOST_JOBS:,}, or -1 for one per CPU, -2 for one fewer"
+        raise ValueError(f"found {jobs}; write {wanted}")
+    return jobs
+
+
+def _metric_name(template: str) -> str:
+    try:
+        parts = [part for part in Formatter().parse(template) if part[1] is not None]
+        fields = ["".join(filter(None, part[1:])) for part in parts]  # a format or a conversion is no plain name
+    except ValueError:
+        fields = [template]
+    if not {"measure"} <= set(fields) <= {"suite", "measure"}:
+        raise ValueError("it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces")
+    return template
+
+
+EvaluationName: TypeAlias = Annotated[str, AfterValidator(_evaluation_name)]
+Jobs: TypeAlias = Annotated[int, BeforeValidator(_no_bool), AfterValidator(checked_jobs)]
+MetricName: TypeAlias = Annotated[str, AfterValidator(_metric_name)]
+ProfileName: TypeAlias = Annotated[str, AfterValidator(_profile), Field(json_schema_extra={"enum": [*PROFILES]})]
+Whole: TypeAlias = Annotated[int, BeforeValidator(_no_bool)]
+Number: TypeAlias = Annotated[float, BeforeValidator(_no_bool)]
+Finite: TypeAlias = Annotated[float, BeforeValidator(_no_bool), Field(allow_inf_nan=False)]
+Least: TypeAlias = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(_no_bool)]
+Amount: TypeAlias = Annotated[
+    float | str, BeforeValidator(_amount), WithJsonSchema({"anyOf": [{"type": "number"}, {"type": "string"}]})
+]
+Date: TypeAlias = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type": "string", "format": "date"})]
+Duration: TypeAlias = Annotated[
+    timedelta,
+    BeforeValidator(_duration),
+    PlainSerializer(spell_duration),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"const": 0}]}),
+]
+Interval: TypeAlias = Annotated[Duration, AfterValidator(_positive), WithJsonSchema({"type": "string"})]
+Ends: TypeAlias = Annotated[
+    tuple[Finite | None, Finite | None],
+    BeforeValidator(_ends),
+    WithJsonSchema({"type": "array", "items": _END, "minItems": 2, "maxItems": 2}),
+]
+Plain: TypeAlias = Annotated[str | int | float | bool, BeforeValidator(_plain)]
+Name: TypeAlias = Annotated[str, AfterValidator(_name)]
+DatasetName: TypeAlias = Annotated[
+    str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})
+]
+ScoreName: TypeAlias = Annotated[str, AfterValidator(_score_name)]
+QueryColumns: TypeAlias = Annotated[
+    tuple[Annotated[str, Field(min_length=1)], ...], Field(max_length=100), AfterValidator(_query_columns)
+]
+OneOrMore: TypeAlias = Annotated[
+    tuple[str, ...],
+    BeforeValidator(_listed),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+Suite: TypeAlias = Annotated[
+    tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
+]
+Columns: TypeAlias = dict[
+    Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
+    str,
+]
+Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

@@ -1,0 +1,362 @@
+"""One YAML text to plain values, each with the line it came from.
+
+Every scalar is read as YAML's safe loader reads it, except that a date stays the text it was written as, and that
+numbers are refused which YAML 1.1 reads otherwise than people do: `017`, `1:30`, `2024_01`. Keys are text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+import yaml
+from yaml.composer import Composer
+
+from rankledger.pipeline.errors import InputError, shorten
+
+__all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "lines_of", "parse"]
+
+KeyPath: TypeAlias = tuple[str | int, ...]
+Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
+
+_TAG = "tag:yaml.org,2002:"
+_MERGE = _TAG + "merge"
+_AS_TEXT = {_TAG + "str", _TAG + "timestamp", _TAG + "value"}
+_HALF = re.compile("[\ud800-\udfff]")  # by an escape such as "\udcff"; no file takes it
+_THOUSANDS = re.compile(r"[-+]?[0-9]{1,3}(_[0-9]{3})*(\.[0-9]*([eE][-+][0-9]+)?)?|[-+]?0[xb].*")
+_OCTAL = re.compile(r"[-+]?0[0-9_]+")
+
+MOST_NODES = 100_000
+"""Keys and values of all files of a config; what an alias or a merge stands for counts each time."""
+
+_DEEPEST = 100  # collections in each other
+_LARGE = 1 << 15  # characters, from which on libyaml reads a text: it takes 0.1 s for what the pure parser needs 1 s
+_MOST_TAGS = 100  # `%TAG` lines, for which libyaml takes quadratic time
+_ALIKE = 5  # findings that say the same; more are one line
+_MOST_LINES = 50  # of findings
+_LONGEST_LINE, _HALF_LINE = 1000, 400  # characters of a message
+_VALUE = re.compile(r"""'[^']{200,}'|"[^"]{200,}"|[^\s'"]{201,}""")  # in a message, too long to be shown
+_LONGEST = 40  # characters of a number in base 60, which takes quadratic time, and of others that are refused
+
+_SUPPORTED = {_TAG + kind for kind in ("int", "float", "bool", "null", "map", "seq")} | _AS_TEXT
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a value was written."""
+
+    file: str
+    """The YAML file, spelled as the command or `extends` spelled it; or `--set key.path`."""
+
+    line: int | None
+    """1-based; None for `--set`."""
+
+    def __str__(self) -> str:
+        """As errors begin: `configs/nightly.yaml:14`."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def directory(self) -> Path:
+        """Where relative paths start: the file's folder; for `--set` the working directory."""
+        return Path() if self.line is None else Path(self.file).parent
+
+
+def dotted(path: KeyPath) -> str:
+    """A key's path as errors show it and `--set` reads it: `suites.search[2]`, `datasets."trec.8"`."""
+    parts = []
+    for key in path:
+        if isinstance(key, int):
+            parts.append(f"[{key}]")
+        else:
+            plain = key.isprintable() and re.fullmatch(r"""[^.="'\[\]\s]+""", key)
+            parts.append("." + (key if plain else json.dumps(key, ensure_ascii=not key.isprintable())))
+    return "".join(parts).removeprefix(".")
+
+
+class Finding(NamedTuple):
+    """What is wrong, and where."""
+
+    origin: Origin
+    """Where it was written."""
+
+    path: KeyPath
+    """The key's path; empty for the whole file."""
+
+    message: str
+    """What was found and what to do."""
+
+    def __str__(self) -> str:
+        """An error's one line: where, the key's path, what was found and what to do."""
+        own = not self.path or str(self.origin).endswith(f"--set {dotted(self.path)}")
+        message = _VALUE.sub(lambda match: shorten(match[0]), self.message)
+        return ": ".join([str(self.origin), *([] if own else [shorten(dotted(self.path))]), _cut(message)])
+
+
+def _cut(message: str) -> str:
+    """The message without its middle, where that holds many long values."""
+    return message if len(message) <= _LONGEST_LINE else f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"
+
+
+def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
+    """The findings, a line each; many that say the same are one line with their number, and no more than 50 are shown.
+
+    Args:
+        findings: in the order of their lines.
+        n_further: how many more there are.
+    """
+    distinct = [*dict.fromkeys(findings)]
+    n_alike = Counter(each.message for each in distinct)
+    firsts = {each.message: each for each in reversed(distinct)}
+    lines: list[str] = []
+    for each in distinct:
+        further = n_alike[each.message] - 1
+        if further < _ALIKE:
+            lines.append(str(each))
+        elif each is firsts[each.message]:
+            lines.append(f"{each} (and {further:,} more like it)")
+    shown = lines[:_MOST_LINES]
+    left = len(lines) - len(shown) + n_further
+    return [*shown, f"and {left:,} more findings; fix these first"] if left else shown
+
+
+class Budget:
+    """How many keys and values the files of one config may still hold."""
+
+    def __init__(self) -> None:
+        """Begin with all."""
+        self._left = MOST_NODES
+
+    def take(self, n_nodes: int) -> None:
+        """Take so many.
+
+        Raises:
+            InputError: there are not as many left.
+        """
+        self._left -= n_nodes
+        if self._left < 0:
+            raise InputError(f"makes more than {MOST_NODES:,} keys and values, aliases spelled out; shorten it")
+
+
+def parse(
+    text: str, name: str, *, at: KeyPath = (), numbered: bool = True, budget: Budget | None = None
+) -> tuple[Value, dict[KeyPath, Origin], list[Finding]]:
+    """The one YAML document in `text`.
+
+    Args:
+        text: YAML; nothing at all is None.
+        name: what origins and errors name: the file, or `--set key.path`.
+        at: the key path of the whole value.
+        numbered: whether origins have lines.
+        budget: of which its keys and values are taken.
+
+    Returns:
+        The value, the origin of each value by its path, and what is wrong.
+    """
+    builder = _Builder(name, numbered, budget or Budget())
+    try:
+        node = _compose(text)
+        value = None if node is None else builder.build(node, at, 1)
+    except _RefusedError as refusal:
+        return None, {}, [Finding(builder.origin(refusal.line), (), refusal.message)]
+    return value, builder.origins, builder.errors
+
+
+class _RefusedError(Exception):
+    """Why the whole text is refused."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(line, message)
+        self.line = line
+        self.message = message
+
+
+class _Composer(Composer):
+    """Composes nodes from a parser's events, as many and as deep as they may be."""
+
+    n_nodes = 0
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """The next node.
+
+        Raises:
+            _RefusedError: there are too many, or they are nested too deeply.
+        """
+        self.n_nodes += 1
+        self.depth += 1
+        if self.n_nodes > MOST_NODES or self.depth > _DEEPEST + 1:  # what is in the innermost collection counts as well
+            line = self.peek_event().start_mark.line + 1  # type: ignore[attr-defined]  # a parser's
+            many = f"has more than {MOST_NODES:,} keys and values by here; shorten it"
+            raise _RefusedError(line, many) if self.n_nodes > MOST_NODES else _too_deep(line)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+class _Loader(_Composer, yaml.SafeLoader):
+    """PyYAML's own parser."""
+
+
+_Quick: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _QuickLoader(_Composer, _Quick):  # type: ignore[misc]
+    """libyaml's parser where there is one, which words some errors otherwise."""
+
+    def __init__(self, text: str) -> None:
+        Composer.__init__(self)
+        _Quick.__init__(self, text)
+
+
+def _too_deep(line: int) -> _RefusedError:
+    return _RefusedError(line, f"is nested more than {_DEEPEST} deep; shorten it")
+
+
+def _compose(text: str) -> yaml.Node | None:
+    try:
+        yaml.reader.Reader(text)  # finds what is not printable, in characters; libyaml would count bytes
+        if len(text) >= _LARGE and len(re.findall("^%TAG", text, re.MULTILINE)) > _MOST_TAGS:
+            raise _RefusedError(1, f"has more than {_MOST_TAGS} `%TAG` lines; write plain values")
+        loader = _Loader if len(text) < _LARGE else _QuickLoader
+        return loader(text).get_single_node()
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        message = f"the character {chr(error.character)!r} is not allowed in YAML; remove it"
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        message = f"is not valid YAML: {error.problem}"
+        if error.context == "expected a single document in the stream":
+            message = "a second document begins here (`---`); keep one per file"
+    raise _RefusedError(line, message)
+
+
+class _Builder:
+    """Turns YAML nodes into plain values, and keeps where each stands and what is wrong with it."""
+
+    def __init__(self, name: str, numbered: bool, budget: Budget) -> None:
+        self.origins: dict[KeyPath, Origin] = {}
+        self.errors: list[Finding] = []
+        self._budget = budget
+        self._name = name
+        self._numbered = numbered
+        self._open: set[int] = set()  # ids of the collections being built: an alias to one of them would never end
+
+    def origin(self, line: int) -> Origin:
+        return Origin(self._name, line if self._numbered else None)
+
+    def build(self, node: yaml.Node, path: KeyPath, line: int) -> Value:
+        """The value of `node`; `line` is its key's line, where it has a key.
+
+        Raises:
+            _RefusedError: it makes too many values, or is nested too deeply once aliases are spelled out.
+        """
+        self._take(1, line)
+        self.origins[path] = self.origin(line)
+        if node.tag not in _SUPPORTED:
+            self._refuse(node, path, f"the tag {_shown(node.tag)} is not supported; write a plain value")
+        elif id(node) in self._open:
+            self._refuse(node, path, "an alias stands inside its own anchor; spell the value out")
+        elif isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        elif len(self._open) == _DEEPEST:
+            raise _too_deep(line)
+        else:
+            self._open.add(id(node))
+            value = self._collection(node, path)
+            self._open.remove(id(node))
+            return value
+        return None
+
+    def _refuse(self, node: yaml.Node, path: KeyPath, message: str) -> None:
+        self.errors.append(Finding(self.origin(node.start_mark.line + 1), path, message))
+
+    def _take(self, n_nodes: int, line: int) -> None:
+        try:
+            self._budget.take(n_nodes)
+        except InputError as error:
+            raise _RefusedError(line, str(error)) from None
+
+    def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Value:
+        if node.tag in _AS_TEXT:
+            if _HALF.search(node.value):
+                self._refuse(node, path, f"{node.value!r} holds half of a surrogate pair; write the character itself")
+            return str(node.value)
+        surprise = _surprise(node)
+        value: Value = None
+        try:
+            if surprise is not None and len(node.value) > _LONGEST:
+                raise ValueError
+            value = yaml.constructor.SafeConstructor().construct_object(node)
+            str(value)  # Python reads hexadecimal numbers of any length, but writes none of more than 4,300 digits
+        except (yaml.YAMLError, ValueError, LookupError):
+            self._refuse(node, path, f"{node.value!r} cannot be read as {_shown(node.tag)}; quote it")
+        else:
+            if surprise is not None:
+                meant = f"{int(node.value.replace('_', ''))} or {value}" if surprise == " (octal)" else value
+                message = f"found {node.value}, which YAML reads as {value}{surprise}; write {meant}"
+                self._refuse(node, path, f"{message}, or quote it for a text: '{node.value}'")
+        return value
+
+    def _collection(self, node: yaml.Node, path: KeyPath) -> Value:
+        if isinstance(node, yaml.SequenceNode):
+            items = enumerate(node.value)
+            return [self.build(item, (*path, position), item.start_mark.line + 1) for position, item in items]
+        return self._mapping(node, path)
+
+    def _mapping(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
+        """The mapping's own entries on top of those that `<<` brings in."""
+        lines: dict[str, int] = {}
+        own: dict[str, yaml.Node] = {}
+        self._take(len(node.value), node.start_mark.line + 1)
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in (*_AS_TEXT, _MERGE):
+                self._refuse(key_node, path, _key_message(key_node))
+            elif _HALF.search(key):
+                self._refuse(key_node, path, f"the key {key!r} holds half of a surrogate pair; write another")
+            elif key in own:
+                self._refuse(key_node, path, f"the key '{key}' is there twice (first on line {lines[key]}); keep one")
+            else:
+                lines[key], own[key] = key_node.start_mark.line + 1, value_node
+        merge_node = own.pop("<<", None)
+        brought = {} if merge_node is None else self._brought(merge_node, path)
+        for key, value_node in own.items():  # no comprehension: its frames would count as calls within each other
+            brought[key] = self.build(value_node, (*path, key), lines[key])
+        return brought
+
+    def _brought(self, node: yaml.Node, path: KeyPath) -> dict[str, Value]:
+        """What `<<: *anchor` or `<<: [*a, *b]` brings in, the first of several winning."""
+        brought: dict[str, Value] = {}
+        for source in reversed(node.value) if isinstance(node, yaml.SequenceNode) else [node]:
+            if not isinstance(source, yaml.MappingNode):
+                self._refuse(source, path, "`<<` takes a mapping or a list of mappings")
+            elif isinstance(value := self.build(source, path, self.origins[path].line or 1), dict):
+                brought |= value
+        return brought
+
+
+def _shown(tag: str) -> str:
+    return "!!" + tag.removeprefix(_TAG) if tag.startswith(_TAG) else tag
+
+
+def _surprise(node: yaml.ScalarNode) -> str | None:
+    """How YAML 1.1 reads a number that people read otherwise; None where they read the same."""
+    if node.tag not in (_TAG + "int", _TAG + "float"):
+        return None
+    if ":" in node.value:
+        return " (base 60)"
+    if node.tag == _TAG + "int" and _OCTAL.fullmatch(node.value):
+        return " (octal)"
+    return "" if "_" in node.value and not _THOUSANDS.fullmatch(node.value) else None
+
+
+def _key_message(node: yaml.Node) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        return "a key is text, not a list or a mapping; write a plain key"
+    kind = _shown(node.tag).removeprefix("!!")
+    return f"the key {node.value or 'null'} is not text (YAML reads it as {kind}); quote it: '{node.value}'"

@@ -1,0 +1,104 @@
+"""Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.pipeline.data.formats.common import Part, schema_of
+from rankledger.pipeline.errors import InputError, shorten
+
+__all__ = ["open_parquet", "parse_parquet", "read_parquet"]
+
+_CELL = 8  # bytes that a value takes at least once it is read
+_REPEATS = (
+    2  # bytes that are stored of a value, below which texts are read as dictionaries: a few may stand in all rows
+)
+
+
+def open_parquet(part: Part, coded: Sequence[str] = ()) -> Any:
+    """The file as Arrow opens it: its schema is read, its columns are not; these will be read as dictionaries."""
+    from pyarrow import parquet
+
+    try:
+        return parquet.ParquetFile(pa.BufferReader(part.data), read_dictionary=[*coded])
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
+
+
+def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
+    """These columns, sound to the last value.
+
+    Raises:
+        InputError: they are damaged, or would take more bytes than the file may.
+    """
+    # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
+    groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+    n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
+    _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
+    repeats = len(part.data) < n_rows * len(names) * _REPEATS
+    try:
+        table = (open_parquet(part, names) if repeats else file).read(columns=list(names)).select(list(names))
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
+    _refuse_large(part, n_rows, sum(map(_written_out, table.columns)))
+    return table
+
+
+def _refuse_large(part: Part, n_rows: int, n_bytes: int) -> None:
+    if n_bytes > part.limit:
+        found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
+        raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
+
+
+def _written_out(column: pa.ChunkedArray) -> int:
+    """Bytes that texts take once they are no dictionary any more; 0 of other columns."""
+    if not (pa.types.is_dictionary(column.type) and column.type.value_type in (pa.string(), pa.binary())):
+        return 0
+    lengths = (pc.binary_length(chunk.dictionary).take(chunk.indices) for chunk in column.chunks)
+    return sum(pc.sum(found).as_py() or 0 for found in lengths)
+
+
+def parse_parquet(part: Part) -> pa.Table:
+    """The wanted columns; ids may be strings or whole numbers, the value any number."""
+    file = open_parquet(part)
+    part = part.with_columns(file.schema_arrow.names)
+    names = [part.name(column) for column in part.kind.columns]
+    for column, name in zip(part.kind.columns, names, strict=True):
+        if name not in file.schema_arrow.names:
+            found = shorten(", ".join(file.schema_arrow.names))
+            raise InputError(
+                f"{part.path}: no column '{name}' among {found}; {part.missing(column, file.schema_arrow.names)}"
+            )
+        if file.schema_arrow.names.count(name) > 1:
+            raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
+        _check_type(part, column, file.schema_arrow.field(name).type)
+    table = read_parquet(part, file, names)
+    for name in names:
+        if table.column(name).null_count:
+            row = pc.index(pc.is_null(table.column(name)), True).as_py()
+            raise InputError(f"{part.path}: {name} is null (row {row + 1}); fill it or leave the row out")
+    columns = [
+        column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
+        for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
+    ]
+    return pa.Table.from_arrays(columns, names=list(part.kind.columns))
+
+
+def _check_type(part: Part, column: str, found: pa.DataType) -> None:
+    plain = found.value_type if pa.types.is_dictionary(found) else found
+    whole = pa.types.is_integer(plain)
+    if column in part.kind.ids:
+        text = pa.types.is_string(plain) or pa.types.is_large_string(plain) or pa.types.is_string_view(plain)
+        if not (text or whole):
+            raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write ids as strings or whole numbers")
+    elif not (whole or pa.types.is_floating(plain) or pa.types.is_decimal(plain)):
+        raise InputError(f"{part.path}: {column} is {shorten(str(found))}; write numbers")
+
+
+def _first_line(error: Exception) -> str:
+    return shorten(str(error).partition("\n")[0])

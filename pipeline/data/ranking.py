@@ -1,0 +1,162 @@
+"""The order of a ranking under the tie convention, found for the rows that are asked for and no others.
+
+Documents stand by score, descending, and those of equal score by the convention. A query and a score are packed into
+one integer, so that one comparison of neighbours tells whether a file is sorted already, as most are, and one search
+tells where equal scores begin and end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from rankledger.metrics.conventions import Ties
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.support.parallel import map_threads
+from rankledger.pipeline.types.inputs import Chunk, Rows
+
+__all__ = ["Ordering", "order_rows"]
+
+Ints = npt.NDArray[np.int64]
+
+_SIGN = np.uint32(1 << 31)
+
+
+@dataclass(frozen=True, eq=False)
+class Ordering:
+    """A ranking's rows by query and score.
+
+    Attributes:
+        ranking: the rows, in the order of the file.
+        ties: the convention for equal scores.
+        keys: (N,) uint64, ascending: the query's code and the score, greater scores having smaller keys.
+        order: (N,) the row at each position of `keys`; None where the file is in that order.
+        starts: the position of each query's first row, by its code.
+    """
+
+    ranking: Rows
+    ties: Ties
+    keys: npt.NDArray[np.uint64]
+    order: Ints | None
+    starts: Ints
+
+    def cuts(self, n_rows: int) -> list[int]:
+        """Row numbers that cut the file into pieces of about `n_rows`, none of them within a query's rows."""
+        if self.order is not None:
+            return [0, len(self.keys)]  # a query's rows may stand anywhere
+        wanted = np.arange(0, len(self.keys), n_rows)
+        begins = self.starts[np.searchsorted(self.starts, wanted, side="right") - 1]
+        return [*np.unique(begins).tolist(), len(self.keys)]
+
+    @property
+    def n_tied(self) -> int:
+        """Rows whose score another row of the same query has too."""
+        same = self.keys[1:] == self.keys[:-1]
+        tied = np.zeros(len(self.keys), dtype=bool)
+        tied[1:] = same
+        tied[:-1] |= same
+        return int(tied.sum())
+
+    def ranks(self, rows: Ints) -> tuple[Ints, Ints, Ints]:
+        """The rank of each of these rows, and the first and the last rank of its group of equal scores.
+
+        Args:
+            rows: row numbers, each once.
+        """
+        positions = rows if self._positions is None else self._positions[rows]
+        keys = self.keys[positions]
+        first = np.searchsorted(self.keys, keys, side="left")
+        after = np.searchsorted(self.keys, keys, side="right")
+        tied = np.flatnonzero(after - first > 1)
+        if tied.size and self.ties != "input_order":
+            positions = positions.copy()
+            positions[tied] = self._break_ties(positions[tied], first[tied], after[tied])
+        before = self.starts[keys >> np.uint64(32)]
+        return positions - before + 1, first - before + 1, after - before
+
+    @cached_property
+    def _positions(self) -> Ints | None:
+        if self.order is None:
+            return None
+        positions = np.empty(len(self.order), dtype=np.int64)
+        positions[self.order] = np.arange(len(self.order))
+        return positions
+
+    def _break_ties(self, positions: Ints, first: Ints, after: Ints) -> Ints:
+        """Where the rows at these positions stand once every group of equal scores that they touch is sorted by id."""
+        begins, index = np.unique(first, return_index=True)
+        sizes = after[index] - begins
+        offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+        members = np.arange(sizes.sum()) + np.repeat(begins - offsets, sizes)
+        rows = members if self.order is None else self.order[members]
+        groups = np.repeat(np.arange(len(begins)), sizes)
+        ids = self.ranking.take_doc_ids(rows)
+        table = pa.Table.from_arrays([integers(groups), ids], names=["group", "doc_id"])
+        direction = "ascending" if self.ties == "doc_id_asc" else "descending"
+        by_id = pc.sort_indices(table, sort_keys=[("group", "ascending"), ("doc_id", direction)])
+        sorted_members = np.empty(len(members), dtype=np.int64)
+        sorted_members[numpy_of(by_id, np.uint64).astype(np.int64)] = members
+        return sorted_members[np.searchsorted(members, positions)]
+
+
+def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "float64"]) -> Ordering:
+    """The ranking's rows by query and score.
+
+    Args:
+        ranking: the rows.
+        ties: the order of equal scores; `doc_id_desc` stands for what no file can order, such as `optimistic`.
+        score_precision: what scores are rounded to before they are compared.
+
+    Raises:
+        InputError: a score is beyond the range of float32, if that is the precision.
+    """
+    starts = np.cumsum(ranking.counts) - ranking.counts
+    if score_precision == "float64":
+        return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)
+    keys = np.empty(ranking.ends[-1], dtype=np.uint64)
+
+    def fill(chunk: Chunk, end: int) -> None:
+        begin = end - len(chunk.values)
+        keys[begin:end] = _pack(ranking, chunk, begin)
+
+    map_threads(fill, ranking.chunks, ranking.ends)
+    order = None
+    if (keys[1:] < keys[:-1]).any():
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+    return Ordering(ranking, ties, keys, order, starts)
+
+
+def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], Ints | None]:
+    """Keys that hold, for a score, the number of distinct greater ones of its query: doubles have no room in them."""
+    codes, scores = ranking.query_codes, ranking.values
+    same_query = codes[1:] == codes[:-1]
+    order = None
+    if ((codes[1:] < codes[:-1]) | (same_query & (scores[1:] > scores[:-1]))).any():
+        order = np.lexsort((-scores, codes))
+        codes, scores = codes[order], scores[order]
+        same_query = codes[1:] == codes[:-1]
+    steps = np.zeros(len(codes), dtype=np.uint64)
+    np.cumsum(~same_query | (scores[1:] != scores[:-1]), out=steps[1:])
+    return (codes.astype(np.uint64) << np.uint64(32)) | (steps - steps[starts[codes]]), order
+
+
+def _pack(ranking: Rows, chunk: Chunk, begin: int) -> npt.NDArray[np.uint64]:
+    """The keys of a chunk's rows, the first of which is `begin`: as integers, a query's greatest score comes first."""
+    with np.errstate(over="ignore"):
+        scores = chunk.values.astype(np.float32)
+    if np.isinf(scores).any():
+        row = begin + int(np.flatnonzero(np.isinf(scores))[0])
+        found = f"score {ranking.values[row]} ({ranking.place(row)})"
+        raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+    scores += np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
+    bits = scores.view(np.uint32)
+    descending = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)
+    return (chunk.query_codes.astype(np.uint64) << np.uint64(32)) | descending

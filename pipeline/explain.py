@@ -1,0 +1,353 @@
+"""One score taken apart: what each document adds, and which convention of another profile changes it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cache, partial
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from rankledger.metrics import conventional_scores
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.conventions import Conventions, Profile
+from rankledger.metrics.measure import Measure, Value
+from rankledger.metrics.rating import RatingsBlock
+from rankledger.metrics.terms import Terms
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.explanation import (
+    HEAD,
+    Choice,
+    Explanation,
+    Line,
+    Outcome,
+    ProfileComparison,
+    QueryList,
+    Sum,
+)
+
+__all__ = ["compare", "explain", "outcome"]
+
+_ERRORS: Mapping[str, Any] = MappingProxyType({"mae": np.abs, "mse": np.square, "rmse": np.square})
+
+
+def explain(query: QueryList, measure: Measure, profile: Profile, *, dataset: str, model: str) -> Explanation:
+    """The score of a query, with what each document adds to it.
+
+    Args:
+        query: the query as `profile` has it joined.
+        measure: of rankings with a value per query, or of ratings.
+        profile: the evaluation's.
+        dataset: the dataset's name.
+        model: the model's name.
+
+    Raises:
+        InputError: the measure cannot be computed of these grades, such as one above its `max_grade`.
+    """
+    try:
+        found = outcome(query, measure, profile)
+        parts = _of_ratings(query, measure) if isinstance(query.block, RatingsBlock) else _of(query, measure, profile)
+    except ValueError as error:
+        raise InputError(f"{dataset}: {measure}: {error}") from None
+    return Explanation(
+        dataset=dataset,
+        model=model,
+        query_id=str(query.block.query_ids[0]),
+        measure=measure,
+        profile=profile,
+        outcome=found,
+        why=_why(query, measure) if found.value is None else None,
+        **parts,
+    )
+
+
+def outcome(query: QueryList, measure: Measure, profile: Profile) -> Outcome:
+    """What a query scores and what it is in the mean.
+
+    Raises:
+        ValueError: the measure cannot be computed of these grades.
+    """
+    block, conventions = query.block, profile.conventions_of(measure.metric.name)
+    if isinstance(block, RatingsBlock):
+        (value,) = measure.metric.function(block, **measure.arguments(query.max_grade))
+        missing = False  # one without pairs is undefined, and left out for that
+    else:
+        ruled = conventional_scores.ruled(block, conventions)
+        (value,) = conventional_scores.score(measure, ruled, conventions, max_grade=query.max_grade)
+        missing = not query.retrieved
+    left_out = missing and conventions.missing_queries == "skip"
+    if not math.isnan(value):
+        return Outcome(float(value), None if left_out else float(value))
+    zero = measure.metric.undefined == "convention" and conventions.undefined_queries == "zero"
+    return Outcome(None, 0.0 if zero and not left_out else None)
+
+
+def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
+    """The parts of an explanation that the kernel gives."""
+    assert isinstance(query.block, JudgedBlock)
+    conventions = profile.conventions_of(measure.metric.name)
+    block = conventional_scores.ruled(query.block, conventions)
+    terms = conventional_scores.terms(measure, block, conventions, max_grade=query.max_grade)
+    judged = list(_judged_lines(query, block, terms, any_order=conventions.ties == "expected"))
+    condensed = conventions.unjudged_documents == "condensed"
+    others = [] if condensed else _unjudged_lines(query, conventions, min(HEAD, measure.k or HEAD))
+    n_listed = min(len(query.retrieved), conventions.depth or len(query.retrieved))
+    n_retrieved = int(block.n_retrieved[0])
+    ideal = None
+    if terms.ideal is not None:  # of subtopics it is ordered by what each document adds to those above it
+        ideal = tuple(_ideal_lines(query, terms.ideal, judged, named="subtopics" not in measure.metric.needs))
+    return {
+        "documents": tuple(sorted([*judged, *others], key=lambda line: line.place)),
+        "n_retrieved": n_retrieved,
+        "n_condensed": n_listed - n_retrieved if condensed else 0,
+        "ideal": ideal,
+        "sum": _sum(terms),
+    }
+
+
+def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_order: bool) -> Iterator[Line]:
+    """The judged documents retrieved; `any_order` where all orders of equal scores count."""
+    running = terms.terms.cumsum(axis=0)[:, 0]
+    for row in np.flatnonzero(np.isfinite(block.ranks[:, 0])):
+        ties = _ties(int(block.tie_first[row, 0]), int(block.tie_last[row, 0]))
+        yield Line(
+            rank=None if any_order and ties else int(block.ranks[row, 0]),
+            ties=ties,
+            doc_id=query.judged[block.judgment_row[row, 0]],
+            grade=query.grades[block.judgment_row[row, 0]],
+            factors={name: _plain(values[row, 0]) for name, values in terms.factors.items()},
+            term=float(terms.terms[row, 0]),
+            running=float(running[row]),
+        )
+
+
+def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[Line]:
+    """The other documents down to a rank: they take the places that the judged ones leave, in their order."""
+    assert isinstance(query.block, JudgedBlock)
+    uncut = replace(conventions, depth=None, unjudged_documents="non_relevant")
+    block = conventional_scores.ruled(query.block, uncut)
+    taken = {int(rank) for rank in block.ranks[:, 0] if np.isfinite(rank)}
+    known = {query.judged[row] for row in block.judgment_row[:, 0] if row >= 0}
+    places = (rank for rank in range(1, len(query.retrieved) + 1) if rank not in taken)
+    others = ((doc, ties) for doc, ties in zip(query.retrieved, query.ties, strict=True) if doc not in known)
+    for rank, (doc_id, (first, last)) in zip(places, others, strict=True):
+        if rank > min(depth, conventions.depth or depth):
+            return
+        ties = _ties(first, last)
+        shown = None if ties and conventions.ties == "expected" else rank
+        yield Line(shown, ties, doc_id, grade=None, factors={}, term=None, running=None)
+
+
+def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[Line], *, named: bool) -> Iterator[Line]:
+    """The perfect ranking down to the last document that adds to it.
+
+    Documents of equal grade stand in it as they do in the ranking, those that were not retrieved after them, by id.
+
+    Args:
+        query: the query.
+        terms: the ideal list's.
+        judged: the documents retrieved.
+        named: whether it is ordered by grade, so that its documents are known.
+    """
+    found = {line.doc_id: (line.rank, line.rank) if line.rank else line.ties or (0, 0) for line in judged}
+    documents = sorted(
+        ((query.judged[row], query.grades[row]) for row in query.kept),
+        key=lambda document: (-document[1], found.get(document[0], (math.inf, math.inf)), document[0].encode()),
+    )
+    running = terms.terms.cumsum(axis=0)[:, 0]
+    adding = np.flatnonzero(terms.terms[:, 0])
+    for place in range(int(adding[-1]) + 1 if adding.size else 0):
+        doc_id, grade = documents[place] if named else (None, None)
+        yield Line(
+            rank=place + 1,
+            ties=None,
+            doc_id=doc_id,
+            grade=grade,
+            factors={name: _plain(values[place, 0]) for name, values in terms.factors.items()},
+            term=float(terms.terms[place, 0]),
+            running=float(running[place]),
+            found_at=found.get(doc_id),
+        )
+
+
+def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
+    """The parts of an explanation of a query's rating errors."""
+    assert isinstance(query.block, RatingsBlock)
+    n_pairs = len(query.retrieved)
+    rated, predicted = query.block.ratings[:n_pairs], query.block.predictions[:n_pairs]
+    errors = predicted - rated
+    terms: Floats = _ERRORS[measure.metric.name](errors)
+    running = terms.cumsum(axis=0)
+    factors = {"rating": rated, "prediction": predicted, "error": errors}
+    return {
+        "documents": tuple(
+            Line(
+                rank=None,
+                ties=None,
+                doc_id=doc_id,
+                grade=None,
+                factors={name: _plain(values[row, 0]) for name, values in factors.items()},
+                term=float(terms[row, 0]),
+                running=float(running[row, 0]),
+            )
+            for row, doc_id in enumerate(query.retrieved)
+        ),
+        "n_retrieved": n_pairs,
+        "n_condensed": 0,
+        "ideal": None,
+        "sum": Sum(
+            total=float(running[-1, 0]) if n_pairs else 0.0,
+            rest=None,
+            scale=1.0,
+            divisor=float(n_pairs),
+            root=measure.metric.name == "rmse",
+        ),
+    }
+
+
+def _sum(terms: Terms) -> Sum:
+    divided = not (isinstance(terms.divisor, float) and terms.divisor == 1)
+    divisor = float(np.broadcast_to(terms.divisor, 1)[0]) if divided else None
+    rest = None if terms.rest is None else _plain(terms.rest[0])
+    total = float(terms.terms.cumsum(axis=0)[-1, 0])
+    return Sum(total, rest, float(terms.scale), divisor)
+
+
+def _why(query: QueryList, measure: Measure) -> str:
+    """Why a score is undefined, in the words of the metric's documentation, and what there was."""
+    if isinstance(query.block, RatingsBlock):
+        return "where no document has both a rating and a prediction"
+    documented = " ".join((inspect.getdoc(measure.metric.function) or "").split())
+    stated = re.search(r"NaN (where .+?)[.;]", documented)
+    reason = stated[1] if stated else "where the query has no relevant document and such are skipped"
+    grades = [query.grades[row] for row in query.kept]
+    return f"{reason} ({len(grades)} judged, the greatest grade {max(grades):g}; {len(query.retrieved)} retrieved)"
+
+
+def _ties(first: int, last: int) -> tuple[int, int] | None:
+    return (first, last) if last > first else None
+
+
+def _plain(value: Any) -> float | bool | None:
+    """A factor as Python and JSON have it; None where it is not finite."""
+    if isinstance(value, np.bool_):
+        return bool(value)
+    return float(value) if math.isfinite(value) else None
+
+
+Listed: TypeAlias = Callable[[Conventions], QueryList]
+Definition: TypeAlias = tuple[Measure, Profile]
+
+
+@dataclass(frozen=True)
+class _Difference:
+    """A choice on which two profiles differ, and how it is made."""
+
+    name: str
+    own: object
+    other: object
+    because: str
+    make: Callable[[Definition], Definition]
+
+
+def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> ProfileComparison:
+    """The score of a query under another profile, beside that of the evaluation.
+
+    Args:
+        listed: gives the query as some conventions have it joined.
+        measure: what is measured, with the defaults of the evaluation's profile.
+        own: the evaluation's profile.
+        other: the other one.
+    """
+    listed = cache(listed)
+    found = [*_of_conventions(measure, own, other), *_of_parameters(measure, own, other)]
+    before, after = (_outcome(listed, measure, own, made) for made in ([], found))
+    choices = [
+        Choice(
+            name=choice.name,
+            own=_written(choice.own),
+            other=_written(choice.other),
+            alone=_outcome(listed, measure, own, [choice]),
+            all_others=_outcome(listed, measure, own, [one for one in found if one is not choice]),
+            because=choice.because,
+        )
+        for choice in found
+    ]
+    idle = [choice for choice in choices if choice.alone.same_as(before) and choice.all_others.same_as(after)]
+    return ProfileComparison(other, after, tuple(choice for choice in choices if choice not in idle), tuple(idle))
+
+
+def _of_conventions(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:
+    metric = measure.metric.name
+    ours, theirs = own.conventions_of(metric), other.conventions_of(metric)
+    for name in (field.name for field in fields(Conventions)):
+        before, after = getattr(ours, name), getattr(theirs, name)
+        if before != after:
+            because = _because(own, other, metric if name == "ties" and metric in other.ties else name)
+            make = partial(_with_ties, other) if name == "ties" else partial(_with_convention, name, after)
+            yield _Difference(name, before, after, because, make)
+
+
+def _with_ties(other: Profile, definition: Definition) -> Definition:
+    """With the other profile's order of ties, in general and of each metric."""
+    measure, profile = definition
+    conventions = replace(profile.conventions, ties=other.conventions.ties)
+    return measure, replace(profile, conventions=conventions, ties=other.ties)
+
+
+def _with_convention(name: str, value: object, definition: Definition) -> Definition:
+    measure, profile = definition
+    return measure, profile.with_conventions(**{name: value})
+
+
+def _of_parameters(measure: Measure, own: Profile, other: Profile) -> Iterator[_Difference]:
+    ours, theirs = (profile.defaults.get(measure.metric.name, {}) for profile in (own, other))
+    for name, parameter in measure.metric.parameters.items():
+        before, after = (defaults.get(name, parameter.default) for defaults in (ours, theirs))
+        if name not in dict(measure.given) and before != after:
+            because = _because(own, other, measure.metric.name)
+            yield _Difference(name, before, after, because, partial(_with_default, name, theirs.get(name)))
+
+
+def _with_default(name: str, value: Value | None, definition: Definition) -> Definition:
+    """With another default of a parameter; with that of the metric's own for None."""
+    measure, profile = definition
+    return measure.with_default(name, value), profile
+
+
+def _because(own: Profile, other: Profile, choice: str) -> str:
+    """Who does what: the other profile's sentence, or the evaluation's where it alone has something to say."""
+    profile = other if choice in other.because else own
+    return f"{profile.name}: {profile.because.get(choice, 'as the metric has it')}"
+
+
+def _outcome(listed: Listed, measure: Measure, own: Profile, made: Sequence[_Difference]) -> Outcome:
+    """What the query scores once these choices are made otherwise."""
+    definition = (measure, own)
+    try:
+        for choice in made:
+            definition = choice.make(definition)
+        conventions = definition[1].conventions
+        query = listed(replace(conventions, missing_queries="empty"))
+        refused = _refused(query, conventions)
+        return Outcome(None, None, refused) if refused else outcome(query, *definition)
+    except (InputError, ValueError) as error:
+        return Outcome(None, None, str(error))
+
+
+def _refused(query: QueryList, conventions: Conventions) -> str | None:
+    """What of this query the conventions take for an error."""
+    if conventions.missing_queries == "error" and not query.retrieved:
+        return "a query without output"
+    if conventions.negative_grades == "error" and min(query.grades[row] for row in query.kept) < 0:
+        return "a negative grade"
+    return None
+
+
+def _written(value: object) -> str:
+    return "all" if value is None else str(value)

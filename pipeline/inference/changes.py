@@ -1,0 +1,336 @@
+"""What changed between two evaluations: queries, documents, definitions, figures and environments.
+
+What is not known stays open: the steps before and after a figure that nobody can tell are one part with several causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.types.changes import Cause, MovedQuery, Part, RankedDocument
+from rankledger.pipeline.types.checks import Figures, MovedFigure
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Hits
+from rankledger.pipeline.types.results import definitions_on
+from rankledger.pipeline.types.views import PairedScores
+
+__all__ = [
+    "TOLERANCE",
+    "Retrieved",
+    "Step",
+    "counted",
+    "most_moved",
+    "moved_figures",
+    "moved_queries",
+    "oriented",
+    "other_code",
+    "other_versions",
+    "redefined",
+    "relevant_documents",
+    "split",
+    "unlike_definitions",
+]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing changed.
+
+    Attributes:
+        cause: what.
+        figure: what the figure then is; None where nobody can tell.
+        reason: why not.
+    """
+
+    cause: Cause
+    figure: float | None
+    reason: str = ""
+
+
+def split(before: float, steps: Sequence[Step], *, sign: float = 1.0) -> tuple[Part, ...]:
+    """The parts of a change; they add up to the last figure less the first.
+
+    Args:
+        before: the figure before the first step.
+        steps: what is changed, in order; the last one's figure is known.
+        sign: -1 where lower is better.
+
+    Reference:
+        Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
+        changes do together goes to the later one.
+    """
+    parts: list[Part] = []
+    causes: list[Cause] = []
+    reasons: list[str] = []
+    for step in steps:
+        causes.append(step.cause)
+        if step.figure is None:
+            reasons.append(step.reason)
+            continue
+        parts.append(Part(tuple(causes), sign * (step.figure - before), "; ".join(dict.fromkeys(reasons))))
+        before, causes, reasons = step.figure, [], []
+    return tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieved:
+    """What was kept of one output.
+
+    Attributes:
+        judgments: the judgments that it was joined with.
+        kept: the rows of them that count.
+        hits: the judged documents that were retrieved.
+    """
+
+    judgments: Rows
+    kept: npt.NDArray[np.int64]
+    hits: Hits
+
+    def ranks(self, query_id: str) -> dict[str, int]:
+        """The rank of each judged document that the query retrieved."""
+        place = self._places[query_id]
+        own = slice(*np.searchsorted(self.hits.queries, (place, place + 1)))
+        documents = self.judgments.take_doc_ids(self.hits.judgment_rows[own]).to_pylist()
+        return dict(zip(documents, self.hits.ranks[own].tolist(), strict=True))
+
+    def relevant(self, query_id: str) -> dict[str, float]:
+        """The grade of each document of the query that is graded above 0."""
+        code = self._codes[query_id]
+        rows = self.kept[self.judgments.query_codes[self.kept] == code]
+        rows = rows[self.judgments.values[rows] > 0]
+        return dict(
+            zip(self.judgments.take_doc_ids(rows).to_pylist(), self.judgments.values[rows].tolist(), strict=True)
+        )
+
+    @cached_property
+    def _codes(self) -> Mapping[str, int]:
+        """Each query's code among the rows."""
+        return {query_id: code for code, query_id in enumerate(self.judgments.query_ids)}
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """Each query's place among those of a join, which are in the order of their ids."""
+        return {query_id: place for place, query_id in enumerate(sorted(self.judgments.query_ids))}
+
+
+def counted(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
+    """(Q,): the scores of the queries that are in a mean, NaN for the others.
+
+    Args:
+        scores: (Q,) of one model.
+        missing: (Q,) whether the query is without output.
+        missing_queries: what such a query is, by the conventions: `skip` leaves it out of every mean.
+    """
+    return np.where(missing, np.nan, scores) if missing_queries == "skip" else scores
+
+
+def oriented(before: Floats, after: Floats, direction: str) -> Floats:
+    """(Q,): how much better each query is, for a measure of which `lower` may be better."""
+    change: Floats = before - after if direction == "lower" else after - before
+    return change
+
+
+def moved_queries(
+    pair: PairedScores, top: int, ranked: tuple[Retrieved, Retrieved] | None, n_documents: int | None = None
+) -> Iterator[MovedQuery]:
+    """The queries of a pair that moved most.
+
+    Args:
+        pair: the scores of both.
+        top: how many queries at most.
+        ranked: what the baseline and the model retrieved; None where that is not known.
+        n_documents: how many relevant documents of each at most, the best ranked; all unless given.
+    """
+    for place in most_moved(pair.change, top):
+        query_id = str(pair.query_ids[place])
+        documents = None if ranked is None else relevant_documents(*ranked, query_id)[:n_documents]
+        yield MovedQuery(
+            pair.dataset,
+            pair.model,
+            pair.baseline,
+            query_id,
+            pair.measure,
+            before=float(pair.before[place]),
+            after=float(pair.after[place]),
+            change=float(pair.change[place]),
+            documents=documents,
+        )
+
+
+def most_moved(change: Floats, top: int) -> list[int]:
+    """The places of at most `top` queries that changed, the greatest change first, equal ones in their order.
+
+    Args:
+        change: (Q,); NaN where a score is undefined on either side.
+        top: how many.
+    """
+    sizes = np.abs(np.nan_to_num(change, nan=0.0))
+    order = np.argsort(-sizes, kind="stable")[:top]
+    return [int(place) for place in order if sizes[place] > 0]
+
+
+def relevant_documents(before: Retrieved, after: Retrieved, query_id: str) -> tuple[RankedDocument, ...]:
+    """The query's relevant documents with both ranks, the best rank of the two first, then those never retrieved."""
+    grades = after.relevant(query_id)
+    ranks = (before.ranks(query_id), after.ranks(query_id))
+    documents = [RankedDocument(name, grade, *(found.get(name) for found in ranks)) for name, grade in grades.items()]
+    return tuple(sorted(documents, key=_best_rank))
+
+
+def _best_rank(document: RankedDocument) -> tuple[float, str]:
+    ranks = [rank for rank in (document.before, document.after) if rank is not None]
+    return min(ranks, default=float("inf")), document.doc_id
+
+
+Manifest = Mapping[str, Any]
+
+
+def redefined(base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = "") -> tuple[str, ...]:
+    """Those of the measures that have another fingerprint in the candidate, as the dataset defines them."""
+    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
+    return tuple(name for name in measures if before[name]["fingerprint"] != after[name]["fingerprint"])
+
+
+def unlike_definitions(
+    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
+) -> Iterator[str]:
+    """A line per way in which definitions differ, with the measures that it concerns.
+
+    Args:
+        base: the manifest of the one.
+        candidate: that of the other.
+        measures: those that both have.
+        dataset: the dataset that they are of; any that has no definitions of its own unless given.
+    """
+    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
+    found: dict[str, list[str]] = {}
+    for name in redefined(base, candidate, measures, dataset):
+        ways = [*_unlike_parameters(before[name], after[name])]
+        for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
+            found.setdefault(way, []).append(name)
+    for way, names in found.items():
+        listed = ", ".join(names) if len(names) <= 3 else f"{', '.join(names[:3])} and {len(names) - 3} more"
+        yield f"{listed}: {way}"
+
+
+def _unlike_parameters(before: Manifest, after: Manifest) -> Iterator[str]:
+    """Parameters and versions that differ."""
+    values = {**before["parameters"], **after["parameters"]}
+    for name in values:
+        one, other = before["parameters"].get(name), after["parameters"].get(name)
+        if one != other:
+            yield f"{name} was {_written(one)} and is {_written(other)}"
+    if before["direction"] != after["direction"]:  # of scores made elsewhere, which the config declares
+        yield f"the better end was {before['direction']} and is {after['direction']}"
+    if before["version"] != after["version"]:
+        yield f"the metric's version was {before['version']} and is {after['version']}"
+
+
+def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
+    """Conventions that differ; where none does, profiles do, which have some for single metrics."""
+    before, after = base["conventions"], candidate["conventions"]
+    named = {name: (before.get(name), after.get(name)) for name in (*before, *after)}
+    unlike = {name: values for name, values in named.items() if values[0] != values[1]}
+    profiles = unlike.pop("profile", None)
+    for name, (one, other) in unlike.items() or ([("profile", profiles)] if profiles else []):
+        yield f"{name} was {_written(one)} and is {_written(other)}"
+
+
+def _written(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+TOLERANCE = 1e-12
+"""Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
+
+
+def moved_figures(before: Figures, after: Figures) -> Iterator[MovedFigure]:
+    """What is not the same, row by row of each column.
+
+    Args:
+        before: as it was recorded.
+        after: as it is now, perhaps by a version that knows more columns, which are passed over.
+    """
+    places = {row: place for place, row in enumerate(after.rows)}
+    shared = [row for row in before.rows if row in places]
+    for row in [row for row in before.rows if row not in places]:
+        yield MovedFigure(before.file, row, "", "a row", None)
+    recorded = set(before.rows)
+    for row in [row for row in after.rows if row not in recorded]:
+        yield MovedFigure(before.file, row, "", None, "a row")
+    ours = _places(before.rows, shared)
+    theirs = np.array([places[row] for row in shared], dtype=np.int64)
+    for column in before.numbers:
+        if column not in after.numbers:
+            yield MovedFigure(before.file, (), column, "a column", None)
+            continue
+        one, other = _cells(before, column, ours), _cells(after, column, theirs)
+        for place in np.flatnonzero(~_equal(*one, *other)).tolist():
+            yield MovedFigure(before.file, shared[place], column, _number(*one, place), _number(*other, place))
+    for column in before.words.keys() & after.words.keys():
+        for place, row in enumerate(shared):
+            texts = before.words[column][ours[place]], after.words[column][theirs[place]]
+            if texts[0] != texts[1]:
+                yield MovedFigure(before.file, row, column, *texts)
+
+
+def _places(rows: Sequence[tuple[str, ...]], wanted: Sequence[tuple[str, ...]]) -> npt.NDArray[np.int64]:
+    places = {row: place for place, row in enumerate(rows)}
+    return np.array([places[row] for row in wanted], dtype=np.int64)
+
+
+def _cells(figures: Figures, column: str, places: npt.NDArray[np.int64]) -> tuple[Floats, Bools]:
+    return figures.numbers[column][places], figures.blank[column][places]
+
+
+def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
+    """(N,): whether both are blank, both undefined, or within the tolerance."""
+    scale = np.maximum(1.0, np.maximum(np.abs(one), np.abs(other)))
+    with np.errstate(invalid="ignore", over="ignore"):  # infinities, which are close to themselves alone
+        near = np.isfinite(scale) & (np.abs(one - other) <= TOLERANCE * scale)
+    close = (one == other) | near
+    undefined = np.isnan(one) & np.isnan(other)
+    equal: Bools = (blank & other_blank) | (~blank & ~other_blank & (close | undefined))
+    return equal
+
+
+def _number(numbers: Floats, blank: Bools, place: int) -> float | None:
+    return None if blank[place] else float(numbers[place])
+
+
+_COMPUTING = ("rankledger", "numpy", "scipy", "pyarrow")  # the packages that a figure can depend on
+
+Environment = Mapping[str, Any]
+
+
+def other_versions(before: Environment, after: Environment) -> Iterator[str]:
+    """What a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
+    for name in _COMPUTING:
+        versions = [str(found["packages"].get(name, "none")) for found in (before, after)]
+        if versions[0] != versions[1]:
+            yield f"{name} {' → '.join(versions)}"
+    for name in ("python", "platform"):
+        if before[name] != after[name]:
+            yield f"{name} {before[name]} → {after[name]}"
+    libraries = [", ".join(found["blas"]) or "none" for found in (before, after)]
+    if libraries[0] != libraries[1]:
+        yield f"BLAS {' → '.join(libraries)}"
+
+
+def other_code(before: Environment, after: Environment) -> Iterator[str]:
+    """How the repository of the config differs; nothing where either evaluation was outside of one."""
+    one, other = before["git"], after["git"]
+    if one is None or other is None:
+        return
+    if one["commit"] != other["commit"]:
+        yield f"commit {one['commit'][:12]} → {other['commit'][:12]}"
+    for when, state in (("then", one), ("now", other)):
+        if state["dirty"]:
+            yield f"changes that were not committed {when}"

@@ -1,0 +1,263 @@
+"""What gates judge by: evidence, limits, and intervals that hold together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from statistics import NormalDist
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS, Resampled
+from rankledger.pipeline.inference.samples import ALL, Sample
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.types.results import Outcome, PlannedGate
+
+__all__ = [
+    "UNSETTLED",
+    "Baseline",
+    "Ends",
+    "Evidence",
+    "Limit",
+    "Line",
+    "NightKey",
+    "Subject",
+    "limits_of",
+    "simultaneous",
+    "slices_of",
+    "worst",
+]
+
+UNSETTLED: Literal["fail"] = "fail"
+"""The effect of a verdict before it is settled what its outcome comes to: to forget that would block, not let pass."""
+
+NightKey = tuple[str, str, str, str, str]
+"""A line of a gate over the nights: its gate, dataset, model, measure and slice, as a verdict names them."""
+
+Subject = tuple[str, str, Measure]
+"""What a gate looks at: a dataset, a model and a measure."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a gate holds one model against on one dataset.
+
+    Attributes:
+        column: the name under which its scores stand in the dataset's sample; empty where it has none.
+        label: how it is printed, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
+        reasons: why it cannot be compared, by measure; a measure that can be is not among them.
+        first: whether that is because there is no earlier evaluation yet.
+    """
+
+    column: str
+    label: str
+    reasons: Mapping[Measure, str] = field(default_factory=dict)
+    first: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that gates are judged by.
+
+    Attributes:
+        samples: the resamples by dataset; the scores of baselines stand among those of its models.
+        rule: how an interval is read off, before the number of lines is accounted for.
+        query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
+        missing: the share of judged queries without output, by (dataset, model).
+        failures: why an output is missing or was refused, by (dataset, model).
+        extras: the numbers from outside, by model and name; or the reason why a model's cannot be read.
+        baselines: by (gate, dataset, model).
+        nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
+            reason why that is not known.
+        today: the day by which waivers end.
+    """
+
+    samples: Mapping[str, Sample]
+    rule: IntervalRule
+    query_ids: Mapping[str, npt.NDArray[np.object_]]
+    missing: Mapping[tuple[str, str], float]
+    failures: Mapping[tuple[str, str], str]
+    extras: Mapping[str, Mapping[str, float] | str]
+    baselines: Mapping[tuple[str, str, str], Baseline]
+    nights: Mapping[NightKey, int] | str
+    today: date
+
+    def has(self, dataset: str, measure: Measure) -> bool:
+        """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""
+        sample = self.samples.get(dataset)
+        return sample is None or any(measure == scored for _, scored in sample.contributions)
+
+    def incomparable(self, gate: PlannedGate, subject: Subject) -> str | None:
+        """Why the model cannot be compared with the gate's baseline by this measure; None where it can."""
+        dataset, model, measure = subject
+        baseline = self.baselines[gate.name, dataset, model]
+        if measure in baseline.reasons:
+            return baseline.reasons[measure]
+        if (baseline.column, measure) in self.samples[dataset].contributions:
+            return None
+        reason = self.failures.get((dataset, baseline.column))
+        return reason or f"{baseline.label} has no scores of {measure} on {dataset}"
+
+
+def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[str]:
+    """`all`, and every slice of the gate's columns that has clusters enough to be judged."""
+    yield ALL
+    for name in sample.slices:
+        asked = any(name.startswith(f"{column}=") for column in gate.slices)
+        if asked and sample.figure(model, measure, name).n_clusters >= LEAST_CLUSTERS:
+            yield name
+
+
+_NORMAL = NormalDist()
+_HIGHEST = 1 - 1e-12  # beyond it no resample is left outside anyway, and the tail would round to 0
+
+
+def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRule:
+    """The rule by which intervals of these figures hold all at once; for one figure the rule as it is.
+
+    Over each resample the figures' distances from their estimates, in standard errors, have a greatest one; c is the
+    quantile of these at the confidence asked for. An interval then reaches c standard errors, or what BCa makes of that
+    level. Figures that move together, such as a slice and `all`, cost less than Bonferroni's correction takes for them.
+
+    Args:
+        figures: each with B resamples, of which resample b of one goes with resample b of the others: drawn together
+            within a dataset, and independently in different ones. None is undefined.
+        rule: how an interval is read off, and how often all of them together should cover.
+
+    Reference:
+        Westfall & Young 1993, Resampling-Based Multiple Testing, chapter 2: max t in a single step, as intervals.
+    """
+    if len(figures) < 2:
+        return rule
+    greatest = np.zeros(len(figures[0].resamples))
+    for figure in figures:  # one by one: all of them side by side would be large
+        if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
+            np.maximum(greatest, np.abs(figure.resamples - figure.centre) / figure.std_error, out=greatest)
+    reach = max(float(np.quantile(greatest, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
+    return IntervalRule(rule.method, min(1 - 2 * _tail(_NORMAL.cdf(-reach), len(greatest)), _HIGHEST))
+
+
+def _tail(share: float, n_resamples: int) -> float:
+    """The level of the quantile beyond which this share of further resamples is expected.
+
+    The least of B resamples has the level 0, yet 1 in B + 1 further ones would lie below it. Of a tail of 2 resamples
+    in 1,000, as 12 lines ask for, that is half as much again.
+    """
+    return max(0.0, (share * (n_resamples + 1) - 1) / (n_resamples - 1))
+
+
+Ends = tuple[float | None, float | None]
+"""The two ends of an interval; (None, None) where there is none."""
+
+_SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
+_SAME = 1e-12  # an estimate this close to its limit is at it: what is left is rounding
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a figure is held to.
+
+    Attributes:
+        value: the limit.
+        least: whether the figure must be above it, rather than below.
+    """
+
+    value: float
+    least: bool = True
+
+    def outcome(self, low: float, high: float) -> Outcome:
+        """Where an interval lies; one that touches the limit straddles it."""
+        if low <= self.value <= high:
+            return "inconclusive"
+        return "pass" if (low > self.value) == self.least else "fail"
+
+    def holds(self, number: float) -> bool:
+        """Whether a number that is known exactly is within it, or just at it."""
+        return number >= self.value if self.least else number <= self.value
+
+    def __str__(self) -> str:
+        """What it asks for, in words."""
+        return f"at least {self.value:g} is asked for" if self.least else f"at most {self.value:g} is allowed"
+
+
+def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
+    """The limits of a gate on figures or on numbers from outside."""
+    bounds = ((gate.at_least, True), (gate.at_most, False))
+    return tuple(Limit(value, least) for value, least in bounds if value is not None)
+
+
+def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
+    """What several limits come to, and the first of them that it is due to."""
+    return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A figure, or a difference of two, that is held to limits.
+
+    Attributes:
+        subject: its dataset, model and measure.
+        slice: its queries.
+        judged: what is held to the limits.
+        plain: the difference as it is, where a share of the baseline is taken off what is judged; else the same.
+        limits: all of which must hold.
+        unit: what is drawn as one: `queries` or `clusters`.
+        baseline: what the model is held against; None for a figure.
+        factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
+        theirs: the baseline's figure over the same queries.
+    """
+
+    subject: Subject
+    slice: str
+    judged: Resampled
+    plain: Resampled
+    limits: tuple[Limit, ...]
+    unit: str
+    baseline: Baseline | None = None
+    factor: float = 1.0
+    theirs: float = math.nan
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether every difference is 0, on enough queries to say that the models are the same."""
+        same = self.baseline is not None and self.plain.mark == "degenerate"
+        return same and self.plain.n_clusters >= LEAST_CLUSTERS
+
+    @property
+    def decidable(self) -> bool:
+        """Whether an interval of it may decide: not where it is sparse or constant, or a resample is undefined."""
+        return self.plain.mark == "" and math.isfinite(self.judged.std_error)
+
+    def outcome(self, ends: Ends) -> tuple[Outcome, Limit]:
+        """What comes of it with this interval, and the limit that it is due to."""
+        return worst([(self._outcome(ends, limit), limit) for limit in self.limits])
+
+    def _outcome(self, ends: Ends, limit: Limit) -> Outcome:
+        if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
+            return "pass" if self.judged.estimate >= limit.value else "fail"
+        low, high = ends
+        if not self.decidable or low is None or high is None:
+            return "inconclusive"
+        return limit.outcome(low, high)
+
+    def n_needed(self, ends: Ends, limit: Limit) -> int | None:
+        """How many queries would decide, if the estimate stays; None where none would.
+
+        An interval shrinks with the root of the number of queries, and must shrink to the distance between estimate
+        and limit. And what it rests on must grow to 30 clusters, that many of them away from the most frequent value.
+        """
+        low, high = ends
+        alike = self.baseline is None and self.plain.mark == "degenerate"  # more of the same would tell nothing
+        distance = self.judged.estimate - limit.value
+        if low is None or high is None or alike or (abs(distance) <= _SAME and low < high):
+            return None
+        times = [LEAST_CLUSTERS / n for n in (self.plain.n_clusters, self.plain.n_away) if n]
+        if low < high:
+            reach = self.judged.estimate - low if distance > 0 else high - self.judged.estimate
+            times.append((reach / distance) ** 2)
+        return max(math.ceil(self.judged.n_queries * max(times)), self.judged.n_queries + 1)

@@ -1,0 +1,334 @@
+"""Paired comparisons: two models on the same queries, how far apart they are and how sure that is.
+
+The standard error is that of cluster influences: without clusters exactly the one of a paired t test.
+
+Reference:
+    Noreen 1989, Computer-Intensive Methods for Testing Hypotheses, section 2.3: the shift method; Smucker, Allan &
+    Carterette 2007, doi:10.1145/1321440.1321528, for differences of rankers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from rankledger.metrics.block import Floats, divide
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS, ROUNDING, Resampled
+from rankledger.pipeline.inference.samples import ALL, Pair, Sample
+from rankledger.pipeline.inference.sign_flips import (
+    Permutations,
+    benjamini_hochberg,
+    exceedances,
+    holm,
+    randomization,
+    westfall_young,
+)
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Comparison
+
+__all__ = [
+    "Correction",
+    "Test",
+    "TestRule",
+    "bootstrap_test",
+    "cluster_error",
+    "compare",
+    "detectable",
+    "effect_size",
+    "most_tests",
+    "refuse_too_few",
+    "t_test",
+]
+
+POWER = 0.8
+"""How often the least detectable difference is detected."""
+
+
+def cluster_error(difference: Resampled) -> float:
+    """The standard error over C clusters, √(C / (C - 1) · Σ influence²); NaN where there are fewer than two."""
+    n = difference.n_clusters
+    if n < 2:
+        return math.nan
+    error = math.sqrt(n / (n - 1) * float((difference.influence * difference.influence).sum()))
+    return error if error > 1e-12 * abs(difference.estimate) else 0.0  # what rounding leaves of equal differences
+
+
+def t_test(difference: Resampled) -> float:
+    """The p-value of the difference, by t with C - 1 degrees of freedom; NaN where there are fewer than two clusters.
+
+    Where all clusters differ alike it is 0, or 1 where none differs.
+    """
+    from scipy.special import stdtr
+
+    error = cluster_error(difference)
+    if error == 0:
+        return float(difference.n_away == 0)
+    return 2 * float(stdtr(difference.n_clusters - 1, -abs(difference.estimate) / error))
+
+
+def effect_size(difference: Resampled) -> float:
+    """d_z: the difference in standard deviations of clusters' differences; NaN where these do not vary.
+
+    Reference:
+        Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, section 2.3.5.
+    """
+    error = cluster_error(difference)
+    return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
+
+
+def detectable(difference: Resampled, alpha: float) -> float:
+    """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
+
+    Args:
+        difference: of which the standard error is taken.
+        alpha: the level of the two-sided test, alone and not corrected for others.
+
+    Reference:
+        Bloom 1995, doi:10.1177/0193841X9501900504: (t of 1 - alpha / 2 + t of the power) standard errors.
+    """
+    from scipy.special import stdtrit
+
+    error = cluster_error(difference)
+    if math.isnan(error):
+        return math.nan
+    degrees = difference.n_clusters - 1
+    return error * float(stdtrit(degrees, 1 - alpha / 2) + stdtrit(degrees, POWER))
+
+
+def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
+    """The p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
+
+    A p-value is (1 + n) / (1 + B), n of B resamples θ* of a difference θ being at least |θ| away from it. For maxT all
+    are divided by the difference's standard error, by its infinitesimal jackknife.
+
+    Args:
+        sample: one dataset's models with their resamples.
+        pairs: what is tested.
+    """
+    observed, errors = np.array(
+        [
+            (abs(difference.centre), float(np.sqrt((difference.influence**2).sum())) or 1.0)
+            for difference in sample.each_difference(pairs)
+        ]
+    ).T
+    observed /= errors
+    ascending = np.argsort(observed, kind="stable")
+    p_values, jointly = np.empty((2, len(pairs)))
+    greatest: Floats | float = 0.0
+    ordered = sample.each_difference([pairs[i] for i in ascending])
+    for i, difference in zip(ascending, ordered, strict=True):
+        shifted = np.abs(difference.resamples - difference.centre)[np.newaxis] / errors[i]
+        alone, joint, greatest = exceedances(shifted, observed[[i]] - ROUNDING, greatest)
+        p_values[i], jointly[i] = ((1 + n[0]) / (1 + shifted.size) for n in (alone, joint))
+    return p_values, westfall_young(p_values, jointly, ascending)
+
+
+Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
+Correction: TypeAlias = Literal["maxt", "holm", "bh", "none"]
+
+
+@dataclass(frozen=True)
+class TestRule:
+    """How differences are tested.
+
+    Attributes:
+        test: what makes the p-values.
+        permutations: patterns of signs that the randomization test draws.
+        correction: for the number of tests; not `maxt` where the test is `t`, which has nothing to take it from.
+        alpha: the level that p-values are held to, in (0, 1).
+        seed: root of all streams.
+        workers: run the drawing.
+    """
+
+    test: Test
+    permutations: int
+    correction: Correction
+    alpha: float
+    seed: int
+    workers: Workers
+
+
+def compare(
+    sample: Sample,
+    pairs: Sequence[tuple[str, str]],
+    measures: Sequence[Measure],
+    rule: IntervalRule,
+    test: TestRule,
+) -> tuple[Comparison, ...]:
+    """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
+
+    A test is made, and is of the family, where the measure has a better and a worse, on all queries and on slices of at
+    least 30 clusters; other lines have no p-value.
+
+    Args:
+        sample: the dataset's models.
+        pairs: the models and their baselines, by name.
+        measures: what they are compared by.
+        rule: how an interval is read off.
+        test: how differences are tested.
+
+    Raises:
+        InputError: `holm` or `bh` would need more resamples than there are to find anything.
+    """
+    asked = [
+        Pair(model, baseline, measure, name)
+        for model, baseline in pairs
+        for name in sample.slices
+        for measure in measures
+        if (model, measure) in sample.contributions and (baseline, measure) in sample.contributions
+    ]
+    lines = [
+        _line(sample, pair, difference, rule, test.alpha)
+        for pair, difference in zip(
+            each("Taking differences", asked, len(asked), "pairs"), sample.each_difference(asked), strict=True
+        )
+    ]
+    chosen = [i for i, pair in enumerate(asked) if _is_tested(pair, lines[i])]
+    if chosen:
+        tested = [asked[i] for i in chosen]
+        p_values, corrected = _p_values(sample, tested, test)
+        family = _family(sample.dataset, tested) if corrected is not None else ""
+        for place, i in enumerate(chosen):
+            p_corrected = None if corrected is None else float(corrected[place])
+            lines[i] = replace(lines[i], p_value=float(p_values[place]), p_corrected=p_corrected, family=family)
+    return tuple(lines)
+
+
+def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int) -> int:
+    """How many tests `compare` makes on a dataset at most: fewer where scores are undefined, which scoring tells.
+
+    Args:
+        n_pairs: the pairs of models.
+        measures: what they are compared by.
+        groups: the clusters and slices of the dataset.
+        n_queries: its queries.
+    """
+    clusters = np.arange(n_queries) if groups.clusters is None else groups.clusters
+    sizes = {ALL: len(np.unique(clusters))}
+    sizes |= {name: len(np.unique(clusters[mask])) for name, mask in groups.slices.items()}
+    return n_pairs * sum(_has_test(measure, name, n) for measure in measures for name, n in sizes.items())
+
+
+def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule) -> None:
+    """The least p-value is one in as many as there are resamples: times the tests it must not be above the level.
+
+    Args:
+        dataset: whose tests these are.
+        n_tests: how many.
+        n_resamples: how often the dataset is resampled, of which a bootstrap test makes its p-values.
+        test: how differences are tested.
+
+    Raises:
+        InputError: `holm` or `bh` would need more resamples than there are to find anything.
+    """
+    if test.test == "t" or test.correction not in ("holm", "bh"):
+        return
+    key, n = ("bootstrap.resamples", n_resamples)
+    if test.test == "randomization":
+        key, n = ("comparison.permutations", test.permutations)
+    needed = math.ceil(round(n_tests / test.alpha, 6))
+    if n < needed:
+        raise InputError(
+            f"{key}: {n} are too few for {test.correction} over the {_counted(n_tests, 'test')} on {dataset!r}: at "
+            f"level {test.alpha:g} none could be found; set at least {needed}, or correction: maxt"
+        )
+
+
+def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule, alpha: float) -> Comparison:
+    """A line, not tested yet."""
+    ours, theirs = sample.sides(pair)
+    low, high = rule.of(difference)
+    wins, losses = _wins_and_losses(sample, pair)
+    return Comparison(
+        dataset=sample.dataset,
+        slice=pair.slice,
+        measure=str(pair.measure),
+        model=pair.model,
+        baseline=pair.baseline,
+        estimate=_known(ours.estimate),
+        baseline_estimate=_known(theirs.estimate),
+        difference=_known(difference.estimate),
+        ci_low=low,
+        ci_high=high,
+        std_error=_known(difference.std_error),
+        p_value=None,
+        p_corrected=None,
+        family="",
+        effect_size=_known(effect_size(difference)),
+        wins=wins,
+        ties=difference.n_queries - wins - losses,
+        losses=losses,
+        detectable=_known(detectable(difference, alpha)),
+        n_queries=difference.n_queries,
+        n_clusters=difference.n_clusters,
+        mark=difference.mark,
+    )
+
+
+def _wins_and_losses(sample: Sample, pair: Pair) -> tuple[int, int]:
+    """The queries on which the model is better, and those on which it is worse; equal to 12 digits is equal."""
+    sides = [sample.contributions[name, pair.measure] for name in (pair.model, pair.baseline)]
+    queries = sides[0].counted & sides[1].counted
+    mask = sample.slices[pair.slice]
+    if mask is not None:
+        queries &= mask
+    ours, theirs = (
+        pair.measure.aggregation.backward(divide(side.numerators[:, queries], side.denominators[queries]))[0]
+        for side in sides
+    )
+    better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs
+    apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
+    return int((apart & (better > 0)).sum()), int((apart & (better < 0)).sum())
+
+
+def _is_tested(pair: Pair, line: Comparison) -> bool:
+    return line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
+
+
+def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
+    """Whether there is a test: of a single cluster nothing can be said, and slices of few are shown, not judged."""
+    return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
+
+
+def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[Floats, Floats | None]:
+    """(H,) each pair's p-value, and (H,) as the correction makes it; None for `none`."""
+    refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
+    stepped: Floats | None = None
+    if test.test == "t":
+        p_values = np.array([t_test(difference) for difference in sample.each_difference(tested)])
+    elif test.test == "bootstrap":
+        p_values, stepped = bootstrap_test(sample, tested)
+    else:
+        p_values, stepped = randomization(sample, tested, Permutations(test.permutations, test.seed, test.workers))
+    if test.correction == "holm":
+        return p_values, holm(p_values)
+    if test.correction == "bh":
+        return p_values, benjamini_hochberg(p_values)
+    return p_values, stepped if test.correction == "maxt" else None
+
+
+def _family(dataset: str, tested: Sequence[Pair]) -> str:
+    """What is tested together, such as `3 pairs x 5 measures x 4 slices on served (54 tests)`."""
+    parts = [
+        _counted(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
+        _counted(len({pair.measure for pair in tested}), "measure"),
+        _counted(len({pair.slice for pair in tested}), "slice"),
+    ]
+    return f"{' x '.join(parts)} on {dataset} ({_counted(len(tested), 'test')})"
+
+
+def _counted(n: int, word: str) -> str:
+    return f"{n} {word}" if n == 1 else f"{n} {word}s"
+
+
+def _known(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None

@@ -1,0 +1,203 @@
+"""The lines of the summary, estimates with intervals, and precision-recall curves with bands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankledger.metrics.conventions import Conventions, Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import Method, Resampled, interval
+from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.inference.samples import ALL, Sample, pool
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.results import Estimate, Scores
+from rankledger.pipeline.types.views import CurvePoint
+
+__all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled", "precision_by_recall", "recall_levels"]
+
+POOLED = "*"
+"""What the summary calls all datasets together."""
+
+
+@dataclass(frozen=True)
+class IntervalRule:
+    """How an interval is read off the resamples.
+
+    Attributes:
+        method: `percentile`, `basic` or `bca`.
+        confidence: how often an interval should cover, in (0, 1).
+    """
+
+    method: Method
+    confidence: float
+
+    def of(self, resampled: Resampled) -> tuple[float | None, float | None]:
+        """The two ends; None where there is no interval."""
+        return interval(resampled, self.method, self.confidence)
+
+
+def estimate(
+    sample: Sample, results: Sequence[Scores], conventions: Conventions, rule: IntervalRule
+) -> tuple[Estimate, ...]:
+    """The summary of one dataset: per model a line per measure, then those of the set of lists, then slice by slice.
+
+    There is no interval where a resample leaves the figure undefined, and none for a measure that describes a set of
+    documents: a resample holds 63% of the queries and so less of the set.
+
+    Args:
+        sample: the dataset's resamples.
+        results: the scores of its models.
+        conventions: say what an undefined query counts as, and one without output.
+        rule: how an interval is read off.
+    """
+    models = each("Reading off intervals", results, len(results), "models")
+    return tuple(line for scores in models for line in _lines(sample, scores, conventions, rule))
+
+
+def _lines(sample: Sample, scores: Scores, conventions: Conventions, rule: IntervalRule) -> Iterator[Estimate]:
+    for name in sample.slices:
+        for row in range(len(scores.measures)):
+            yield _line(sample, scores, row, name, conventions, rule)
+        if name == ALL:
+            yield from _figures(scores, sample.n_clusters)
+
+
+def _line(
+    sample: Sample, scores: Scores, row: int, slice: str, conventions: Conventions, rule: IntervalRule
+) -> Estimate:
+    measure = scores.measures[row]
+    resampled = sample.figure(scores.model, measure, slice)
+    low, high = rule.of(resampled)
+    mask = sample.slices[slice]
+    queries = np.ones(len(scores.query_ids), dtype=bool) if mask is None else mask
+    bounds: list[float | None] = [None, None, None]
+    if scores.tie_bounds is not None and measure.metric.input == "judged":
+        ratios = [
+            contributions_of(scores, row, bound, conventions).ratio(mask, None) for bound in scores.tie_bounds[:, row]
+        ]
+        bounds = [_known(ratio.estimate) for ratio in ratios]
+    undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
+    return Estimate(
+        dataset=scores.dataset,
+        model=scores.model,
+        slice=slice,
+        measure=str(measure),
+        estimate=_known(resampled.estimate),
+        ci_low=low,
+        ci_high=high,
+        std_error=_known(resampled.std_error),
+        n_queries=int(queries.sum()),
+        n_missing=int((scores.missing & queries).sum()),
+        n_undefined=int((undefined & queries).sum()),
+        n_clusters=resampled.n_clusters,
+        mark=resampled.mark,
+        ties_least=bounds[0],
+        ties_expected=bounds[1],
+        ties_greatest=bounds[2],
+    )
+
+
+def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
+    """The lines of the measures that have one figure per dataset."""
+    for measure, figure in scores.figures.items():
+        yield Estimate(
+            dataset=scores.dataset,
+            model=scores.model,
+            slice=ALL,
+            measure=str(measure),
+            estimate=_known(figure),
+            ci_low=None,
+            ci_high=None,
+            std_error=_known(scores.figure_errors.get(measure, math.nan)),
+            n_queries=len(scores.query_ids),
+            n_missing=int(scores.missing.sum()),
+            n_undefined=0,
+            n_clusters=n_clusters,
+        )
+
+
+def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:
+    """The lines of all datasets together: for every model and measure that each of them has, the unweighted mean.
+
+    The interval is stratified: each dataset is resampled by itself, and a resample of the mean is the mean of theirs.
+
+    Args:
+        samples: the datasets' resamples.
+        lines: the lines of the datasets, whose counts are added up.
+        rule: how an interval is read off.
+    """
+    own: dict[tuple[str, str], list[Estimate]] = {}
+    for line in lines:
+        if line.slice == ALL:
+            own.setdefault((line.model, line.measure), []).append(line)
+    return tuple(
+        _pooled_line(samples, own[model, str(measure)], model, measure, rule)
+        for model, measure in samples[0].contributions
+        if (model, str(measure)) in own  # a sample may hold baselines of records, too
+        and all((model, measure) in sample.contributions for sample in samples)
+    )
+
+
+def _pooled_line(
+    samples: Sequence[Sample], own: Sequence[Estimate], model: str, measure: Measure, rule: IntervalRule
+) -> Estimate:
+    by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
+    resampled = pool([sample.figure(model, measure) for sample in by_name])
+    low, high = rule.of(resampled)
+    return Estimate(
+        dataset=POOLED,
+        model=model,
+        slice=ALL,
+        measure=str(measure),
+        estimate=_known(resampled.estimate),
+        ci_low=low,
+        ci_high=high,
+        std_error=_known(resampled.std_error),
+        n_queries=sum(line.n_queries for line in own),
+        n_missing=sum(line.n_missing for line in own),
+        n_undefined=sum(line.n_undefined for line in own),
+        n_clusters=resampled.n_clusters,
+        mark=resampled.mark,
+    )
+
+
+def _known(figure: float) -> float | None:
+    return figure if math.isfinite(figure) else None
+
+
+def recall_levels(profile: Profile) -> tuple[Measure, ...]:
+    """The interpolated precision at recall 0, 0.1 … 1, as the profile defines it; none where ties are averaged over.
+
+    Over all orders of tied documents it has no exact mean.
+    """
+    if profile.conventions_of("iprec").ties == "expected":
+        return ()
+    return tuple(Measure.parse(f"iprec(recall={tenths / 10:g})", profile) for tenths in range(11))
+
+
+def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: IntervalRule) -> Iterator[CurvePoint]:
+    """The points of each model's curve.
+
+    Args:
+        sample: the dataset's resamples.
+        results: the scores of its models by `recall_levels`.
+        rule: how an interval is read off.
+    """
+    for scores in results:
+        for measure in scores.measures:
+            resampled = sample.figure(scores.model, measure)
+            low, high = rule.of(resampled)
+            yield CurvePoint(
+                dataset=scores.dataset,
+                model=scores.model,
+                curve="precision",
+                at=float(measure.parameters["recall"]),
+                estimate=resampled.estimate if math.isfinite(resampled.estimate) else None,
+                ci_low=low,
+                ci_high=high,
+                n_queries=resampled.n_queries,
+            )

@@ -1,0 +1,370 @@
+"""The folder of a record: written whole under a temporary name and renamed, read again, and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+import pyarrow as pa
+
+from rankledger.metrics.conventional_scores import sampled
+from rankledger.metrics.conventions import Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.accepted import digest_of
+from rankledger.pipeline.record.integrity import read_file, refuse_unknown
+from rankledger.pipeline.record.receipts import remember_own
+from rankledger.pipeline.record.scores import SCORES, scores_in, write_scores
+from rankledger.pipeline.record.tables import (
+    Line,
+    lines_in,
+    movers_in,
+    verdicts_in,
+    write_gates,
+    write_lines,
+    write_movers,
+)
+from rankledger.pipeline.support.arrow import numpy_of
+from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.checks import Figures
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.manifest import MANIFEST, SCHEMA_VERSION, parse_manifest
+from rankledger.pipeline.types.results import Comparison, Estimate, Record, Scores, Verdict
+from rankledger.pipeline.types.views import CurvePoint
+
+__all__ = [
+    "FIGURES",
+    "Judged",
+    "definitions",
+    "new_evaluation_id",
+    "read_curves",
+    "read_figures",
+    "read_manifest",
+    "read_movers",
+    "read_record",
+    "refuse_changed",
+    "write_record",
+]
+
+
+def definitions(measures: Iterable[Measure], profile: Profile) -> dict[str, dict[str, Any]]:
+    """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
+    return {
+        str(measure): {
+            "title": measure.metric.title,
+            "formula": measure.metric.formula,
+            "direction": measure.metric.direction,
+            "range": [None if abs(end) == float("inf") else end for end in measure.metric.range],
+            "reference": measure.metric.reference,
+            "version": measure.metric.version,
+            "parameters": dict(measure.parameters),
+            "k": measure.k,
+            "mlflow_key": measure.key,
+            "fingerprint": measure.fingerprint(profile),
+            "drawn_bounds": list(sampled(measure, profile.conventions_of(measure.metric.name))),
+        }
+        for measure in measures
+    }
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the gates of an evaluation came to.
+
+    Attributes:
+        verdicts: what they say.
+        references: by gate and model, what it holds the model against.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    references: Mapping[str, Any]
+
+
+def new_evaluation_id(name: str, now: datetime) -> str:
+    """`<UTC>-<name>-<8 random hex>`, such as 20261120T020000Z-nightly-1f0c9a2b."""
+    return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(4)}"
+
+
+def write_record(
+    folder: Path,
+    *,
+    evaluation_id: str,
+    config: str,
+    results: Sequence[Scores],
+    estimates: Sequence[Estimate],
+    manifest: Mapping[str, Any],
+    comparisons: Sequence[Comparison] | None = None,
+    judged: Judged | None = None,
+    curves: Sequence[CurvePoint] = (),
+    movers: Sequence[MovedQuery] = (),
+    page: str | None = None,
+    own: bool = False,
+) -> Record:
+    """Write a record whole, or nothing.
+
+    Args:
+        folder: where records are kept.
+        evaluation_id: the record's name in it.
+        config: the text of `config.yaml`.
+        results: the per-query scores.
+        estimates: the lines of the summary.
+        manifest: what `manifest.json` holds beside the schema version, the id and the hashes of the record's files.
+        comparisons: the paired comparisons; None where none were asked for.
+        judged: what the gates came to; None where there are none.
+        curves: the points of the models' curves.
+        movers: the queries that moved most.
+        page: the text of `report.html`; None where there is to be none.
+        own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
+
+    Raises:
+        OSError: it cannot be written; nothing is left behind.
+    """
+    path = folder / evaluation_id
+    with partial_beside(path) as partial:
+        partial.mkdir(parents=True)
+        (partial / "config.yaml").write_text(config, encoding="utf-8")
+        write_scores(partial / "scores.parquet", results)
+        write_lines(partial / "summary.csv", Estimate, estimates)
+        if comparisons is not None:
+            write_lines(partial / "comparisons.csv", Comparison, comparisons)
+        if judged is not None:
+            write_gates(partial / "gates.json", judged.verdicts, judged.references)
+        if curves:
+            write_lines(partial / "curves.csv", CurvePoint, curves)
+        if movers:
+            write_movers(partial / "movers.csv", movers)
+        if page is not None:
+            (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
+        written = _finish(partial, {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation_id} | dict(manifest))
+        if own:
+            with contextlib.suppress(
+                OSError
+            ):  # before it has its name: a process that is killed then leaves no other's
+                remember_own(evaluation_id, digest_of(partial))
+        partial.rename(path)
+    with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
+        _sync(folder)
+    verdicts = () if judged is None else judged.verdicts
+    return Record(
+        path,
+        written,
+        summary=lambda: tuple(estimates),
+        comparisons=lambda: tuple(comparisons or ()),
+        verdicts=lambda: verdicts,
+    )
+
+
+def _finish(partial: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest, which has the hashes of the other files, and have them all on disk; gives what it holds."""
+    files = {file.name: _described(file) for file in sorted(partial.iterdir())}
+    text = json.dumps(dict(manifest) | {"files": files}, indent=2, ensure_ascii=False)
+    (partial / "manifest.json").write_text(text + "\n", encoding="utf-8")
+    for file in partial.iterdir():
+        _sync(file)
+    written: dict[str, Any] = json.loads(text)
+    return written
+
+
+def _described(path: Path) -> dict[str, Any]:
+    data = path.read_bytes()
+    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _sync(path: Path) -> None:
+    """Have the system write it out: a record that a power cut can empty is none."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_INSTEAD = "name the config instead of the record"
+
+
+def read_record(path: Path) -> Record:
+    """The record in that folder, whose manifest has been checked; each table is checked when it is first asked for.
+
+    Raises:
+        OtherSchemaError: another version wrote it.
+        InputError: it is no record, or not what was written.
+    """
+    manifest = read_manifest(path)
+    record: Record
+    record = Record(
+        path,
+        manifest,
+        summary=lambda: _summary(record),
+        comparisons=lambda: _comparisons(record),
+        verdicts=lambda: _verdicts(record),
+    )
+    return record
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """What the manifest of the record in that folder holds; errors are those of `read_record`."""
+    file = path / MANIFEST
+    try:
+        data = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{file}: file not found; restore the record or name another") from None
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}; restore the record or name another") from None
+    return parse_manifest(data, path)
+
+
+def read_curves(record: Record) -> tuple[CurvePoint, ...]:
+    """The points of the models' curves in a record; none if it has none.
+
+    Raises:
+        InputError: they are not what was written.
+    """
+    lines = _table(record, "curves.csv", CurvePoint)
+    refuse_unknown(record.manifest, record.path / "curves.csv", ((line.dataset, line.model) for line in lines))
+    return lines
+
+
+def read_movers(record: Record) -> tuple[MovedQuery, ...]:
+    """The queries that moved most in a record; none if it has none.
+
+    Raises:
+        InputError: they are not what was written.
+    """
+    data = read_file(record.path, record.manifest, "movers.csv")
+    lines = () if data is None else movers_in(data, record.path / "movers.csv")
+    refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
+    _refuse_undefined(record, "movers.csv", (line.measure for line in lines))
+    return lines
+
+
+def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> None:
+    """Refuse an input that is no longer what was evaluated.
+
+    Args:
+        before: its files as the manifest has them.
+        files: its files now.
+
+    Raises:
+        InputError: a file is another.
+    """
+    for file, recorded in zip(files, before, strict=False):
+        if file.sha256 != recorded.sha256:
+            found = f"sha256 {file.sha256[:12]}…, and not {recorded.sha256[:12]}… as it was evaluated"
+            raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
+    if len(files) != len(before):
+        found = f"{len(files)} files are there, and {len(before)} were evaluated"
+        raise InputError(f"{files[0].path}: has changed ({found}); restore them, or {_INSTEAD}")
+
+
+def _summary(record: Record) -> tuple[Estimate, ...]:
+    """The lines of the summary: each is of an output of the record, and none lacks."""
+    name = "summary.csv"
+    lines = _table(record, name, Estimate)
+    refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
+    _refuse_undefined(record, name, (line.measure for line in lines))
+    there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == "all"}
+    for output in record.manifest["outputs"]:
+        for measures in record.manifest["datasets"][output["dataset"]]["suites"].values():
+            for measure in measures:
+                if (output["dataset"], output["model"], measure) not in there:
+                    lack = f"{measure} of {output['model']!r} on {output['dataset']!r} is missing"
+                    raise InputError(f"{record.path / name}: {lack}; restore the record")
+    return lines
+
+
+def _comparisons(record: Record) -> tuple[Comparison, ...]:
+    name = "comparisons.csv"
+    lines = _table(record, name, Comparison)
+    refuse_unknown(
+        record.manifest,
+        record.path / name,
+        ((line.dataset, model) for line in lines for model in (line.model, line.baseline)),
+    )
+    _refuse_undefined(record, name, (line.measure for line in lines))
+    return lines
+
+
+def _verdicts(record: Record) -> tuple[Verdict, ...]:
+    name = "gates.json"
+    data = read_file(record.path, record.manifest, name)
+    verdicts = () if data is None else verdicts_in(data, record.path / name)
+    for verdict in verdicts:
+        if verdict.model not in record.manifest["models"]:
+            raise InputError(f"{record.path / name}: {verdict.model!r} is no model of the record; restore the record")
+    return verdicts
+
+
+def _table(record: Record, name: str, kind: type[Line]) -> tuple[Line, ...]:
+    data = read_file(record.path, record.manifest, name)
+    return () if data is None else lines_in(data, kind, record.path / name)
+
+
+def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> None:
+    """Refuse lines by what was not measured.
+
+    Raises:
+        InputError: the record does not define a measure.
+    """
+    for measure in dict.fromkeys(measures):
+        if measure not in record.manifest["definitions"]:
+            raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
+
+
+FIGURES = ("summary.csv", "comparisons.csv", "curves.csv", SCORES)
+"""The files that the same inputs, config and seed give byte by byte, the shortest first."""
+
+_LINES: dict[str, Any] = {"summary.csv": Estimate, "comparisons.csv": Comparison, "curves.csv": CurvePoint}
+_KEYS = ("dataset", "model", "baseline", "slice", "measure", "query_id", "curve", "at")
+"""What a row is called by, where it has them."""
+
+
+def read_figures(path: Path) -> Figures:
+    """The figures in one of these files.
+
+    Raises:
+        InputError: it is not what was written.
+    """
+    return _of_lines(path) if path.name in _LINES else _of_scores(path)
+
+
+def _of_lines(path: Path) -> Figures:
+    kind = _LINES[path.name]
+    try:
+        lines = lines_in(path.read_bytes(), kind, path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
+    types = get_type_hints(kind)
+    columns = {name: [getattr(line, name) for line in lines] for name in types}
+    figures = {name: cells for name, cells in columns.items() if name not in _KEYS}
+    numbers = {name: cells for name, cells in figures.items() if types[name] is not str}
+    return Figures(
+        file=path.name,
+        rows=list(zip(*(map(str, columns[name]) for name in _KEYS if name in columns), strict=True)),
+        numbers={name: np.array(cells, dtype=np.float64) for name, cells in numbers.items()},
+        blank={name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in numbers.items()},
+        words={name: cells for name, cells in figures.items() if types[name] is str},
+    )
+
+
+def _of_scores(path: Path) -> Figures:
+    table = scores_in(path)
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    numbers = {name: column for name, column in columns.items() if pa.types.is_floating(column.type)}
+    flags = {name: column for name, column in columns.items() if pa.types.is_boolean(column.type)}
+    return Figures(
+        file=path.name,
+        rows=list(zip(*(columns[name].to_pylist() for name in _KEYS if name in columns), strict=True)),
+        numbers={name: numpy_of(column.fill_null(float("nan")), np.float64) for name, column in numbers.items()},
+        blank={name: np.array(column.is_null().to_pylist(), dtype=bool) for name, column in numbers.items()},
+        words={name: [str(flag) for flag in column.to_pylist()] for name, column in flags.items()},
+    )

@@ -1,0 +1,477 @@
+"""Finding records: by id, path, reference or name.
+
+A bad night never becomes the baseline: `latest` is the newest earlier record in which nothing of the model failed and
+all that the gates said of it was `pass`. Two things count as one: that there was nothing to be held against yet, or no
+night could ever be the first; and that somebody accepted the record, which is the way out where nothing can be compared
+any more, as after a change of judgments.
+
+Where records are kept elsewhere these files are read there, several at a time, and no record is copied for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import count, groupby
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.record.accepted import digest_of, read_accepted
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.integrity import damages, refuse_unknown, unchanged
+from rankledger.pipeline.record.store import DamagedError, Records
+from rankledger.pipeline.record.tables import lines_of, verdicts_in
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, parse_manifest
+from rankledger.pipeline.types.results import Estimate, Record, Reference, Verdict
+
+__all__ = [
+    "Browsed",
+    "Entry",
+    "Line",
+    "Resolved",
+    "Shelf",
+    "browse",
+    "created_at",
+    "damage",
+    "failures_in_a_row",
+    "failures_of",
+    "resolve",
+]
+
+Line = tuple[str, str, str, str, str]
+"""Gate, dataset, model, measure and slice: what a verdict is found again by."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What a reference comes to for one model.
+
+    Attributes:
+        record: the record; None where there is none.
+        model: what the model is called there.
+        reason: why there is none; empty where there is one.
+        first: whether there cannot be one yet: no earlier evaluation has passed.
+        lost: why newer records were skipped that are damaged, one of which may be meant.
+    """
+
+    record: Record | None
+    model: str
+    reason: str = ""
+    first: bool = False
+    lost: tuple[str, ...] = ()
+
+
+class Shelf:
+    """The records of one evaluation that were begun before a moment; iterated over, the newest come first.
+
+    A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
+    new night. Each record is read when it is first asked for, and once: those of large evaluations take seconds.
+
+    Attributes:
+        records: where records are kept.
+        name: the evaluation's name in configs.
+    """
+
+    def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
+        """Open the shelf.
+
+        Args:
+            records: where records are kept.
+            name: the evaluation's name.
+            before: when the evaluation began that looks back; now unless given.
+        """
+        self.records = records
+        self.name = name
+        self._before = before or datetime.now(UTC)
+        self._lost: dict[str, str] = {}
+        self._found: list[Record] = []
+        self._unread = self._newest_first()
+        self._error: OSError | None = None
+        self._opened: dict[Path, Record] = {}
+        self._damages: dict[Path, str | None] = {}
+
+    def __iter__(self) -> Iterator[Record]:
+        """The records, the newest first.
+
+        Raises:
+            OSError: the place elsewhere cannot be reached; every time, for to be empty means that tonight is the first.
+        """
+        for place in count():
+            if place == len(self._found) and not self._read_another():
+                return
+            yield self._found[place]
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """Why records were passed over that are not what was written, of those read so far, the newest first."""
+        return tuple(self._lost.values())
+
+    def lost_since(self, record: Record) -> tuple[str, ...]:
+        """The same of those that may be newer than a record, by the times in their ids."""
+        began, end = _second(record.path.name), f"{self._before.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+        return tuple(reason for lost_id, reason in self._lost.items() if began <= _second(lost_id) <= end)
+
+    def open(self, path: Path) -> Record:
+        """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
+        if path not in self._opened:
+            self._opened[path] = read_record(path)
+        return self._opened[path]
+
+    def damage(self, record: Record) -> str | None:
+        """What is wrong with the files of a record, as `damage` says it; they are looked at once."""
+        if record.path not in self._damages:
+            self._damages[record.path] = damage(record)
+        return self._damages[record.path]
+
+    def _newest_first(self) -> Iterator[Record]:
+        """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
+        for _, same in groupby(self.records.ids(self.name), key=_second):
+            found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
+            earlier = [record for record in found if record is not None and created_at(record) < self._before]
+            yield from sorted(earlier, key=created_at, reverse=True)
+
+    def _fetch(self, evaluation_id: str) -> Path | None:
+        try:
+            return self.records.fetch(evaluation_id)
+        except DamagedError as error:
+            self._lost[evaluation_id] = self.records.told(error)
+            return None
+
+    def _read(self, path: Path) -> Record | None:
+        """The record in that folder, if it is a night of this evaluation of which all that gates ask can be read."""
+        try:
+            record = read_record(path)
+            _ = record.verdicts
+        except InputError as error:
+            self._lost[path.name] = str(error)
+            return None
+        return record if (record.manifest["name"], record.manifest["repeats"]) == (self.name, None) else None
+
+    def _read_another(self) -> bool:
+        if self._error is not None:
+            raise self._error
+        try:
+            found = next(self._unread, None)
+        except OSError as error:
+            self._error = error
+            raise
+        self._found += [] if found is None else [found]
+        return found is not None
+
+
+def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, was: str | None = None) -> Resolved:
+    """The record that is meant, for one model.
+
+    Args:
+        reference: to a record; one of this evaluation has none.
+        shelf: the earlier evaluations of the same name, and where a record is looked for by its id.
+        accepted: the file of what was accepted.
+        model: what the model is called tonight; the reference may name another.
+        was: what it was called before, looked up where the record does not know the new name.
+
+    Raises:
+        InputError: `accepted` is not what it should be.
+    """
+    names = [reference.model] if reference.model else [model, *([was] if was else [])]
+    if reference.record == "newest":
+        return _newest(shelf, names)
+    if reference.record == "latest":
+        return _latest(shelf, accepted, names)
+    if reference.record == "accepted":
+        return _accepted(shelf, accepted, names)
+    text = reference.record or ""
+    path = shelf.records.find(text)
+    if path is None:
+        return Resolved(
+            None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.records.place}"
+        )
+    return _opened(shelf, path, names)
+
+
+def created_at(record: Record) -> datetime:
+    """When the evaluation began."""
+    return datetime.fromisoformat(record.manifest["created"])
+
+
+def failures_of(record: Record, model: str) -> tuple[str, ...]:
+    """Why outputs of the model were not evaluated, `dataset: reason` each; none where all were."""
+    failures = [failure for failure in record.manifest["failures"] if failure["model"] == model]
+    return tuple(f"{failure['dataset']}: {failure['reason']}" for failure in failures)
+
+
+def damage(record: Record) -> str | None:
+    """What is wrong with the files of a record, which its manifest has the hashes of; None where nothing is."""
+    return next(damages(record), None)
+
+
+def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
+    """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
+    counts: dict[Line, int] = {}
+    alive: set[Line] | None = None
+    for record in shelf:
+        failed = {(v.gate, v.dataset, v.model, v.measure, v.slice) for v in record.verdicts if v.outcome == "fail"}
+        alive = failed if alive is None else alive & failed
+        if not alive:
+            break
+        counts |= {line: counts.get(line, 0) + 1 for line in alive}
+    return counts
+
+
+def _second(evaluation_id: str) -> str:
+    return evaluation_id.partition("-")[0]
+
+
+def _newest(shelf: Shelf, names: list[str]) -> Resolved:
+    record = next(iter(shelf), None)
+    if record is None:
+        return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
+    return replace(_of_record(shelf, record, names), lost=shelf.lost_since(record))
+
+
+def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(accepted).get(shelf.name, {})
+    passed_over: list[str] = []
+    damaged: list[str] = []
+    for record in shelf:
+        model = _known(record.manifest, names)
+        if model is None:
+            continue
+        passed_over.append(record.path.name)
+        if failures_of(record, model):
+            continue
+        entry = entries.get(model)
+        is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
+        if is_accepted or _passed(record, model):
+            reason = shelf.damage(record)
+            if reason is None:
+                return Resolved(record, model, lost=(*damaged, *shelf.lost_since(record)))
+            damaged.append(reason)
+    if lost := [*damaged, *shelf.lost]:  # tonight is not the first: there was, or may have been, one that passed
+        return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
+    return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
+
+
+def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
+    """Why there is no latest evaluation: none is earlier, or none of those passed, of which the newest stands first."""
+    if not passed_over:
+        return f"there is no earlier evaluation of {name!r} with {model!r}"
+    n = len(passed_over)
+    among = f"any of {n} earlier evaluations" if n > 1 else "the one earlier evaluation"
+    newest = f"the newest is {passed_over[0]}" if n > 1 else passed_over[0]
+    return f"{model!r} did not pass in {among} of {name!r} ({newest})"
+
+
+def _passed(record: Record, model: str) -> bool:
+    """Whether whatever the gates said of the model was `pass`, or that there is no baseline yet."""
+    references = record.manifest["baselines"]
+
+    def is_first(verdict: Verdict) -> bool:
+        found = references.get(verdict.gate, {}).get(model, {})
+        return bool(found.get("first") or verdict.dataset in found.get("new_datasets", ()))
+
+    return all(
+        verdict.outcome == "pass" or (verdict.outcome == "not comparable" and is_first(verdict))
+        for verdict in record.verdicts
+        if verdict.model == model
+    )
+
+
+def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(file).get(shelf.name, {})
+    model = next((name for name in names if name in entries), None)
+    if model is None:
+        advice = f"run `rankledger accept RECORD --model {names[0]}`"
+        return Resolved(None, names[0], f"{file}: no record of {shelf.name!r} is accepted for {names[0]!r}; {advice}")
+    entry = entries[model]
+    path = shelf.records.fetch(entry.record)
+    if path is None:
+        place = shelf.records.place
+        return Resolved(None, model, f"the accepted record {entry.record} is not in {place}; restore it there")
+    if digest_of(path) != entry.manifest_sha256:
+        found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
+        return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
+    return _opened(shelf, path, [model])
+
+
+def _opened(shelf: Shelf, path: Path, names: list[str]) -> Resolved:
+    """The record in that folder, if the model is in it and its files are what they were."""
+    try:
+        return _of_record(shelf, shelf.open(path), names)
+    except InputError as error:
+        return Resolved(None, names[0], str(error))
+
+
+def _of_record(shelf: Shelf, record: Record, names: list[str]) -> Resolved:
+    model = _known(record.manifest, names)
+    if model is None:
+        known = ", ".join(record.manifest["models"])
+        return Resolved(None, names[0], f"{record.path}: has no model {' or '.join(map(repr, names))}; it has {known}")
+    reason = shelf.damage(record)
+    return Resolved(None, model, reason) if reason else Resolved(record, model)
+
+
+def _known(manifest: Any, names: list[str]) -> str | None:
+    """The first of the names that the record knows."""
+    return next((name for name in names if name in manifest["models"]), None)
+
+
+_AT_A_TIME = 16  # a read elsewhere is all waiting
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A record among others.
+
+    Attributes:
+        records: where it is kept.
+        evaluation_id: its id.
+    """
+
+    records: Records
+    evaluation_id: str
+
+    @property
+    def path(self) -> Path:
+        """Where it lies on this machine, or would."""
+        return self.records.folder / self.evaluation_id
+
+    @cached_property
+    def manifest(self) -> Mapping[str, Any]:
+        """What `manifest.json` holds.
+
+        Raises:
+            OtherSchemaError: another version wrote it.
+            InputError: it is missing, or not what was written.
+        """
+        return parse_manifest(self._manifest, self.path)
+
+    @property
+    def record(self) -> Record:
+        """The record without its lines."""
+        return Record(self.path, self.manifest)
+
+    @property
+    def name(self) -> str:
+        """What the evaluation is called."""
+        return str(self.manifest["name"])
+
+    @property
+    def date(self) -> str:
+        """Its night: the date that was given, or else the day on which it began, in UTC."""
+        began = datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
+        return str(self.manifest["date"] or began.date())
+
+    @cached_property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the gates said; none where the config had none.
+
+        Raises:
+            InputError: it is not what was written.
+        """
+        data = self._read_unchanged("gates.json")
+        return () if data is None else verdicts_in(data, self.path / "gates.json")
+
+    def lines(self, measure: str) -> tuple[Estimate, ...]:
+        """The lines of the summary by that measure.
+
+        Raises:
+            InputError: the summary is missing, or not what was written.
+        """
+        data = self._read_unchanged("summary.csv")
+        if data is None:
+            return ()
+        lines = lines_of(data, measure, self.path / "summary.csv")
+        refuse_unknown(self.manifest, self.path / "summary.csv", ((line.dataset, line.model) for line in lines))
+        return lines
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return len(self._manifest) + sum(int(file["size"]) for file in self.manifest["files"].values())
+
+    @cached_property
+    def _manifest(self) -> bytes:
+        return self._read(MANIFEST)
+
+    def _read_unchanged(self, name: str) -> bytes | None:
+        """What a file of it holds; None if the manifest knows none of that name."""
+        described = self.manifest["files"].get(name)
+        return None if described is None else unchanged(self._read(name), described, self.path / name)
+
+    def _read(self, name: str) -> bytes:
+        """What a file of it holds: here, if the record is here, or else elsewhere.
+
+        Raises:
+            InputError: it is missing, or cannot be read here.
+            OSError: the place elsewhere cannot be reached.
+        """
+        data = None
+        if self.records.has_here(self.evaluation_id):
+            try:
+                return (self.path / name).read_bytes()
+            except OSError as error:
+                raise InputError(f"{self.path / name}: {error.strerror or error}; restore the record") from None
+        if self.records.remote is not None:
+            data = self.records.read(f"{self.evaluation_id}/{name}")
+        if data is None:
+            raise InputError(f"{self.records.place}/{self.evaluation_id}/{name}: file not found; restore the record")
+        return data
+
+
+@dataclass(frozen=True)
+class Browsed(Generic[T]):
+    """What was read of many records, the newest first, and the ids of those that cannot be read."""
+
+    found: tuple[T, ...]
+    unreadable: tuple[str, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """That some were passed over, a line each."""
+        return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
+
+
+def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Browsed[T]:
+    """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
+
+    Args:
+        records: where they are kept.
+        name: the evaluation; None for all.
+        look: what to read of each; several may be read at a time.
+
+    Raises:
+        InputError: a name is given, and no evaluation of it can be read.
+        OSError: the place elsewhere cannot be reached.
+    """
+
+    def looked(evaluation_id: str) -> tuple[T, ...]:
+        try:
+            return (look(Entry(records, evaluation_id)),)
+        except InputError:
+            return ()
+
+    ids = records.ids(name)
+    if records.remote is None:
+        found = list(each("Reading records", map(looked, ids), len(ids), "records"))
+    else:
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
+    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
+    if name is not None and len(unreadable) == len(ids):
+        raise InputError(_nothing(records, name, ids))
+    return Browsed(tuple(item for read in found for item in read), unreadable)
+
+
+def _nothing(records: Records, name: str, ids: Sequence[str]) -> str:
+    """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
+    if ids:
+        return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
+    known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
+    return f"{records.place}: there is no evaluation of the name {name!r}{likely(name, known)}"

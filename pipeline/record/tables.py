@@ -1,0 +1,319 @@
+"""The text files of a record, written and read: the CSV tables and `gates.json`.
+
+A text that a spreadsheet would compute stands after an apostrophe, which is taken away when it is read.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, fields
+from functools import partial
+from io import StringIO
+from itertools import groupby
+from math import isfinite
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from sys import intern
+from typing import Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.escaping import from_cell, to_cell
+from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.manifest import finding
+from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
+from rankledger.pipeline.types.views import CurvePoint
+
+__all__ = [
+    "Line",
+    "Rows",
+    "figure",
+    "lines_in",
+    "lines_of",
+    "movers_in",
+    "number",
+    "parsed_rows",
+    "rank",
+    "text_of",
+    "verdicts_in",
+    "write_gates",
+    "write_lines",
+    "write_movers",
+]
+
+Line = TypeVar("Line", Estimate, Comparison, CurvePoint)
+Parser: TypeAlias = Callable[[str], Any]
+
+_MOST = 2**63  # what a column of counts holds is less
+
+
+class Rows:
+    """A file to which a CSV writer writes: rows end with a line feed, and a cell with any other line break is quoted.
+
+    A writer quotes what its own `lineterminator` holds, so that is both, and the file gets one.
+    """
+
+    END = "\r\n"
+
+    def __init__(self, file: TextIO) -> None:
+        """Rows go to this file."""
+        self._file = file
+
+    def write(self, row: str) -> int:
+        """Write a row, which a writer gives whole."""
+        return self._file.write(row.removesuffix(self.END) + "\n")
+
+
+def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
+    """Write a header and the lines; shortest digits that give the same double again."""
+    names, types = [field.name for field in fields(kind)], get_type_hints(kind)
+    texts = [place for place, name in enumerate(names) if _is_text(types[name])]
+    known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
+    rows = map(attrgetter(*names), lines)  # None is an empty cell
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(Rows(file), lineterminator=Rows.END)
+        writer.writerow(names)
+        plain = all(text == to_cell(text) for text in known)
+        writer.writerows(rows if plain else (_cells(row, texts) for row in rows))
+
+
+def lines_in(data: bytes, kind: type[Line], path: Path) -> tuple[Line, ...]:
+    """The lines as they were written.
+
+    Args:
+        data: what the file holds.
+        kind: what its lines are.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is no such table: the row, and what is wrong with it.
+    """
+    return _parsed(StringIO(text_of(data, path), newline=""), kind, path)
+
+
+def lines_of(data: bytes, measure: str, path: Path) -> tuple[Estimate, ...]:
+    """The lines of one measure of what `summary.csv` holds; the others are passed over and not parsed.
+
+    Args:
+        data: what the file holds.
+        measure: as it is written there.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    text = text_of(data, path)
+    header, *rows = text.split("\n")
+    if '"' not in text:  # else a row may run over several lines
+        rows = [row for row in rows if f",{to_cell(measure)}," in row]
+    found = _parsed((f"{row}\n" for row in [header, *rows]), Estimate, path)
+    return tuple(line for line in found if line.measure == measure)
+
+
+def parsed_rows(
+    lines: Iterable[str], columns: Sequence[tuple[str, Parser]], path: Path
+) -> Iterator[tuple[int, list[Any]]]:
+    """The number of each row and what its cells hold; empty rows are passed over.
+
+    Args:
+        lines: the file's.
+        columns: the name of each column, and what reads a cell of it or raises a ValueError.
+        path: the file, for messages.
+
+    Raises:
+        InputError: the columns are others, or a cell is not what it should be.
+    """
+    rows = csv.reader(lines)
+    names, parsers = [name for name, _ in columns], [parse for _, parse in columns]
+    row_number = 1
+    try:
+        if (header := next(rows, [])) != names:
+            raise ValueError(f"the columns are {', '.join(header)[:200] or 'missing'}, not {', '.join(names)}")
+        for row_number, row in enumerate(rows, start=2):
+            if not row:
+                continue
+            if len(row) != len(names):
+                raise ValueError(f"found {len(row)} cells, not {len(names)}")
+            yield row_number, [parse(text) for parse, text in zip(parsers, row, strict=True)]
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{path}: row {row_number}: {str(error)[:300]}; restore the record") from None
+
+
+def text_of(data: bytes, path: Path) -> str:
+    """What a file of text holds.
+
+    Raises:
+        InputError: it is no UTF-8.
+    """
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not UTF-8 (byte {error.start:,}); restore the record") from None
+
+
+def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> tuple[Line, ...]:
+    """The lines after the header; what is made for every cell of a record takes seconds, so little is made here."""
+    types = get_type_hints(kind)
+    columns = [(field.name, _parser(types[field.name])) for field in fields(kind)]
+    return tuple(kind(*cells) for _, cells in parsed_rows(lines, columns, path))
+
+
+def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
+    """The row, with its texts as cells."""
+    cells = list(row)
+    for place in texts:
+        cells[place] = to_cell(cells[place])
+    return cells
+
+
+def _is_text(type_: Any) -> bool:
+    return type_ is str or get_origin(type_) is Literal
+
+
+class _Texts(dict[str, str]):
+    """The texts of cells: the same few names stand in every line."""
+
+    def __missing__(self, cell: str) -> str:
+        text = self[cell] = intern(from_cell(cell))
+        return text
+
+
+def _parser(type_: Any) -> Parser:
+    if get_origin(type_) is Literal:
+        return partial(_word, get_args(type_))
+    if type_ is str:
+        return _Texts().__getitem__
+    if type_ is int:
+        return _count
+    return number if type_ is float else figure
+
+
+def _word(words: Collection[str], text: str) -> str:
+    if text not in words:
+        raise ValueError(f"found {text!r}, not one of {', '.join(words)}")
+    return text
+
+
+def figure(text: str) -> float | None:
+    """A number; None for an empty cell."""
+    return number(text) if text else None
+
+
+def number(text: str) -> float:
+    """A number; a ValueError if it is none, or not finite."""
+    found = float(text)
+    if not isfinite(found):
+        raise ValueError(f"found {text!r}, not a finite number")
+    return found
+
+
+def rank(text: str) -> int | None:
+    """A rank; None for an empty cell."""
+    return _count(text) if text else None
+
+
+def _count(text: str) -> int:
+    found = int(text)
+    if not 0 <= found < _MOST:
+        raise ValueError(f"found {text!r}, not a count")
+    return found
+
+
+_NAMES = ("dataset", "model", "baseline", "query_id", "measure")
+_SCORES = ("before", "after", "change")
+_DOCUMENT = ("doc_id", "grade", "rank_before", "rank_after")
+_COLUMNS: list[tuple[str, Callable[[str], Any]]] = [
+    *((name, from_cell) for name in _NAMES),
+    *((name, number) for name in _SCORES),
+    *(("doc_id", from_cell), ("grade", figure), ("rank_before", rank), ("rank_after", rank)),
+]
+_UNKNOWN = ("", "", "", "")  # of a query whose documents are not known, which has a row, too
+_NONE = ("", 0.0, "", "")  # of one that has none: no document of it is graded above 0
+
+
+def write_movers(path: Path, movers: Sequence[MovedQuery]) -> None:
+    """Write the queries in their order, each with its documents; shortest digits that give the same double again."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(Rows(file), lineterminator=Rows.END)
+        writer.writerow((*_NAMES, *_SCORES, *_DOCUMENT))
+        for query in movers:
+            named = [*(to_cell(getattr(query, name)) for name in _NAMES), *(getattr(query, name) for name in _SCORES)]
+            writer.writerows([*named, *cells] for cells in _documents(query.documents))
+
+
+def movers_in(data: bytes, path: Path) -> tuple[MovedQuery, ...]:
+    """The queries that the file holds, as they were written.
+
+    Args:
+        data: what it holds.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is no such table.
+    """
+    rows = [cells for _, cells in parsed_rows(StringIO(text_of(data, path), newline=""), _COLUMNS, path)]
+    return tuple(_query([*own]) for _, own in groupby(rows, key=itemgetter(slice(len(_NAMES)))))
+
+
+def _documents(documents: Sequence[RankedDocument] | None) -> Sequence[tuple[str | float, ...]]:
+    if documents is None:
+        return [_UNKNOWN]
+    return [_document_cells(document) for document in documents] or [_NONE]
+
+
+def _document_cells(document: RankedDocument) -> tuple[str | float, ...]:
+    before, after = ("" if rank is None else rank for rank in (document.before, document.after))
+    return to_cell(document.doc_id), document.grade, before, after
+
+
+def _query(rows: Sequence[Sequence[Any]]) -> MovedQuery:
+    names, (before, after, change) = dict(zip(_NAMES, rows[0], strict=False)), rows[0][len(_NAMES) : -len(_DOCUMENT)]
+    known = [RankedDocument(*row[-len(_DOCUMENT) :]) for row in rows if row[-len(_DOCUMENT) + 1] is not None]
+    documents = tuple(document for document in known if document.grade > 0) if known else None
+    return MovedQuery(**names, before=before, after=after, change=change, documents=documents)
+
+
+class _Gates(BaseModel):
+    """What is read of the file: the manifest has the references, too."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+    verdicts: tuple[Verdict, ...]
+
+
+def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Any]) -> None:
+    """Write the verdicts in their order.
+
+    Args:
+        path: the file.
+        verdicts: what the gates say.
+        references: by gate and model, what it holds the model against.
+    """
+    lines = [{name: _plain(value) for name, value in asdict(verdict).items()} for verdict in verdicts]
+    text = json.dumps({"references": references, "verdicts": lines}, indent=2, ensure_ascii=False, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def verdicts_in(data: bytes, path: Path) -> tuple[Verdict, ...]:
+    """The verdicts that the file holds.
+
+    Args:
+        data: what it holds.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it is not what was written.
+    """
+    try:
+        return _Gates.model_validate_json(data).verdicts
+    except ValidationError as error:
+        raise InputError(f"{path}: {finding(error)}; restore the record") from None
+
+
+def _plain(value: object) -> object:
+    """The value as JSON has it, which knows no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,409 @@
+"""An explained score, and what metrics mean: tables for a terminal or Markdown, and JSON."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+
+from rich.table import Table
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.metric import Metric, Parameter
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.report.text_table import Screen, Sheet, counted, number, numbers, plain
+from rankledger.pipeline.types.explanation import HEAD, Explanation, Line, Outcome, ProfileComparison
+
+__all__ = ["arithmetic", "as_data", "catalogue", "explanation", "markdown"]
+
+_NAMED = 3  # documents that are named where only their number is needed
+_GAP = "⋮"
+_SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list, where there is no room for more
+
+
+def arithmetic(explanation: Explanation, *, width: int, colour: bool) -> str:
+    """The arithmetic for a terminal: the ranking, the ideal list beside it where there is room, the last line, remarks.
+
+    Args:
+        explanation: what to show.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    screen = Screen(width=width, colour=colour)
+    screen.say(_heading(explanation), style="bold")
+    screen.say(_definition(explanation))
+    for table in _arranged(_lists(explanation), screen):
+        screen.draw(table)
+    screen.say(_equation(explanation), style="bold")
+    screen.say(*_remarks(explanation))
+    if explanation.comparison is not None:
+        screen.say("", _under(explanation, explanation.comparison), style="bold")
+        if explanation.comparison.choices:
+            screen.draw(_choices(explanation, explanation.comparison).for_terminal(width))
+        screen.say(*_idle(explanation.comparison))
+    return str(screen)
+
+
+def markdown(explanation: Explanation) -> str:
+    """The arithmetic in GitHub's Markdown; ids stand as they are."""
+    lines = [f"### {plain(_heading(explanation))}", "", plain(_definition(explanation)), ""]
+    for sheet in _lists(explanation):
+        lines += [f"The {sheet.title}:", "", *sheet.in_markdown(), ""]
+    lines += [f"**{plain(_equation(explanation))}**", "", *_items(_remarks(explanation))]
+    if explanation.comparison is not None:
+        lines += ["", f"**{plain(_under(explanation, explanation.comparison))}**", ""]
+        if explanation.comparison.choices:
+            lines += [*_choices(explanation, explanation.comparison).in_markdown(), ""]
+        lines += _items(_idle(explanation.comparison))
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def as_data(explanation: Explanation) -> dict[str, object]:
+    """The explanation as JSON can hold it, every number in full; None where there is none."""
+    comparison, recorded = explanation.comparison, explanation.recorded
+    return {
+        "dataset": explanation.dataset,
+        "model": explanation.model,
+        "query_id": explanation.query_id,
+        "measure": str(explanation.measure),
+        "profile": explanation.profile.name,
+        "conventions": asdict(explanation.profile.conventions_of(explanation.measure.metric.name)),
+        "value": explanation.outcome.value,
+        "counts_as": explanation.outcome.counts_as,
+        "undefined": explanation.why,
+        "sum": asdict(explanation.sum),
+        "n_retrieved": explanation.n_retrieved,
+        "n_condensed": explanation.n_condensed,
+        "documents": [_line_data(line) for line in explanation.documents],
+        "ideal": None if explanation.ideal is None else [_line_data(line, ideal=True) for line in explanation.ideal],
+        "under": None if comparison is None else _under_data(comparison),
+        "record": None if recorded is None else asdict(recorded),
+    }
+
+
+def _line_data(line: Line, *, ideal: bool = False) -> dict[str, object]:
+    data = asdict(line)
+    found_at = data.pop("found_at")
+    return data | ({"found_at": found_at} if ideal else {})
+
+
+def _under_data(comparison: ProfileComparison) -> dict[str, object]:
+    return {
+        "profile": comparison.profile.name,
+        "tool": comparison.profile.tool,
+        **asdict(comparison.outcome),
+        "choices": [asdict(choice) for choice in comparison.choices],
+        "idle": [asdict(choice) for choice in comparison.idle],
+    }
+
+
+def _heading(explanation: Explanation) -> str:
+    where = f"{explanation.model} on {explanation.dataset}, query {explanation.query_id}"
+    return f"{where}: {explanation.measure} = {_value(explanation.outcome)}"
+
+
+def _definition(explanation: Explanation) -> str:
+    metric = explanation.measure.metric
+    return f"{metric.title}: {metric.formula}"
+
+
+def _lists(explanation: Explanation) -> list[Sheet]:
+    """The ranking, and the ideal list where there is one."""
+    lines = list(_shown(explanation))
+    ranked = explanation.measure.metric.input == "judged"
+    factors = dict.fromkeys(name for line in explanation.documents for name in line.factors)
+    sheets = [_sheet("ranking" if ranked else "pairs", lines, [*factors], ranked=ranked)]
+    if explanation.ideal is not None:
+        factors = dict.fromkeys(name for line in explanation.ideal for name in line.factors)
+        sheets.append(_sheet("ideal list", explanation.ideal, [*factors], ideal=True))
+    return [sheet for sheet in sheets if sheet.rows]
+
+
+def _shown(explanation: Explanation) -> Iterator[Line]:
+    """The head of the list, whatever it adds, and below it the documents that add."""
+    return (line for line in explanation.documents if _is_shown(line, explanation.measure.k))
+
+
+def _is_shown(line: Line, k: int | None) -> bool:
+    return line.place <= _head(k) or line.term != 0
+
+
+def _head(k: int | None) -> int:
+    """The rank down to which every document is shown."""
+    return min(HEAD, k or HEAD)
+
+
+def _sheet(
+    title: str, lines: Sequence[Line], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
+) -> Sheet:
+    columns: dict[str, list[str]] = {"rank": [_rank(line) for line in lines]} if ranked else {}
+    named = any(line.doc_id is not None for line in lines)
+    if named:
+        columns["document"] = [line.doc_id or "" for line in lines]
+    if named and ranked:
+        columns["grade"] = numbers([line.grade for line in lines])
+    if named and ideal:
+        columns["found at"] = [_span(line.found_at) for line in lines]
+    columns |= {name: numbers([line.factors.get(name) for line in lines]) for name in factors}
+    columns["term"] = numbers([line.term for line in lines])
+    columns["sum"] = numbers([line.running for line in lines])
+    rows = list(zip(*columns.values(), strict=True))
+    ends = [(line.ties or (0, line.place))[1] if line.rank is None else line.rank for line in lines]
+    gaps = [row for row in range(1, len(lines)) if lines[row].place > ends[row - 1] + 1]
+    for row in reversed(gaps):
+        rows.insert(row, (_GAP, *[""] * (len(columns) - 1)))
+    return Sheet(title, tuple(columns), tuple(name != "document" for name in columns), tuple(rows))
+
+
+def _rank(line: Line) -> str:
+    """The rank, marked where another document has the same score; the ranks of the group where all its orders count."""
+    if line.rank is None:
+        return _span(line.ties)
+    return f"= {line.rank}" if line.ties else str(line.rank)
+
+
+def _span(ranks: tuple[int, int] | None) -> str:
+    return "–".join(map(str, dict.fromkeys(ranks or ())))
+
+
+def _value(outcome: Outcome, decimals: int = 4) -> str:
+    return "undefined" if outcome.value is None else number(outcome.value, decimals=decimals)
+
+
+def _equation(explanation: Explanation) -> str:
+    """The last line: `ndcg@10 = 1.5 / 2.6309 = 0.5701`."""
+    last = explanation.sum
+    text, summed = number(last.total), False
+    if last.rest is not None:
+        text, summed = f"{number(last.rest)} {'−' if last.total < 0 else '+'} {number(abs(last.total))}", True
+    if last.scale != 1:
+        text, summed = f"{number(last.scale)} × {f'({text})' if summed else text}", False
+    if last.divisor is not None:
+        text = f"{f'({text})' if summed else text} / {number(last.divisor)}"
+    if last.root:
+        text = f"√({text})"
+    if explanation.why is not None:
+        return f"{explanation.measure} = {text}: undefined {explanation.why}"
+    value = _value(explanation.outcome)
+    return f"{explanation.measure} = {text}" + (f" = {value}" if text != value else "")
+
+
+def _remarks(explanation: Explanation) -> Iterator[str]:
+    """What to know beside the figures."""
+    conventions = explanation.profile.conventions_of(explanation.measure.metric.name)
+    ranked = explanation.measure.metric.input == "judged"
+    yield from _in_the_mean(explanation)
+    if ranked and not explanation.n_retrieved and not explanation.n_condensed:
+        yield "nothing was retrieved"
+    yield from _left_out(explanation)
+    if explanation.n_condensed:
+        taken = counted(explanation.n_condensed, "document")
+        yield f"{taken} without judgment taken out of the ranking (unjudged_documents: condensed)"
+    if any(line.ties for line in _shown(explanation)):
+        if conventions.ties == "expected":
+            yield "equal scores: each document adds the mean over all their orders (ties: expected)"
+        else:
+            yield f"=: equal scores, ordered by ties: {conventions.ties}"
+    if any(line.grade is not None and line.grade < 0 for line in explanation.documents):
+        meaning = "is no judgment" if conventions.negative_grades == "unjudged" else "counts as 0"
+        yield f"a negative grade {meaning} (negative_grades: {conventions.negative_grades})"
+    if ranked:
+        yield f"conventions: {_profile(explanation)}"
+    yield from _recorded(explanation)
+
+
+def _in_the_mean(explanation: Explanation) -> Iterator[str]:
+    """What the query is in the mean, where that is not its score."""
+    outcome, measure = explanation.outcome, explanation.measure
+    conventions = explanation.profile.conventions
+    if outcome.value is None and outcome.counts_as is not None:
+        yield f"in the mean it counts as {outcome.counts_as:g} (undefined_queries: {conventions.undefined_queries})"
+    elif outcome.counts_as is None:
+        rule = f"undefined_queries: {conventions.undefined_queries}"
+        if measure.metric.undefined == "skip":
+            rule = f"undefined {measure.metric.name} is never counted"
+        if conventions.missing_queries == "skip" and not explanation.n_retrieved:
+            rule = "missing_queries: skip"
+        yield f"it is left out of the mean ({rule})"
+    elif measure.pooled:
+        yield f"in the mean it weighs as much as it has pairs, {explanation.n_retrieved:,}"
+
+
+def _left_out(explanation: Explanation) -> Iterator[str]:
+    """What the list has beside the documents shown."""
+    hidden = [line for line in explanation.documents if not _is_shown(line, explanation.measure.k)]
+    n_unjudged = explanation.n_retrieved - len(explanation.documents)
+    parts = [f"{counted(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
+    if hidden:
+        named = [f"{line.doc_id} (grade {line.grade:g}, rank {line.place})" for line in hidden[:_NAMED]]
+        more = [f"{len(hidden) - _NAMED} more"] if len(hidden) > _NAMED else []
+        parts.append(f"{len(hidden)} judged, adding nothing: {', '.join([*named, *more])}")
+    if parts:
+        yield f"not shown, below rank {_head(explanation.measure.k)}: {'; '.join(parts)}"
+
+
+def _profile(explanation: Explanation) -> str:
+    """The profile, and what the config has otherwise."""
+    profile = explanation.profile
+    standard = PROFILES[profile.name].conventions
+    own = [
+        f"{field.name}: {getattr(profile.conventions, field.name)}"
+        for field in fields(standard)
+        if getattr(profile.conventions, field.name) != getattr(standard, field.name)
+    ]
+    return f"{profile.name} with {', '.join(own)}" if own else profile.name
+
+
+def _recorded(explanation: Explanation) -> Iterator[str]:
+    recorded = explanation.recorded
+    if recorded is not None:
+        if not recorded.measured:
+            yield f"the record {recorded.evaluation_id} does not have this measure"
+        elif recorded.same_definition:
+            yield f"the record {recorded.evaluation_id} has the same score"
+        else:
+            yield f"the record {recorded.evaluation_id} has the same score, by a definition of another fingerprint"
+
+
+def _under(explanation: Explanation, comparison: ProfileComparison) -> str:
+    name, tool = comparison.profile.name, comparison.profile.tool
+    decimals = _decimals(explanation, comparison)
+    told = _told(comparison.outcome, decimals)
+    if comparison.outcome.same_as(explanation.outcome):
+        return f"under {name} ({tool}): {told} too"
+    return f"under {name} ({tool}): {told}; as evaluated {_told(explanation.outcome, decimals)}"
+
+
+def _decimals(explanation: Explanation, comparison: ProfileComparison) -> int:
+    """Four, or as many as it takes to tell other scores from that of the evaluation."""
+    own = explanation.outcome
+    others = [comparison.outcome, *(choice.alone for choice in comparison.choices)]
+    different = [other for other in others if not other.same_as(own)]
+    enough = (n for n in (4, 6, 8, 10) if all(_told(other, n) != _told(own, n) for other in different))
+    return next(enough, 12)
+
+
+def _told(outcome: Outcome, decimals: int) -> str:
+    """A score and, where that is not the same, what it is in the mean."""
+    if outcome.refused is not None:
+        return f"refused: {outcome.refused}"
+    if outcome.value is not None:
+        value = _value(outcome, decimals)
+        return value if outcome.counts_as is not None else f"{value} (left out of the mean)"
+    counted = "left out of the mean" if outcome.counts_as is None else f"{outcome.counts_as:g} in the mean"
+    return f"undefined ({counted})"
+
+
+def _choices(explanation: Explanation, comparison: ProfileComparison) -> Sheet:
+    decimals = _decimals(explanation, comparison)
+    rows = [
+        (choice.name, choice.own, choice.other, _told(choice.alone, decimals), choice.because)
+        for choice in comparison.choices
+    ]
+    if len(rows) > 1:
+        rows.append(("all of them", "", "", _told(comparison.outcome, decimals), ""))
+    headers = ("choice", "as evaluated", comparison.profile.name, "alone it gives", "because")
+    numeric = all(choice.alone.value is not None for choice in comparison.choices)
+    return Sheet("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
+
+
+def _idle(comparison: ProfileComparison) -> Iterator[str]:
+    if comparison.idle:
+        names = ", ".join(f"{choice.name} ({choice.other})" for choice in comparison.idle)
+        yield f"makes no difference here: {names}"
+
+
+def _arranged(sheets: Sequence[Sheet], screen: Screen) -> list[Table]:
+    """The tables side by side where there is room: the ideal list in full, else without what its terms are made of."""
+    tables = [sheet.for_terminal(screen.width) for sheet in sheets]
+    if len(sheets) == 2:
+        ranking, ideal = sheets
+        for second in (ideal, ideal.only(_SLIM)):
+            pair = [ranking.for_terminal(screen.width), second.for_terminal(screen.width)]
+            if sum(map(screen.columns, pair)) + 2 <= screen.width:
+                beside = Table.grid(padding=(0, 2, 0, 0))
+                beside.add_row(*pair)
+                return [beside]
+    return tables
+
+
+def _items(lines: Iterator[str]) -> list[str]:
+    return [f"- {plain(line)}" for line in lines]
+
+
+def catalogue() -> str:
+    """Every metric in three lines: how it is written, title and formula; range, direction and parameters; reference."""
+    entries = []
+    for metric in METRICS.values():
+        written = {"refused": metric.name, "optional": f"{metric.name}[@k]", "required": f"{metric.name}@k"}[
+            metric.cutoff
+        ]
+        facts = [_range(metric), _direction(metric), _parameters(metric)]
+        entries.append(f"{written}  {metric.title}: {metric.formula}")
+        entries.append(f"    {'; '.join(filter(None, facts))}")
+        entries.append(f"    {metric.reference}")
+    legend = "k: cutoff; n: documents retrieved; R: relevant documents of the query; tp: relevant documents retrieved"
+    return "\n".join([*entries, "", legend, "`rankledger measures NAME` explains one.", ""])
+
+
+def explanation(name: str) -> str:
+    """One metric at length: what the list says, and its function's documentation.
+
+    Args:
+        name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's.
+
+    Raises:
+        InputError: there is no such metric.
+    """
+    metric = METRICS.get(name)
+    if metric is None:
+        try:
+            metrics = {measure.metric.name: measure.metric for measure in Measure.expand(name)}
+        except ValueError as error:
+            raise InputError(str(error)) from None
+        if len(metrics) > 1:
+            raise InputError(f"'{name}' is {len(metrics)} metrics: {', '.join(metrics)}; name one")
+        (metric,) = metrics.values()
+    return "\n".join(
+        [
+            f"{metric.name}: {metric.title}",
+            "",
+            f"formula    {metric.formula}",
+            f"range      {_range(metric)}",
+            f"direction  {_direction(metric)}",
+            f"cutoff     @k is {metric.cutoff}",
+            f"parameters {_parameters(metric) or 'none'}",
+            f"reference  {metric.reference}",
+            "",
+            inspect.getdoc(metric.function) or "",
+            "",
+        ]
+    )
+
+
+def _direction(metric: Metric) -> str:
+    return f"{metric.direction} is better" if metric.direction != "neither" else "neither end is better"
+
+
+def _range(metric: Metric) -> str:
+    low, high = (f"{end:g}".replace("inf", "∞") for end in metric.range)
+    return f"{low} to {high}"
+
+
+def _parameters(metric: Metric) -> str:
+    return ", ".join(f"{parameter.name}={_default(parameter)}" for parameter in metric.parameters.values())
+
+
+def _default(parameter: Parameter) -> str:
+    """The words that a parameter may be, its default first, or its default."""
+    if parameter.required:
+        return "…"
+    words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()
+    if words:
+        return "|".join([parameter.default, *(word for word in words if word != parameter.default)])
+    if isinstance(parameter.default, tuple):
+        return f"[{','.join(map(str, parameter.default))}]"
+    return "…" if parameter.default is None else f"{parameter.default:g}"

@@ -1,0 +1,1 @@
+"""The page: one HTML file with everything that an evaluation says. `render` puts the sections together."""

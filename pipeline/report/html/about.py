@@ -1,0 +1,205 @@
+"""About the figures of a page: data quality, definitions and provenance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rankledger.pipeline.report.html import charts
+from rankledger.pipeline.report.html.blocks import (
+    Block,
+    Column,
+    Command,
+    Drawing,
+    Drawings,
+    Facts,
+    Figures,
+    Group,
+    Kind,
+    Part,
+    Row,
+    Section,
+    Table,
+    Words,
+    queries,
+    shown,
+)
+from rankledger.pipeline.report.messages import asked_for
+from rankledger.pipeline.types.joined import Quality
+
+__all__ = ["definitions", "provenance", "quality"]
+
+_WARNING = 600  # letters
+_HEADS = (
+    *("model", "rows", "queries without output", "queries without judgments, ignored", "judged down to rank 10"),
+    *("tied scores", "unpaired ratings", "documents retrieved: least", "median", "most"),
+)
+
+
+def quality(figures: Figures) -> Section:
+    """A table per dataset, and how much is judged at each rank."""
+    parts = tuple(
+        Part(shown(name), tuple(_dataset(figures, name, described)))
+        for name, described in figures.page.manifest["datasets"].items()
+    )
+    return Section("quality", "Data quality", parts)
+
+
+def _dataset(figures: Figures, dataset: str, described: Mapping[str, Any]) -> Iterator[Block]:
+    n_queries, n_without = described.get("n_queries"), described.get("n_without_relevant")
+    if n_queries is not None:
+        without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
+        yield Words(f"{queries(n_queries)} with judgments or ratings{without}.")
+    for warning in figures.page.evaluation.data_warnings:
+        if warning.dataset == dataset:
+            of = f"{shown(warning.model)}: " if warning.model else ""
+            yield Words(f"{of}{shown(warning.warning, _WARNING)}.", "warn")
+    outputs = [output for output in figures.page.manifest["outputs"] if output["dataset"] == dataset]
+    if outputs:
+        columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)
+        group = Group(tuple(map(_quality_row, outputs)))
+        name = shown(dataset)
+        yield Table(f"quality-{name}", f"What the outputs on {name} hold", columns, (group,), searched="model")
+    points = [point for point in figures.page.curves if point.dataset == dataset and point.curve == "judged"]
+    chart = charts.judged_by_rank(dataset, points, figures.best_first(dataset)) if points else None
+    if chart:
+        yield Drawings((Drawing(f"judged-{shown(dataset)}", chart),))
+
+
+def _quality_row(output: Mapping[str, Any]) -> Row:
+    known = Quality(**output["quality"])
+    depth = output.get("depth") or (None, None, None)
+    return (
+        shown(output["model"]),
+        f"{known.n_rows:,}",
+        f"{known.n_missing_queries:,}",
+        f"{known.n_unjudged_queries:,}",
+        "" if known.judged_at_10 is None else f"{known.judged_at_10:.1%}",
+        f"{known.n_tied:,}",
+        f"{known.n_unpaired:,}",
+        *("" if value is None else f"{value:g}" for value in depth),
+    )
+
+
+_KINDS: dict[str, Kind] = {"range": "text", "better": "text", "version": "number", "fingerprint": "text"}
+
+
+def definitions(figures: Figures) -> Section:
+    """A row per measure, and the conventions of all."""
+    manifest = figures.page.manifest
+    heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
+    columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
+    own = [
+        (f"{measure} on {name}", meant)
+        for name, dataset in manifest["datasets"].items()
+        for measure, meant in dataset.get("definitions", {}).items()
+    ]
+    rows = tuple(
+        (
+            shown(measure),
+            f"{meant['title']}: {meant['formula']}",
+            _parameters(meant),
+            " to ".join("∞" if end is None else f"{end:g}" for end in meant["range"]),
+            meant["direction"],
+            str(meant["version"]),
+            meant["fingerprint"],
+            meant["reference"],
+        )
+        for measure, meant in [*manifest["definitions"].items(), *own]
+    )
+    table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
+    conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest["conventions"].items())
+    return Section("definitions", "Definitions", (table, Part("Conventions", (Facts(conventions),))))
+
+
+def _parameters(meant: Mapping[str, Any]) -> str:
+    """Every parameter that has an effect, and the cutoff."""
+    parameters = {**meant["parameters"], **({} if meant["k"] is None else {"k": meant["k"]})}
+    return ", ".join(f"{name}={_written(value)}" for name, value in parameters.items()) or "none"
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_written, value))}]"
+    return f"{value:g}" if isinstance(value, float) else shown(value)
+
+
+_PACKAGES = ("rankledger", "numpy", "scipy", "pyarrow", "pandas")  # what decides figures
+_COMMAND = 2_000  # letters
+_PATH = 300  # letters
+_COLUMNS = (
+    *(Column("dataset", "name"), Column("what", "name"), Column("path", "name"), Column("bytes")),
+    Column("sha256", "text"),
+)
+
+
+def provenance(figures: Figures) -> Section:
+    """How to make the same again, with what, and from which files."""
+    manifest = figures.page.manifest
+    again = (
+        Words("From the folder that it was evaluated in:"),
+        Command(shown(asked_for(manifest), _COMMAND)),
+        Words("In the folder of this page, where that is the record's:"),
+        Command("rankledger reproduce ."),
+    )
+    blocks = (
+        Part("Make it again", again),
+        Part("Settings and versions", (Facts(tuple(_facts(manifest))),)),
+        Part("Inputs", (_files("inputs", "Judgments, queries and documents", _inputs(manifest)),)),
+        Part("Model outputs", (_files("outputs", "Outputs of the models", _outputs(manifest)),)),
+    )
+    return Section("provenance", "Provenance", blocks)
+
+
+def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What decides the figures beside the files."""
+    bootstrap, comparison = manifest["bootstrap"], manifest.get("comparison")
+    if manifest["config"]:  # a record of 0.1.0 does not say
+        yield "config", shown(manifest["config"], _PATH)
+    if manifest.get("date"):
+        yield "date", shown(manifest["date"])
+    yield "seed", f"{manifest['seed']}"
+    yield (
+        "intervals",
+        (f"{bootstrap['confidence']:.4g} by {bootstrap['method']}, {bootstrap['resamples']:,} resamples"),
+    )
+    if comparison:
+        corrected = f", corrected by {comparison['correction']}" if comparison.get("correction") else ""
+        yield "comparison", shown(f"against {comparison['baseline']}, test {comparison['test']}{corrected}", _PATH)
+    if matters := manifest.get("matters"):
+        yield "least difference that matters", ", ".join(f"{measure}: {least:g}" for measure, least in matters.items())
+    yield "versions", ", ".join(_versions(manifest["environment"]))
+    if git := manifest["environment"].get("git"):
+        yield "commit of the config", f"{shown(git['commit'])}{' with changes' if git['dirty'] else ''}"
+
+
+def _versions(environment: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Python {environment['python']}"
+    for name in _PACKAGES:
+        if name in environment["packages"]:
+            yield f"{name} {environment['packages'][name]}"
+
+
+def _inputs(manifest: Mapping[str, Any]) -> Iterator[Row]:
+    for name, dataset in manifest["datasets"].items():
+        for file in dataset["inputs"]:
+            yield _file_row(name, file["role"], file)
+    for model, extra in (manifest.get("extras") or {}).items():
+        if "path" in extra:
+            yield _file_row("", f"numbers of {model}", extra)
+
+
+def _outputs(manifest: Mapping[str, Any]) -> Iterator[Row]:
+    for output in manifest["outputs"]:
+        for file in output["files"]:
+            yield _file_row(output["dataset"], output["model"], file)
+
+
+def _file_row(dataset: str, what: str, file: Mapping[str, Any]) -> Row:
+    return shown(dataset), shown(what), shown(file["path"], _PATH), f"{file['size']:,}", file["sha256"]
+
+
+def _files(name: str, caption: str, rows: Iterator[Row]) -> Table:
+    return Table(name, caption, _COLUMNS, (Group(tuple(rows)),))

@@ -1,0 +1,128 @@
+"""Pages to one self-contained HTML file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from itertools import count
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from rankledger.pipeline.report.html.about import definitions, provenance, quality
+from rankledger.pipeline.report.html.blocks import Cell, Column, Figures, Row, Section, figures_of, shown
+from rankledger.pipeline.report.html.differences import differences, queries, slices
+from rankledger.pipeline.report.html.leaderboard import leaderboard, overview
+from rankledger.pipeline.report.html.summary import verdict
+from rankledger.pipeline.report.html.trends import curves, history
+from rankledger.pipeline.types.views import Page
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["CLASSES", "html", "rows"]
+
+CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", "difference": "b d"}
+"""What the style sheet calls cells, by the kind of their column; short, for they are many."""
+
+
+def rows(columns: Sequence[Column], found: Sequence[Row]) -> Markup:
+    """A line per row, whose first cell heads it; whatever a cell says is escaped."""
+    return Markup("\n".join(_row(columns, cells) for cells in found))
+
+
+def _row(columns: Sequence[Column], cells: Row) -> str:
+    parts = [_cell(column, cell) for column, cell in zip(columns, cells, strict=True)]
+    return f"<tr><th scope=row{parts[0]}</th>{''.join(f'<td{part}</td>' for part in parts[1:])}</tr>"
+
+
+def _cell(column: Column, cell: str | Cell) -> str:
+    """The attributes and the content; text of users stands in a `bdi`, since it may run from right to left."""
+    if isinstance(cell, str):
+        cell = Cell(cell)
+    names = "" if column.kind in ("bar", "difference") and not cell.bar else CLASSES[column.kind]
+    classes = " ".join(filter(None, (names, cell.tone)))
+    attributes = (f' class="{classes}"' if classes else "") + (f' style="{escape(cell.bar)}"' if cell.bar else "")
+    text = escape(cell.text)
+    if column.kind in ("name", "reason"):
+        return f"{attributes}><bdi>{text}</bdi>"
+    return f"{attributes}><b>{text}</b>" if cell.strong else f"{attributes}>{text}"
+
+
+_SECTIONS = (
+    verdict,
+    leaderboard,
+    differences,
+    slices,
+    queries,
+    curves,
+    quality,
+    definitions,
+    history,
+    provenance,
+)
+
+
+@dataclass(frozen=True)
+class _Article:
+    """The sections of one evaluation; `prefix` begins their ids where a page has several."""
+
+    title: str
+    prefix: str
+    sections: tuple[Section, ...]
+
+
+def html(pages: Sequence[Page]) -> str:
+    """One page over one or several evaluations; of several an overview comes first.
+
+    It is the same, byte for byte, for the same pages: nothing in it is of the moment, the machine or the place.
+
+    Args:
+        pages: at least one.
+    """
+    found = [figures_of(page) for page in pages]
+    several = len(found) > 1
+    articles = [_article(figures, f"e{place}-" if several else "") for place, figures in enumerate(found, start=1)]
+    script = _resource("page.js")
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=" and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else ""),
+            overview=overview(found) if several else None,
+            articles=articles,
+            style=_resource("page.css"),
+            script=script,
+            script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            number=count(1).__next__,
+        )
+    )
+
+
+def _article(figures: Figures, prefix: str) -> _Article:
+    sections = (section for build in _SECTIONS if (section := build(figures)) is not None)
+    return _Article(shown(figures.page.title), prefix, tuple(sections))
+
+
+@cache
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # which takes as long as reading a small config
+
+    made = Environment(
+        loader=PackageLoader("rankledger.pipeline.report.html"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(rows=rows, classes=CLASSES)
+    return made
+
+
+@cache
+def _resource(name: str) -> str:
+    return (files("rankledger.pipeline.report.html") / name).read_text(encoding="utf-8")

@@ -1,0 +1,243 @@
+"""Blocks to scores: every measure of every query, and how far ties could move it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics import conventional_scores
+from rankledger.metrics.aggregation import delete_a_group_error, origins
+from rankledger.metrics.agreement import RankingsBlock
+from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.conventional_scores import tie_bounds
+from rankledger.metrics.conventions import Conventions, Profile
+from rankledger.metrics.measure import Measure
+from rankledger.metrics.rating import RatingsBlock
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.results import Scores
+
+__all__ = ["bound_ties", "score"]
+
+Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock
+Clusters: TypeAlias = npt.NDArray[np.int64] | None
+
+
+def score(
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Mapping[str, Sequence[Measure]],
+    profile: Profile,
+    workers: Workers,
+    *,
+    clusters: Mapping[str, Clusters] = MappingProxyType({}),
+) -> tuple[Scores, ...]:
+    """The scores of every model on every dataset; they do not depend on the workers.
+
+    Args:
+        joined: judgments and output, by (dataset, model).
+        measures: what to measure, by dataset.
+        profile: the conventions, as they hold of each metric.
+        workers: run the blocks.
+        clusters: (Q,) the cluster of each query, by dataset; none where each query stands for itself.
+
+    Raises:
+        InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
+    """
+    per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
+    calls = [
+        (dataset, block, asked, profile, task.max_grade)
+        for (dataset, _), task in joined.items()
+        for block, asked in _blocks(dataset, task, joined, per_query[dataset])
+    ]
+    values = iter(workers.run("Scoring", _score_block, calls, unit="blocks"))
+    of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
+    errors = _figure_errors(joined, of_set, clusters, workers)
+    return tuple(
+        Scores(
+            dataset=dataset,
+            model=model,
+            query_ids=task.query_ids,
+            measures=per_query[dataset],
+            values=_gathered(dataset, task, joined, per_query[dataset], values),
+            weights=_weights(task, per_query[dataset]),
+            figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
+            figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
+            missing=task.missing,
+            moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
+        )
+        for (dataset, model), task in joined.items()
+    )
+
+
+def _blocks(
+    dataset: str, task: Joined, joined: Mapping[tuple[str, str], Joined], measures: Sequence[Measure]
+) -> list[tuple[Block, tuple[Measure, ...]]]:
+    """What is scored, and by which of the measures.
+
+    The task's blocks come first, then the parts of its catalogue block, then its rankings beside those of others.
+    """
+    listed = tuple(measure for measure in measures if measure.metric.input == "catalogue")
+    compared = tuple(measure for measure in measures if measure.metric.input == "rankings")
+    others = tuple(measure for measure in measures if measure.metric.input not in ("catalogue", "rankings"))
+    blocks: list[tuple[Block, tuple[Measure, ...]]] = [(block, others) for block in task.blocks if others]
+    if listed and task.catalogue is not None:
+        blocks += [(part, listed) for part in task.catalogue.parts()]
+    if compared and task.ranked is not None:
+        named = {str(measure.parameters["model"]) for measure in compared}
+        found = {model: joined[dataset, model].ranked for model in named if (dataset, model) in joined}
+        rankings = {model: ranked for model, ranked in found.items() if ranked is not None}
+        blocks.append((RankingsBlock(task.ranked, rankings), compared))
+    return blocks
+
+
+def _gathered(
+    dataset: str,
+    task: Joined,
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Sequence[Measure],
+    found: Iterator[Floats],
+) -> Floats:
+    """(M, Q): the scores of the task's blocks, which come next, in the order of the measures."""
+    values = np.empty((len(measures), len(task.query_ids)))
+    blocks = [(asked, next(found)) for _, asked in _blocks(dataset, task, joined, measures)]
+    for kind in dict.fromkeys(asked for asked, _ in blocks):
+        rows = [measures.index(measure) for measure in kind]
+        values[rows] = np.concatenate([scores for asked, scores in blocks if asked == kind], axis=1)
+    return values
+
+
+def _score_block(
+    dataset: str, block: Block, measures: tuple[Measure, ...], profile: Profile, max_grade: float
+) -> Floats:
+    """(M, Q)."""
+    values = np.empty((len(measures), _n_queries(block)))
+    blocks: dict[Conventions, JudgedBlock] = {}
+    for row, measure in enumerate(measures):
+        try:
+            if not isinstance(block, JudgedBlock):
+                values[row] = measure.metric.function(block, **measure.arguments(max_grade))
+            else:
+                conventions = profile.conventions_of(measure.metric.name)
+                if conventions not in blocks:
+                    blocks[conventions] = conventional_scores.ruled(block, conventions)
+                values[row] = conventional_scores.score(measure, blocks[conventions], conventions, max_grade=max_grade)
+        except ValueError as error:
+            raise InputError(f"{dataset}: {measure}: {error}") from None
+    return values
+
+
+def _n_queries(block: Block) -> int:
+    if isinstance(block, CatalogueBlock):
+        return int(block.codes.shape[1])
+    return len(block.ranked.n_retrieved if isinstance(block, RankingsBlock) else block.query_ids)
+
+
+def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
+    """(M, Q): a query's pairs where the measure is pooled, else 1."""
+    ones = np.ones(len(task.query_ids))
+    n_pairs = np.concatenate([block.n_pairs if isinstance(block, RatingsBlock) else ones for block in task.blocks])
+    rows = [n_pairs if measure.pooled else ones for measure in measures]
+    return np.array(rows).reshape(len(measures), len(ones))
+
+
+def _moments(moments: Callable[..., Floats], task: Joined) -> Floats:
+    """(S, Q)."""
+    blocks = [block for block in task.blocks if isinstance(block, RatingsBlock)]
+    found = origins(blocks)
+    return np.concatenate([moments(block, found) for block in blocks], axis=1)
+
+
+def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | None], float]:
+    """What takes the lists of the dataset's queries to the measure's one figure."""
+    return partial(measure.metric.function, **measure.arguments(task.max_grade))
+
+
+def _figure_errors(
+    joined: Mapping[tuple[str, str], Joined],
+    measures: Mapping[str, Sequence[Measure]],
+    clusters: Mapping[str, Clusters],
+    workers: Workers,
+) -> dict[tuple[str, str, Measure], float]:
+    """The standard error of each figure that describes a set, by dataset, model and measure."""
+    calls = {
+        (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
+        for (dataset, model), task in joined.items()
+        for measure in measures[dataset]
+    }
+    errors = workers.run("Leaving queries out", delete_a_group_error, [*calls.values()], unit="figures")
+    return dict(zip(calls, errors, strict=True))
+
+
+def bound_ties(
+    results: Sequence[Scores],
+    joined: Mapping[tuple[str, str], Joined],
+    profile: Profile,
+    *,
+    seed: int,
+    workers: Workers,
+) -> tuple[Scores, ...]:
+    """The scores with the least, mean and greatest value of each over all orders of the query's tied documents.
+
+    Args:
+        results: the scores of every model on every dataset.
+        joined: what they were computed of.
+        profile: the conventions, as they hold of each metric.
+        seed: root of the orders that are drawn, where orders are; they depend on the dataset and the block besides.
+        workers: run the blocks.
+    """
+    calls = [
+        (_judged(result.measures), result.values[_rows(result)][:, span], block, profile, max_grade, [seed, *stream])
+        for result in results
+        for span, block, max_grade, stream in _tied_blocks(result, joined[result.dataset, result.model])
+    ]
+    found = iter(workers.run("Reordering ties", _bound_block, calls, unit="blocks"))
+    return tuple(_with_bounds(result, joined[result.dataset, result.model], found) for result in results)
+
+
+def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, JudgedBlock, float, tuple[int, int]]]:
+    """Each block with the queries it holds and the name of its stream, if a measure is of judged documents."""
+    entropy = int.from_bytes(hashlib.sha256(result.dataset.encode()).digest()[:16], "big")
+    begin = 0
+    for number, block in enumerate(task.blocks):
+        if isinstance(block, JudgedBlock) and _judged(result.measures):
+            end = begin + len(block.query_ids)
+            yield slice(begin, end), block, task.max_grade, (entropy, number)
+            begin = end
+
+
+def _with_bounds(result: Scores, task: Joined, found: Iterator[Floats]) -> Scores:
+    parts = [next(found) for _ in _tied_blocks(result, task)]
+    if not parts:
+        return result
+    bounds = np.full((3, *result.values.shape), np.nan)
+    bounds[:, _rows(result)] = np.concatenate(parts, axis=2)
+    return replace(result, tie_bounds=bounds)
+
+
+def _bound_block(
+    measures: tuple[Measure, ...],
+    values: Floats,
+    block: JudgedBlock,
+    profile: Profile,
+    max_grade: float,
+    stream: list[int],
+) -> Floats:
+    rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(stream)))
+    return tie_bounds(measures, values, block, profile, max_grade=max_grade, rng=rng)
+
+
+def _judged(measures: Sequence[Measure]) -> tuple[Measure, ...]:
+    return tuple(measure for measure in measures if measure.metric.input == "judged")
+
+
+def _rows(result: Scores) -> list[int]:
+    return [row for row, measure in enumerate(result.measures) if measure.metric.input == "judged"]

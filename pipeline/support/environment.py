@@ -1,0 +1,103 @@
+"""Where an evaluation ran: packages, platform and repository, for whoever wants to reproduce it."""
+
+from __future__ import annotations
+
+import getpass
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_info
+
+from rankledger.pipeline.support.credentials import public_uri
+
+__all__ = ["at_work", "environment", "person", "physical_memory"]
+
+
+def environment(repository: Path) -> dict[str, Any]:
+    """Where an evaluation ran: the versions of every installed package, the platform, and the state of the repository.
+
+    Args:
+        repository: a folder of the repository whose commit counts: the config's.
+    """
+    return {
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu(),
+        "blas": sorted(
+            {f"{found['internal_api']} {found['version']}" for found in threadpool_info() if found["version"]}
+        ),
+        "packages": _packages(),
+        "git": _git(repository),
+    }
+
+
+def at_work() -> dict[str, str]:
+    """The user and the host of this process, as the system knows them."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # an id without a name, as in containers
+        user = str(os.getuid())
+    return {"user": user, "host": platform.node()}
+
+
+def person(repository: Path) -> str:
+    """Who is at work: the name that git signs with in that repository, else the user's."""
+    name = _git_output(repository, "config", "user.name") or ""
+    return name.strip() or os.environ.get("USER") or "unknown"
+
+
+def _packages() -> dict[str, str]:
+    """Every installed package, by its metadata folder's name: to read what is in them all takes a tenth of a second."""
+    found: dict[str, str] = {}
+    for folder in (folder for path in sys.path for folder in sorted(Path(path).glob("*.dist-info"))):
+        name, _, version = folder.stem.rpartition("-")
+        found.setdefault(name, version)  # the first on the path is the one that Python imports
+    return dict(sorted(found.items()))
+
+
+def _cpu() -> str:
+    try:
+        names = re.findall(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
+    except OSError:
+        names = []
+    return f"{os.cpu_count()} × {names[0] if names else platform.processor() or platform.machine()}"
+
+
+def _git(repository: Path) -> dict[str, Any] | None:
+    """The commit, its branch, whether anything tracked differs from it, and where it comes from; None outside a
+    repository. The branch is None where none is checked out; so is the URL where there is none that may be shown.
+    """
+    commit = _git_output(repository, "rev-parse", "HEAD")
+    if commit is None:
+        return None
+    return {
+        "commit": commit.strip(),
+        "branch": (_git_output(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip() or None,
+        "url": _public_url((_git_output(repository, "remote", "get-url", "origin") or "").strip()),
+        "dirty": bool(_git_output(repository, "status", "--porcelain", "--untracked-files=no")),
+    }
+
+
+def _public_url(url: str) -> str | None:
+    """The URL, unless it holds credentials; the user of `ssh://git@host` is everyone's."""
+    plain = url.replace("ssh://git@", "ssh://")
+    return url if url and public_uri(plain) == plain else None
+
+
+def _git_output(repository: Path, *arguments: str) -> str | None:
+    try:
+        command = ["git", "-C", str(repository), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
+def physical_memory() -> float:
+    """The bytes of memory that this machine has; infinite where the system does not say, as Windows."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf

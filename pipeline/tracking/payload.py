@@ -1,0 +1,568 @@
+"""A record as MLflow runs: names, metrics and tags to log, worked out from the record alone.
+
+Conventions: a figure that is not finite is never logged, for one NaN breaks the page of a run; `.n_undefined` says that
+it is undefined. A run has at most 200 metrics. Beyond, they are taken in the order of `_Order`, what belongs together
+wholly or not at all, and within one order as the config lists its suites and measures. Of each suite one measure is
+primary: the one that leads on the dataset, or the first of a suite without it.
+
+Names are those of `types.mlflow_names`. A value that is too long ends in `…`; the record has the whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, TypeGuard, TypeVar
+
+from rankledger.pipeline.types.mlflow_names import (
+    EXPERIMENT_LIMIT,
+    EXTRA,
+    FINGERPRINT,
+    NAME_LIMIT,
+    PARAM_LIMIT,
+    TAG_LIMIT,
+    WORST_SLICE,
+    Naming,
+    allowed,
+    clashes,
+    cut,
+    experiment_of,
+    overall,
+    overview,
+    text_of,
+)
+from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, definitions_on, failed
+
+__all__ = [
+    "EVALUATION",
+    "MANIFEST",
+    "METRIC_LIMIT",
+    "Figures",
+    "Logged",
+    "Run",
+    "RunInput",
+    "TrackingError",
+    "by_name",
+    "measures_of",
+    "runs_of",
+    "storable",
+]
+
+EVALUATION = "rankledger.evaluation"
+"""The tag by which every run of an evaluation is found again."""
+
+MANIFEST = "rankledger.manifest_sha256"
+"""The tag that the evaluation's own run alone has: the hash of its record's manifest."""
+
+Value = TypeVar("Value")
+
+
+class TrackingError(Exception):
+    """MLflow cannot be told or asked something: one line that says why. Records are whole all the same.
+
+    Attributes:
+        unreachable: whether nothing else can be asked of it, either.
+    """
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        """Say why."""
+        super().__init__(message)
+        self.unreachable = unreachable
+
+
+def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
+    """The values by the names that MLflow allows.
+
+    Args:
+        kind: what they are, for the message.
+        items: (name, what has it, value).
+
+    Raises:
+        TrackingError: names coincide or are too long; of a record whose config was not checked for it.
+    """
+    listed = list(items)
+    for problem in clashes((name, owner) for name, owner, _ in listed):
+        raise TrackingError(f"{kind}: {problem}")
+    return {allowed(name): value for name, _, value in listed}
+
+
+def storable(text: str) -> str:
+    """The text with `?` or `�` for what databases refuse: halves of surrogate pairs, of no UTF-8 file name, and NUL."""
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
+METRIC_LIMIT = 200
+"""Metrics of one run: pages and charts of MLflow stay quick, and its database small."""
+
+_LEAST_CLUSTERS = 30  # in a slice that can be the worst one: of fewer, chance alone makes the worst
+
+
+class _Order(IntEnum):
+    """What is logged first where not all can be."""
+
+    PRIMARY = 0
+    """The primary measures, with all that is said of them."""
+
+    WORST_SLICE = 1
+    """Their worst slices."""
+
+    UNDEFINED = 2
+    """How many queries are undefined, by measures where there are any."""
+
+    EXTRA = 3
+    """Numbers from outside."""
+
+    ESTIMATE = 4
+    """The figures of the other measures."""
+
+    PRIMARY_DIFFERENCE = 5
+    """How the primary measures differ from other models."""
+
+    INTERVAL = 6
+    """The intervals of the other measures."""
+
+    DIFFERENCE = 7
+    """How these differ from other models."""
+
+    DETAIL = 8
+    """Their standard errors, bounds over ties, and that no query is undefined."""
+
+
+_FIELDS = {
+    _Order.ESTIMATE: ("estimate",),
+    _Order.INTERVAL: ("ci_low", "ci_high"),
+    _Order.UNDEFINED: ("n_undefined",),
+    _Order.DETAIL: ("std_error", "ties_least", "ties_greatest"),
+}
+
+
+@dataclass(frozen=True)
+class Logged:
+    """What a run says of figures.
+
+    Attributes:
+        metrics: finite figures by name.
+        tags: which slices are the worst, and how many metrics were left out.
+    """
+
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Metrics that are logged all or not at all: (name, what has it, figure)."""
+
+    order: _Order
+    metrics: tuple[tuple[str, str, float], ...]
+
+
+class Figures:
+    """The figures of a record, by dataset and model."""
+
+    def __init__(self, record: Record, template: str) -> None:
+        """Index a record; the template is that of metric names, with `{measure}` and, if wanted, `{suite}`."""
+        manifest = record.manifest
+        self._manifest = manifest
+        self._naming = Naming(template, manifest["bootstrap"]["confidence"])
+        self._lines: dict[tuple[str, str], dict[str, list[Estimate]]] = defaultdict(lambda: defaultdict(list))
+        for line in record.summary:
+            self._lines[line.dataset, line.model][line.measure].append(line)
+        self._compared: dict[tuple[str, str], dict[str, list[Comparison]]] = defaultdict(lambda: defaultdict(list))
+        for compared in record.comparisons:
+            if compared.slice == "all":
+                self._compared[compared.dataset, compared.model][compared.measure].append(compared)
+
+    def of_model(self, task: tuple[str, str]) -> Logged:
+        """What the run of a model on a dataset says: every suite's figures, differences, and its own numbers."""
+        dataset, model = task
+        parts: list[_Part] = []
+        tags: dict[str, str] = {}
+        primary = _primary(self._manifest, dataset)
+        for suite, measure in measures_of(self._manifest, dataset):
+            name, lines = self._name(suite, measure), self._lines[task][measure]
+            whole = next(line for line in lines if line.slice == "all")
+            parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
+            parts += self._differences(task, measure, name, measure in primary)
+            worst = _worst(lines, self._direction(measure)) if measure in primary else None
+            if worst is not None:
+                found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst.estimate),)
+                parts.append(_part(_Order.WORST_SLICE, found))
+                tags[WORST_SLICE + name] = worst.slice
+        return _logged([*parts, *self._extras(model)], tags)
+
+    def of_evaluation(self) -> Logged:
+        """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
+
+        In a section of each model it is the figure by the measure that leads on every dataset; and where figures are
+        pooled, those over all datasets together.
+        """
+        primary = {measure for dataset in self._manifest["datasets"] for measure in _primary(self._manifest, dataset)}
+        parts: list[_Part] = []
+        for (dataset, model), measures in self._lines.items():
+            if dataset != "*":
+                parts.append(self._overview(dataset, model))
+            for measure, lines in measures.items() if dataset == "*" else ():
+                names = self._naming.own(overall(model, self._key(measure)))
+                first = [_Order.ESTIMATE] if measure in primary else ()
+                parts += _own(names, f"{measure} of {model}", lines[0], first)
+        return _logged(parts, {})
+
+    def _overview(self, dataset: str, model: str) -> _Part:
+        measure = _lead(self._manifest, dataset)
+        whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
+        name = overview(model, dataset, self._key(measure))
+        return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
+
+    def primary(self, dataset: str) -> tuple[str, bool] | None:
+        """The metric that a dataset's models are told apart by, and whether more of it is better.
+
+        It is the one that leads, or else the first measure, in the order of the suites, of which more or less is
+        better; None if there is none.
+        """
+        lead = _lead(self._manifest, dataset)
+        for suite, measure in sorted(measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
+            if self._direction(measure) != "neither":
+                return self._name(suite, measure), self._direction(measure) == "higher"
+        return None
+
+    def _key(self, measure: str) -> str:
+        return str(self._manifest["definitions"][measure]["mlflow_key"])
+
+    def _name(self, suite: str, measure: str) -> str:
+        return self._naming.figure(suite, self._key(measure))
+
+    def _direction(self, measure: str) -> str:
+        return str(self._manifest["definitions"][measure]["direction"])
+
+    def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_Part]:
+        order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
+        for line in self._compared[task][measure]:
+            names, owner = self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}"
+            yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
+
+    def _extras(self, model: str) -> Iterator[_Part]:
+        for number, figure in self._manifest.get("extras", {}).get(model, {}).get("numbers", {}).items():
+            yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
+
+
+def measures_of(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, str]]:
+    """(suite, measure) of everything that is measured on the dataset."""
+    suites = manifest["datasets"][dataset]["suites"]
+    return [(suite, measure) for suite, measures in suites.items() for measure in measures]
+
+
+def _lead(manifest: Mapping[str, Any], dataset: str) -> str:
+    """The measure that leads on the dataset; the first where the record does not say."""
+    return str(manifest.get("lead", {}).get(dataset) or measures_of(manifest, dataset)[0][1])
+
+
+def _primary(manifest: Mapping[str, Any], dataset: str) -> set[str]:
+    lead = _lead(manifest, dataset)
+    return {lead if lead in measures else measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
+
+
+def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_Part]:
+    """A figure and all that is said of it; the orders that are named come first instead."""
+    for order, keys in _FIELDS.items():
+        at = order
+        if order is _Order.UNDEFINED and line.n_undefined == 0 and _finite(line.estimate):
+            at = _Order.DETAIL
+        found = ((names[key], _owner(key, owner), getattr(line, key)) for key in keys)
+        yield _part(_Order.PRIMARY if order in first else at, found)
+
+
+def _owner(key: str, owner: str) -> str:
+    return owner if key in ("estimate", "difference") else f"{key} of {owner}"
+
+
+def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _Part:
+    """What of it is finite."""
+    return _Part(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
+
+
+def _finite(figure: float | None) -> TypeGuard[float]:
+    return figure is not None and math.isfinite(figure)
+
+
+def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
+    """The slice with the worst figure, of those that are not too small to tell; the first of equals.
+
+    None where each of them is better than all queries are: then what is worse is too small to tell.
+    """
+    told = [
+        line for line in lines if line.slice != "all" and line.mark != "sparse" and line.n_clusters >= _LEAST_CLUSTERS
+    ]
+    figures = [(line.estimate, line) for line in told if _finite(line.estimate)]
+    if not figures or direction == "neither":
+        return None
+    sign = 1 if direction == "higher" else -1
+    figure, worst = min(figures, key=lambda found: sign * found[0])
+    whole = next((line.estimate for line in lines if line.slice == "all"), None)
+    return worst if whole is None or not sign * figure > sign * whole else None
+
+
+def _logged(parts: Sequence[_Part], tags: Mapping[str, str]) -> Logged:
+    """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
+    every = by_name("measures", (metric for part in parts for metric in part.metrics))
+    chosen: dict[str, float] = {}
+    for part in sorted(parts, key=lambda part: part.order):
+        further = {allowed(name): figure for name, _, figure in part.metrics if allowed(name) not in chosen}
+        if len(chosen) + len(further) <= METRIC_LIMIT:
+            chosen |= further
+    n_left_out = len(every) - len(chosen)
+    told = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
+    return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **told})
+
+
+_DAY_LIMIT = 40  # letters of a `--date` that is none
+
+
+@dataclass(frozen=True)
+class RunInput:
+    """A dataset as the input of a run.
+
+    Attributes:
+        name: the dataset's name.
+        sha256: hex digest of the hex digests of its judgments' or ratings' files, one to a line; of its queries' or
+            its scores' where scores are given.
+        source_type: `local`, or the scheme of a URL.
+        source: JSON: the first file, and how many there are.
+    """
+
+    name: str
+    sha256: str
+    source_type: str
+    source: str
+
+    @property
+    def digest(self) -> str:
+        """As much of the hash as MLflow has room for."""
+        return self.sha256[:32]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run as it is to be logged.
+
+    Attributes:
+        experiment: the experiment's name.
+        name: what tables and charts call it.
+        start: milliseconds since 1970, UTC.
+        end: the same.
+        tags: by key.
+        params: by key.
+        metrics: finite figures by key.
+        inputs: the datasets.
+        artifacts: a folder whose files are kept with it.
+        task: the dataset and the model; None for the evaluation's own run.
+        failed: whether the model's output was missing or refused.
+        primary: the metric that the experiment's runs are told apart by, and whether more of it is better; the tags
+            `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None where there is none.
+        logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
+    """
+
+    experiment: str
+    name: str
+    start: int
+    end: int
+    tags: Mapping[str, str]
+    params: Mapping[str, str]
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    inputs: tuple[RunInput, ...] = ()
+    artifacts: Path | None = None
+    task: tuple[str, str] | None = None
+    failed: bool = False
+    primary: tuple[str, bool] | None = None
+    logged_model: str | None = None
+
+
+def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
+    """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
+
+    MLflow lists the latest start first. They start a millisecond apart, so that the evaluation's own run stands on top
+    and the models stand below in the config's order.
+
+    Args:
+        record: what was evaluated.
+        metric_name: the template of metric names, with `{measure}` and, if wanted, `{suite}`.
+        note: Markdown that describes the evaluation; none where empty.
+
+    Raises:
+        TrackingError: a name is too long for MLflow, or two names are one to it.
+    """
+    manifest = record.manifest
+    failures = {(failure["dataset"], failure["model"]): failure["reason"] for failure in manifest["failures"]}
+    known = failures.keys() | {(output["dataset"], output["model"]) for output in manifest["outputs"]}
+    tasks = [
+        (dataset, model)
+        for dataset in manifest["datasets"]
+        for model in manifest["models"]
+        if (dataset, model) in known
+    ]
+    last = _milliseconds(manifest["created"]) + len(tasks)
+    figures = Figures(record, metric_name)
+    models = [
+        _failed_run(record, task, last - 1 - i, figures, failures[task])
+        if task in failures
+        else _model_run(record, task, last - 1 - i, figures)
+        for i, task in enumerate(tasks)
+    ]
+    return (*models, _evaluation_run(record, last, figures, note))
+
+
+def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> Run:
+    manifest, logged = record.manifest, figures.of_evaluation()
+    settings = {"seed": manifest["seed"]}
+    settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
+    settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
+    tags = {MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
+    tags |= {**logged.tags, **_gates(record.verdicts)}
+    if note:
+        tags["mlflow.note.content"] = _shortened(note)
+    return Run(
+        experiment=_experiment(experiment_of(manifest["name"])),
+        name=_name(manifest, manifest["name"]),
+        start=start,
+        end=max(start, _milliseconds(manifest["finished"])),
+        tags=_tags(manifest, tags),
+        params=_params(settings),
+        metrics=logged.metrics,
+        inputs=_inputs(manifest["datasets"]),
+        artifacts=record.path,
+    )
+
+
+def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figures) -> Run:
+    definitions = definitions_on(record.manifest, task[0])
+    measures = [measure for _, measure in measures_of(record.manifest, task[0])]
+    logged = figures.of_model(task)
+    tags = {
+        FINGERPRINT + definitions[measure]["mlflow_key"]: definitions[measure]["fingerprint"] for measure in measures
+    }
+    warnings = [
+        warning["warning"]
+        for warning in record.manifest["warnings"]
+        if warning["dataset"] == task[0] and warning["model"] in ("", task[1])
+    ]
+    tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
+    run = _task_run(record, task, start, figures, {**logged.tags, **tags})
+    return replace(run, metrics=logged.metrics)
+
+
+def _failed_run(record: Record, task: tuple[str, str], start: int, figures: Figures, reason: str) -> Run:
+    verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
+    note = _shortened(f"Not evaluated:\n\n    {verbatim}")
+    tags = {"rankledger.failure": reason, "mlflow.note.content": note}
+    return replace(_task_run(record, task, start, figures, tags), failed=True)
+
+
+def _task_run(record: Record, task: tuple[str, str], start: int, figures: Figures, tags: Mapping[str, str]) -> Run:
+    """A model's run but for its metrics."""
+    manifest = record.manifest
+    dataset, model = task
+    described = manifest["models"][model]
+    found_by = {"rankledger.dataset": dataset, "rankledger.model": model}
+    found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
+    told = {f"rankledger.{key}": described.get(key) for key in ("owner", "model_id", "model_uri")}
+    found_by |= {key: value for key, value in told.items() if value is not None}
+    model_id = described.get("model_id")
+    return Run(
+        experiment=_experiment(experiment_of(manifest["name"], dataset)),
+        name=_name(manifest, model),
+        start=start,
+        end=max(start, _milliseconds(manifest["finished"])),
+        tags=_tags(manifest, found_by | dict(tags), described["tags"]),
+        params=_params(described["params"]),
+        inputs=_inputs({dataset: manifest["datasets"][dataset]}),
+        task=task,
+        primary=figures.primary(dataset),
+        logged_model=f"models:/{model_id}" if model_id else described.get("model_uri"),
+    )
+
+
+def _name(manifest: Mapping[str, Any], what: str) -> str:
+    """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
+
+    Tables have room for some twenty letters; the year is told by MLflow itself.
+    """
+    day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.get("date") or manifest["created"][:10])
+    when = f" {cut(day, _DAY_LIMIT)} {manifest['evaluation_id'].rpartition('-')[2]}"
+    return storable(cut(what, NAME_LIMIT - len(when)) + when)
+
+
+def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
+    """The tag that says what the gates came to; none where there are none."""
+    return {"rankledger.gates": failed(verdicts)} if verdicts else {}
+
+
+def _tags(
+    manifest: Mapping[str, Any], ours: Mapping[str, str], given: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
+    git = manifest["environment"]["git"] or {}
+    fixed = {
+        EVALUATION: manifest["evaluation_id"],
+        "rankledger.command": manifest["command"],
+        "rankledger.host": manifest.get("host"),
+        "mlflow.user": manifest.get("user"),
+        "mlflow.source.name": manifest.get("config") or None,
+        "mlflow.source.type": "LOCAL",
+        "mlflow.source.git.commit": git.get("commit"),
+        "mlflow.source.git.branch": git.get("branch"),
+        "mlflow.source.git.repoURL": git.get("url"),
+        "mlflow.source.git.dirty": text_of(git["dirty"]) if git else None,
+    }
+    known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
+    ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
+    found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
+    return {key: cut(storable(value), TAG_LIMIT) for key, value in found.items()}
+
+
+def _params(values: Mapping[str, Any]) -> dict[str, str]:
+    return by_name("params", [(key, key, cut(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()])
+
+
+def _inputs(datasets: Mapping[str, Mapping[str, Any]]) -> tuple[RunInput, ...]:
+    """The datasets as inputs of a run; one of given scores that nothing could be read of is none."""
+    return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset["inputs"])
+
+
+def _input(name: str, dataset: Mapping[str, Any]) -> RunInput:
+    """The dataset by its judgments or ratings; or, where scores are given, by its queries table or by the scores."""
+    roles = ("queries", "scores") if dataset["kind"] == "scores" else ("judgments", "ratings")
+    files: Sequence[Mapping[str, str]] = [file for file in dataset["inputs"] if file["role"] in roles]
+    scheme, separator, _ = files[0]["path"].partition("://")
+    return RunInput(
+        name=name,
+        sha256=hashlib.sha256("\n".join(file["sha256"] for file in files).encode()).hexdigest(),
+        source_type=scheme if separator else "local",
+        source=json.dumps({"uri": files[0]["path"], "n_files": len(files)}, ensure_ascii=False),
+    )
+
+
+def _experiment(name: str) -> str:
+    if len(name) > EXPERIMENT_LIMIT:
+        raise TrackingError(f"the experiment '{name[:60]}…' has {len(name)} letters; MLflow takes {EXPERIMENT_LIMIT}")
+    return name
+
+
+def _shortened(note: str) -> str:
+    """The note, cut after a whole line where it is too long."""
+    if len(note) <= TAG_LIMIT:
+        return note
+    ending = "\n\n… cut here; the record has the whole."
+    kept = note[: TAG_LIMIT - len(ending)]
+    return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + ending
+
+
+def _milliseconds(moment: str) -> int:
+    return round(datetime.fromisoformat(moment).timestamp() * 1000)

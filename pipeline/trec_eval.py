@@ -1,0 +1,388 @@
+"""What trec_eval prints, byte for byte: its names for measures, in its order, and its lines.
+
+Queries stand in the order of their ids as bytes. Their values are added in that order, one after the other, so that a
+mean that lies between two figures of four decimals is rounded to the same one as there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+from typing import Literal, TypeVar
+
+import numpy as np
+
+from rankledger.metrics import conventional_scores
+from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, contributions
+from rankledger.metrics.block import Bools, Floats, JudgedBlock
+from rankledger.metrics.conventions import Conventions, Profile
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.results import Estimate, Scores
+
+__all__ = ["VERSIONS", "Line", "Printout", "lines_of", "relevance_strings"]
+
+VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
+"""The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that is printed for a query, for all of them, or for both.
+
+    Attributes:
+        name: its first field.
+        kind: what stands in the last one: `tag`, the name of the output; `queries`, their number; `relevance`, the
+            grades of the first documents; `sum` or `mean`, a value whose sum or mean all queries together have.
+        measures: what is measured.
+        combine: makes one value of several measures'.
+        of_all: what is summed for all queries together, where it is another measure than that of each.
+        length: of `relevance`, how many documents it shows.
+    """
+
+    name: str
+    kind: Literal["tag", "queries", "relevance", "sum", "mean"]
+    measures: tuple[Measure, ...] = ()
+    combine: Callable[[Sequence[Floats]], Floats] = operator.itemgetter(0)
+    of_all: Measure | None = None
+    length: int = 0
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """The scale on which queries are averaged."""
+        return self.measures[0].aggregation if self.kind == "mean" else MEAN
+
+    @property
+    def of_each(self) -> bool:
+        """Whether queries have this line; a geometric mean is one of all queries only."""
+        return self.kind == "relevance" or (bool(self.measures) and self.aggregation is not GEOMETRIC_MEAN)
+
+    @property
+    def needed(self) -> tuple[Measure, ...]:
+        """The measures whose scores it takes."""
+        return self.measures if self.of_all is None else (*self.measures, self.of_all)
+
+
+_Real = TypeVar("_Real", int, float)
+_New = Callable[..., Measure]  # a measure from a metric, its cutoff and parameters, at the level and by the profile
+_Entry = Callable[[str, str, _New], list[Line]]  # the lines of a name, of what was written after its dot
+
+
+def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
+    return lambda name, _written, _new: [Line(name, kind)]
+
+
+def _sum(metric: str) -> _Entry:
+    return lambda name, _written, new: [Line(name, "sum", (new(metric),))]
+
+
+def _mean(metric: str) -> _Entry:
+    return lambda name, _written, new: [Line(name, "mean", (new(metric),))]
+
+
+def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[Line]:
+        cutoffs = _distinct(_whole_numbers(written or usual))
+        return [Line(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
+
+    return entry
+
+
+def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[Line]:
+        points = _distinct(_numbers(written or usual))
+        return [Line(f"{name}_{point:.2f}", "mean", (new(metric, **{parameter: point}),)) for point in points]
+
+    return entry
+
+
+def _with_gains(metric: str) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[Line]:
+        if written:
+            raise ValueError("grades are gains here; write the gains into the judgments as grades")
+        return [Line(name, "mean", (new(metric),))]
+
+    return entry
+
+
+def _with_persistence(metric: str, **given: float) -> _Entry:
+    def entry(name: str, written: str, new: _New) -> list[Line]:
+        if not written:
+            return [Line(name, "mean", (new(metric, **given),))]
+        parameter, _, value = written.partition("=")
+        if parameter != "p" or "," in value:
+            raise ValueError(f"only p is taken, as in {name}.p=0.8; grades are gains here")
+        return [Line(f"{name}_{written}", "mean", (new(metric, **given, p=_numbers(value)[0]),))]
+
+    return entry
+
+
+def _num_rel(name: str, _written: str, new: _New) -> list[Line]:
+    return [Line(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))]
+
+
+def _relstring(name: str, written: str, _new: _New) -> list[Line]:
+    length = int(_numbers(written)[0]) if written else 10
+    return [Line(_named(name, written), "relevance", length=max(length, 0))]
+
+
+def _utility(name: str, written: str, new: _New) -> list[Line]:
+    worths = _numbers(written or "1,-1,0,0")
+    if len(worths) != 4:
+        raise ValueError(f"{len(worths)} coefficients where 4 are needed, as in {name}.1,-1,0,0")
+    return [Line(_named(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
+
+
+def _eleven_points(name: str, written: str, new: _New) -> list[Line]:
+    recalls = _numbers(written or _ELEVEN)[::-1]  # as they are added there, which is why this is not ap11
+    measures = tuple(new("iprec", recall=recall) for recall in recalls)
+    return [Line(_named(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
+
+
+def _set_f(name: str, written: str, new: _New) -> list[Line]:
+    square = _numbers(written)[0] if written else 1.0
+    if square < 0:
+        raise ValueError("the square of beta is at least 0")
+
+    def combine(rows: Sequence[Floats]) -> Floats:  # f is rounded once, this as often as there
+        precision, recall = rows
+        return (square + 1) * precision * recall / np.where(precision > 0, square * precision + recall, 1.0)
+
+    return [Line(_named(name, written), "mean", (new("p"), new("r")), combine)]
+
+
+_ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
+_TABLE: Mapping[str, _Entry] = {
+    "runid": _fixed("tag"),
+    "num_q": _fixed("queries"),
+    "num_ret": _sum("num_ret"),
+    "num_rel": _num_rel,
+    "num_rel_ret": _sum("tp"),
+    "map": _mean("ap"),
+    "gm_map": _mean("gmap"),
+    "Rprec": _mean("rprec"),
+    "bpref": _mean("bpref"),
+    "recip_rank": _mean("rr"),
+    "iprec_at_recall": _at_points("iprec", "recall", _ELEVEN),
+    "P": _cut("p"),
+    "relstring": _relstring,
+    "recall": _cut("r"),
+    "infAP": _mean("infap"),
+    "gm_bpref": _mean("gm_bpref"),
+    "Rprec_mult": _at_points("rprec_mult", "factor", ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"),
+    "utility": _utility,
+    "11pt_avg": _eleven_points,
+    "binG": _mean("bing"),
+    "G": _with_gains("g"),
+    "dcg": _with_gains("dcg"),
+    "ndcg": _with_gains("ndcg"),
+    "ndcg_rel": _with_gains("ndcg_rel"),
+    "Rndcg": _with_gains("rndcg"),
+    "ndcg_cut": _cut("ndcg"),
+    "map_cut": _cut("ap"),
+    "relative_P": _cut("relative_p"),
+    "success": _cut("success", "1,5,10"),
+    "set_P": _mean("p"),
+    "set_relative_P": _mean("relative_p"),
+    "set_recall": _mean("r"),
+    "set_map": _mean("set_map"),
+    "set_F": _set_f,
+    "num_nonrel_judged_ret": _sum("num_nonrel_judged_ret"),
+    "rbp": _with_persistence("rbp", rel=1),  # whatever the level
+    "rbp_resid": _with_persistence("rbp_resid"),
+    "unj": _cut("unjudged", "5,10,20"),
+}
+_SINCE_10 = {"dcg", "rbp", "rbp_resid", "unj"}
+_GROUPS: Mapping[str, tuple[str, ...]] = {
+    "official": tuple(_TABLE)[:12],
+    "all_trec": tuple(name for name in _TABLE if name != "dcg"),
+    "set": (
+        *("runid", "num_q", "num_ret", "num_rel", "num_rel_ret", "utility"),
+        *("set_P", "set_recall", "set_relative_P", "set_map", "set_F"),
+    ),
+}
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def lines_of(names: Sequence[str], profile: Profile, *, level: int) -> tuple[Line, ...]:
+    """The lines of these measures, in trec_eval's order.
+
+    Args:
+        names: as they stand after `-m`, such as `map`, `P.5,10` or `official`; the first parameters of a name hold.
+        profile: one of `VERSIONS`.
+        level: the least grade that is relevant.
+
+    Raises:
+        InputError: there is no such measure, or its parameters are wrong.
+    """
+    known = {name for name in _TABLE if profile.name == "trec_eval_10" or name not in _SINCE_10}
+    wanted: set[str] = set()
+    parameters: dict[str, str] = {}
+    for text in names:
+        name, dot, written = text.partition(".")
+        if dot:
+            parameters.setdefault(name, written)
+        found = known.intersection(_GROUPS.get(name, (name,)))
+        if not found or (dot and not written):
+            close = difflib.get_close_matches(name, [*known, *_GROUPS], n=1)
+            meant = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(_GROUPS)} and single ones"
+            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'; {meant}")
+        wanted |= found
+
+    lines: list[Line] = []
+    for name in (name for name in _TABLE if name in wanted):
+        try:
+            lines += _TABLE[name](name, parameters.get(name, ""), functools.partial(_measure, profile, level))
+        except ValueError as error:
+            raise InputError(f"{name}.{parameters[name]}: {error}") from None
+    return tuple(lines)
+
+
+def _measure(profile: Profile, level: int, metric: str, k: int | None = None, **given: float) -> Measure:
+    """The metric's measure; what is relevant is by the level unless `rel` is given."""
+    written = ",".join(f"{name}={value!r}" for name, value in given.items())
+    measure = Measure.parse(f"{metric}({written}){'' if k is None else f'@{k}'}", profile)
+    if level == 1 or "rel" in given or "rel" not in measure.parameters:
+        return measure
+    return _measure(profile, level, metric, k, **given, rel=level)
+
+
+def _named(name: str, written: str) -> str:
+    return f"{name}_{written}" if written else name
+
+
+def _numbers(written: str) -> list[float]:
+    texts = written.split(",")
+    for text in texts:
+        if not _NUMBER.fullmatch(text):
+            raise ValueError(f"'{text}' is not a number")
+    return [float(text) for text in texts]
+
+
+def _whole_numbers(written: str) -> list[int]:
+    """As C's atol has them: 23.4 is 23, and 1e2 is 1."""
+    _numbers(written)
+    return [int(float(re.split("[eE]", text)[0])) for text in written.split(",")]
+
+
+def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
+    """The numbers in their order, for that is how they are printed."""
+    if len(set(numbers)) < len(numbers):
+        raise ValueError("a parameter stands twice")
+    return sorted(numbers)
+
+
+_FORMATS = {"relevance": "'%s'", "sum": "%d", "mean": "%6.4f"}
+
+
+@dataclass(frozen=True, eq=False)
+class Printout:
+    """The lines and what they hold.
+
+    Attributes:
+        lines: what is printed, in order.
+        scores: of the lines' measures, for every judged query.
+        relevance: the queries' strings, where a line asks for them.
+        complete: whether all judged queries count (`-c`), or those with output alone.
+        shows_missing: whether with `-c` a query without output is one like any other, as in version 10; in version 9 it
+            has no lines of its own and adds 0 to a mean, whatever an empty ranking scores.
+    """
+
+    lines: tuple[Line, ...]
+    scores: Scores
+    relevance: Sequence[str]
+    complete: bool
+    shows_missing: bool
+
+    @cached_property
+    def counted(self) -> Bools:
+        """(Q,): the queries that means are of."""
+        return np.ones(len(self.scores.missing), dtype=bool) if self.complete else ~self.scores.missing
+
+    @cached_property
+    def _rows(self) -> Mapping[Measure, Floats]:
+        return dict(zip(self.scores.measures, self.scores.values, strict=True))
+
+    def _values(self, line: Line) -> Floats:
+        """(Q,): the line's values, NaN where undefined."""
+        values = line.combine([self._rows[measure] for measure in line.measures])
+        return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
+
+    def averaged(self) -> Scores:
+        """The scores of the lines that have a mean, for the queries that count: what intervals are of."""
+        means = [line for line in self.lines if line.kind == "mean"]
+        shape = (len(means), int(self.counted.sum()))
+        values = [self._values(line)[self.counted] for line in means]
+        return replace(
+            self.scores,
+            query_ids=self.scores.query_ids[self.counted],
+            measures=tuple(line.measures[0] for line in means),
+            values=np.array(values).reshape(shape),
+            weights=np.ones(shape),
+            figures={},
+            missing=self.scores.missing[self.counted],
+        )
+
+    def of_each(self) -> Iterator[str]:
+        """The lines of each query, a query at a time."""
+        shown = self.counted if self.shows_missing else ~self.scores.missing
+        lines = [line for line in self.lines if line.of_each]
+        columns = [
+            [self.relevance[query] for query in np.flatnonzero(shown).tolist()]
+            if line.kind == "relevance"
+            else _summands(MEAN, self._values(line)[shown]).tolist()
+            for line in lines
+        ]
+        template = "".join(f"{line.name:<22}\t\0\t{_FORMATS[line.kind]}\n" for line in lines)
+        for query_id, *values in zip(self.scores.query_ids[shown], *columns, strict=True):
+            yield template.replace("\0", query_id.replace("%", "%%")) % tuple(values)
+
+    def of_all(self, tag: str, intervals: Sequence[Estimate] = ()) -> Iterator[str]:
+        """The lines of all queries together.
+
+        Args:
+            tag: the name of the output.
+            intervals: those of the lines that have a mean, which then have two columns more.
+        """
+        ends = iter([f"\t{interval.ci_low:6.4f}\t{interval.ci_high:6.4f}" for interval in intervals])
+        for line in self.lines:
+            if line.kind != "relevance":
+                beside = next(ends, "") if line.kind == "mean" else ""
+                yield f"{line.name:<22}\tall\t{self._total(line, tag)}{beside}\n"
+
+    def _total(self, line: Line, tag: str) -> str:
+        n_queries = int(self.counted.sum())
+        if line.kind in ("tag", "queries"):
+            return tag if line.kind == "tag" else str(n_queries)
+        if line.kind == "sum":
+            measure = line.of_all if line.of_all is not None and self.complete else line.measures[0]
+            return f"{self._rows[measure][self.counted].sum():.0f}"
+        total = np.cumsum(_summands(line.aggregation, self._values(line)[self.counted]))[-1]
+        return f"{line.aggregation.backward(total / n_queries):6.4f}"
+
+
+def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> list[str]:
+    """What each query's first documents are judged, a sign each: `-` not, `.` negative, `>` above 9."""
+    found = []
+    blocks = (block for block in joined.blocks if isinstance(block, JudgedBlock))
+    for block in (conventional_scores.ruled(block, conventions) for block in blocks):
+        for query, n_retrieved in enumerate(block.n_retrieved):
+            signs = ["-"] * min(length, int(n_retrieved))
+            for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):
+                if rank <= len(signs):
+                    signs[int(rank) - 1] = "." if grade < 0 else ">" if grade > 9 else f"{grade:.0f}"
+            found.append("".join(signs))
+    return found
+
+
+def _summands(aggregation: Aggregation, values: Floats) -> Floats:
+    """(Q,): what each value adds to the sum that is divided by the number of queries; undefined counts as 0."""
+    added, _ = contributions(aggregation, values, np.ones(len(values)), undefined_is_zero=True)
+    return added + 0.0  # -0.0 + 0.0 is 0.0, and C would print the sign

@@ -1,0 +1,246 @@
+"""What changed between two evaluations, or between two models: the tables of `compare`.
+
+Changes are oriented: positive is better, whatever the measure's direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from rankledger.pipeline.types.results import Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "ALL",
+    "Cause",
+    "MovedQuery",
+    "Movement",
+    "Part",
+    "RankedDocument",
+    "SetFigure",
+    "Side",
+    "Split",
+]
+
+ALL = "all"
+"""The slice that every query is in."""
+
+Cause: TypeAlias = Literal["queries removed", "definition", "judgments", "queries added", "documents", "output"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two that are compared.
+
+    Attributes:
+        reference: as it was asked for.
+        evaluation_id: the record's id.
+        record: its folder.
+        created: when it was evaluated, ISO 8601.
+        commit: the commit of the repository that its config was in; None outside one.
+        dirty: whether anything tracked there differed from it.
+    """
+
+    reference: str
+    evaluation_id: str
+    record: Path
+    created: str
+    commit: str | None
+    dirty: bool
+
+
+@dataclass(frozen=True)
+class RankedDocument:
+    """A relevant document of a query that moved.
+
+    Attributes:
+        doc_id: the document.
+        grade: as the candidate's judgments have it.
+        before: its rank in the base's output; None where it was not retrieved.
+        after: its rank in the candidate's.
+    """
+
+    doc_id: str
+    grade: float
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class MovedQuery:
+    """A query whose score is another.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        query_id: the query.
+        measure: by which it moved.
+        before: its score in the base.
+        after: its score in the candidate.
+        change: the second less the first, the other way round where lower is better.
+        documents: its relevant documents, those of the candidate's first; None where their ranks were not kept.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    query_id: str
+    measure: str
+    before: float
+    after: float
+    change: float
+    documents: tuple[RankedDocument, ...] | None
+
+
+@dataclass(frozen=True)
+class SetFigure:
+    """A figure of all lists together, of which no query has a score; None where it is undefined."""
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a figure's change is due to.
+
+    Attributes:
+        causes: what changed; several where their parts cannot be told apart.
+        amount: how much of the change is due to it, oriented.
+        reason: why the causes cannot be told apart; empty where there is one.
+    """
+
+    causes: tuple[Cause, ...]
+    amount: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Split:
+    """A figure's change taken apart, where judgments, queries or definitions changed too.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        measure: the measure.
+        before: the figure in the base, as it was evaluated.
+        after: the figure in the candidate.
+        change: the second less the first, oriented; the parts add up to it.
+        parts: in the order in which one thing after the other is changed.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    before: float
+    after: float
+    change: float
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Movement:
+    """What moved from the base to the candidate.
+
+    Attributes:
+        base: what is compared with.
+        candidate: what is compared.
+        pairs: the models, (candidate's, base's).
+        unlike: how judgments, queries and definitions differ, a line each; none where they are the same.
+        moved: whether the score of any query of both, or any figure, is another.
+        comparisons: the paired differences of every dataset, slice, measure and pair of models.
+        leading: by dataset, the measure that queries and slices are looked at by.
+        movers: the queries that moved most by it, for each pair of models.
+        figures: the measures that have one figure of all lists together.
+        splits: the changes taken apart, where `unlike` has a line.
+        confidence: the level of the intervals.
+        remarks: what was left out, and why.
+        warnings: that newer records are damaged, one of which may be meant, a line each.
+    """
+
+    base: Side
+    candidate: Side
+    pairs: tuple[tuple[str, str], ...]
+    unlike: tuple[str, ...]
+    moved: bool
+    comparisons: tuple[Comparison, ...]
+    leading: Mapping[str, str]
+    movers: tuple[MovedQuery, ...]
+    figures: tuple[SetFigure, ...]
+    splits: tuple[Split, ...]
+    confidence: float
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """What is compared, and how much is in it."""
+        ids = f"{self.base.evaluation_id} → {self.candidate.evaluation_id}"
+        if not self.moved:
+            return f"<Movement {ids}: nothing moved>"
+        return f"<Movement {ids}: {len(self.differences)} differences, {len(self.slices)} of slices>"
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """A row per dataset, pair of models and measure, with the columns of `Comparison`; NaN for no figure."""
+        return _table(Comparison, [line for line in self.comparisons if line.slice == ALL])
+
+    @property
+    def slices(self) -> pd.DataFrame:
+        """The same of every slice."""
+        return _table(Comparison, [line for line in self.comparisons if line.slice != ALL])
+
+    @property
+    def queries(self) -> pd.DataFrame:
+        """A row per query that moved most and relevant document of it: `doc_id`, `grade`, `rank_before`, `rank_after`;
+        NaN where it was not retrieved, and one row without document where ranks were not kept.
+        """
+        import pandas as pd
+
+        names = [field.name for field in fields(MovedQuery) if field.name != "documents"]
+        nothing = RankedDocument("", float("nan"), None, None)
+        rows = [
+            [
+                *(getattr(query, name) for name in names),
+                document.doc_id,
+                document.grade,
+                document.before,
+                document.after,
+            ]
+            for query in self.movers
+            for document in query.documents or (nothing,)
+        ]
+        table = pd.DataFrame(rows, columns=[*names, "doc_id", "grade", "rank_before", "rank_after"])
+        return table.astype({"rank_before": float, "rank_after": float})
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """A row per part of a figure's change: `causes` joined by ` + `, `amount` and `reason`."""
+        import pandas as pd
+
+        names = ["dataset", "model", "baseline", "measure"]
+        rows = [
+            [*(getattr(split, name) for name in names), " + ".join(part.causes), part.amount, part.reason]
+            for split in self.splits
+            for part in split.parts
+        ]
+        return pd.DataFrame(rows, columns=[*names, "causes", "amount", "reason"])
+
+
+def _table(kind: type[Any], lines: Sequence[Any]) -> pd.DataFrame:
+    import pandas as pd
+
+    columns = {field.name: [getattr(line, field.name) for line in lines] for field in fields(kind)}
+    numbers = [field.name for field in fields(kind) if field.type == "float | None"]
+    return pd.DataFrame(columns).astype(dict.fromkeys(numbers, float))

@@ -1,0 +1,151 @@
+"""What was read: files and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.catalogue import Sparse
+from rankledger.pipeline.support.arrow import concatenate, integers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Chunk", "Content", "Ids", "InputFile", "Rows"]
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A file that was read.
+
+    Attributes:
+        path: where it is.
+        size: bytes.
+        sha256: hex digest of its bytes as they are stored, compressed or not.
+    """
+
+    path: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that decides which rows are read from an input.
+
+    Attributes:
+        files: of each of its files, in order, the hex digest of its bytes as they are stored, its format, and how it is
+            compressed, as `.gz`, or empty.
+        size: bytes of all files.
+        columns: our names and the file's, by ours, where the config says.
+    """
+
+    files: tuple[tuple[str, str, str], ...]
+    size: int
+    columns: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some of an input's rows, n of them, as they were parsed.
+
+    Attributes:
+        query_codes: (n,) int32, each row's place among the input's distinct query ids.
+        doc_ids: (n,) Arrow strings.
+        values: (n,) float64, finite: the relevance, score, rating or prediction.
+    """
+
+    query_codes: npt.NDArray[np.int32]
+    doc_ids: pa.StringArray
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What a reader took from one input: N rows of (query, document, value).
+
+    A large output is worked on chunk by chunk, by as many threads as there are cores; a chunk fits into the cache, and
+    nothing is copied. Whoever needs a whole column gets one, made when it is first asked for.
+
+    Attributes:
+        path: the input as it was named.
+        files: the files it consists of.
+        query_ids: the distinct ids, in the order in which they first appear.
+        chunks: the rows, in the order of the files.
+        place: says where a row stands, such as `line 3`.
+        subtopics: (N,) Arrow strings, the subtopic that each row judges a document for, where judgments have subtopics.
+    """
+
+    path: str
+    files: tuple[InputFile, ...]
+    query_ids: Sequence[str]
+    chunks: tuple[Chunk, ...]
+    place: Callable[[int], str]
+    subtopics: pa.StringArray | None = None
+
+    @cached_property
+    def ends(self) -> tuple[int, ...]:
+        """The number of rows up to the end of each chunk."""
+        return tuple(accumulate(len(chunk.values) for chunk in self.chunks))
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The number of rows of each of `query_ids`."""
+        counts = np.zeros(len(self.query_ids), dtype=np.int64)
+        for chunk in self.chunks:
+            counts += np.bincount(chunk.query_codes, minlength=len(counts))
+        return counts
+
+    @cached_property
+    def query_codes(self) -> npt.NDArray[np.int32]:
+        """(N,): all chunks' codes."""
+        return np.concatenate([chunk.query_codes for chunk in self.chunks])
+
+    def take_doc_ids(self, rows: npt.NDArray[np.int64]) -> pa.StringArray:
+        """The documents of these rows, which may stand in any order.
+
+        They are taken chunk by chunk: Arrow would first make one array of all chunks.
+        """
+        order = np.argsort(rows)
+        cuts = np.searchsorted(rows[order], (0, *self.ends))
+        taken = [
+            chunk.doc_ids.take(integers(rows[order[begin:end]] - (after - len(chunk.values))))
+            for chunk, after, begin, end in zip(self.chunks, self.ends, cuts[:-1], cuts[1:], strict=True)
+            if end > begin
+        ]
+        places = np.empty(len(rows), dtype=np.int64)
+        places[order] = np.arange(len(rows))
+        return concatenate(taken).take(integers(places))
+
+    @cached_property
+    def values(self) -> Floats:
+        """(N,): all chunks' values."""
+        return np.concatenate([chunk.values for chunk in self.chunks])
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """The ids of a queries table or a catalogue, each once.
+
+    Attributes:
+        path: the input as it was named.
+        files: the files it consists of.
+        ids: Arrow strings.
+        features: what is known of the documents of a catalogue, by column.
+        texts: what is known of the queries of a queries table, by column: a text per row, None where there is none.
+        place: says where a row stands, such as `line 3`.
+    """
+
+    path: str
+    files: tuple[InputFile, ...]
+    ids: pa.StringArray
+    features: Mapping[str, Sparse] = field(default_factory=dict)
+    texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    place: Callable[[int], str] = lambda row: f"row {row + 1}"

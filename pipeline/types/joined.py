@@ -1,0 +1,120 @@
+"""What the join of judgments with a model's output gives, and which of its queries belong together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.agreement import Ranked
+from rankledger.metrics.block import Bools, JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.rating import RatingsBlock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["Groups", "Hits", "Joined", "Quality", "Unmatched"]
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What the join of one model output found, to be reported and never passed over in silence.
+
+    Attributes:
+        n_rows: rows of the output.
+        n_unjudged_queries: queries of the output that no judgment names; they are ignored.
+        n_missing_queries: judged queries without output.
+        judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; None
+            where there are none.
+        n_tied: documents whose score another document of the same query has too.
+        n_unpaired: ratings without prediction and predictions without rating.
+    """
+
+    n_rows: int
+    n_unjudged_queries: int
+    n_missing_queries: int
+    judged_at_10: float | None = None
+    n_tied: int = 0
+    n_unpaired: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """The judged documents that a model output retrieved, H of them for Q judged queries, by query and rank.
+
+    Attributes:
+        queries: (H,) each one's query by its place among the judged ones, ascending.
+        judgment_rows: (H,) the row of the judgments that names the document.
+        ranks: (H,) 1-based ranks, ascending within a query.
+        tie_first: (H,) the first rank of the document's group of equal scores.
+        tie_last: (H,) the last rank of that group.
+        n_retrieved: (Q,) documents retrieved, judged or not.
+        quality: what was found on the way.
+    """
+
+    queries: npt.NDArray[np.int64]
+    judgment_rows: npt.NDArray[np.int64]
+    ranks: npt.NDArray[np.int64]
+    tie_first: npt.NDArray[np.int64]
+    tie_last: npt.NDArray[np.int64]
+    n_retrieved: npt.NDArray[np.int64]
+    quality: Quality
+
+
+@dataclass(frozen=True, eq=False)
+class Unmatched:
+    """A ranking whose documents nothing that was read with the dataset knows.
+
+    Attributes:
+        refusal: why it is refused, unless another model returns such documents, too: one line.
+        documents: its distinct documents.
+    """
+
+    refusal: str
+    documents: pa.StringArray
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """What the join of a dataset's judgments with one model's output gives.
+
+    Attributes:
+        query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
+        max_grade: the greatest grade of the dataset's judgments; 1 where none is above 0.
+        blocks: the judged queries in their order, cut by cells.
+        missing: (Q,) whether the query is without output.
+        quality: what was found on the way.
+        catalogue: the documents recommended, where a catalogue was given.
+        ranked: the documents retrieved, where they are compared with those of another model.
+        hits: what the blocks were made of; None for ratings.
+        unmatched: that no document is known; None if one is, or if that was not looked at.
+    """
+
+    query_ids: npt.NDArray[np.object_]
+    max_grade: float
+    blocks: tuple[JudgedBlock, ...] | tuple[RatingsBlock, ...]
+    missing: Bools
+    quality: Quality
+    catalogue: CatalogueBlock | None = None
+    ranked: Ranked | None = None
+    hits: Hits | None = None
+    unmatched: Unmatched | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Which queries of a dataset belong together.
+
+    Attributes:
+        clusters: (Q,) the cluster of each query, from 0 on, in the order of the clusters' names as UTF-8 bytes; None
+            where each query stands for itself.
+        slices: (Q,) whether each query is in the slice, by `column=value`: columns in the config's order, the values
+            of each in the order of their UTF-8 bytes. A query without value is in no slice of that column.
+    """
+
+    clusters: npt.NDArray[np.int64] | None = None
+    slices: Mapping[str, Bools] = field(default_factory=dict)

@@ -1,0 +1,426 @@
+"""The manifest of a record, `manifest.json`, as a typed model: every record that is opened is checked against it, once.
+
+Whatever a record says of itself is data that somebody else may have written. What is here has the types, the names and
+the connections that readers rely on: a model that an output names is a model of the record, a file name is no path, an
+id is an id. Keys that are not known are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+
+from rankledger.metrics.conventions import Ties
+from rankledger.pipeline.errors import InputError
+
+__all__ = [
+    "MANIFEST",
+    "SCHEMA_VERSION",
+    "EvaluationId",
+    "Manifest",
+    "OtherSchemaError",
+    "evaluation_name",
+    "finding",
+    "is_evaluation_id",
+    "parse_manifest",
+    "read_typed",
+]
+
+MANIFEST = "manifest.json"
+
+SCHEMA_VERSION = 2
+"""Of a record's layout; a record of any other is refused."""
+
+_ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
+
+_FILES = ("config.yaml", "scores.parquet", "summary.csv")  # of every record
+
+T = TypeVar("T")
+
+
+class OtherSchemaError(InputError):
+    """The record is whole, but another version of rankledger wrote it."""
+
+
+def is_evaluation_id(text: str) -> bool:
+    """Whether a text is the id of an evaluation, `<UTC>-<name>-<8 hex>`: never empty, `..`, or a path."""
+    return evaluation_name(text) is not None
+
+
+def evaluation_name(text: str) -> str | None:
+    """The name in the id of an evaluation; None if the text is no such id."""
+    match = _ID.fullmatch(text)
+    if match is None:
+        return None
+    try:
+        datetime.fromisoformat(text[:16])
+    except ValueError:  # the 40th of a month
+        return None
+    return match["name"]
+
+
+def _evaluation_id(text: str) -> str:
+    if not is_evaluation_id(text):
+        raise ValueError("expected an evaluation id, <UTC>-<name>-<8 hex>")
+    return text
+
+
+def _moment(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("expected a time with its offset from UTC")
+    return text
+
+
+def _file_name(text: str) -> str:
+    if text in ("", ".", "..", MANIFEST) or re.search(r"[/\\\0]", text):
+        raise ValueError("expected the name of a file of the record, not a path")
+    return text
+
+
+def _path(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("expected a path, found a NUL character")
+    return text
+
+
+def _command(text: str) -> str:
+    shlex.split(text)
+    return text
+
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+Number = int | float
+Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+EvaluationId = Annotated[str, AfterValidator(_evaluation_id)]
+Moment = Annotated[str, AfterValidator(_moment)]
+PathText = Annotated[str, AfterValidator(_path)]
+
+
+class _Part(BaseModel):
+    """Part of a manifest."""
+
+    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False, protected_namespaces=())
+
+
+class _Typed(RootModel[T], Generic[T]):
+    """A dataclass as a file has it."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class File(_Part):
+    """A file of the record."""
+
+    size: Count
+    sha256: Sha256
+
+
+class RecordedFile(File):
+    """A file that was read."""
+
+    path: PathText
+
+
+class DatasetFile(RecordedFile):
+    """A file of a dataset."""
+
+    role: str
+
+
+class Definition(_Part):
+    """What a measure means."""
+
+    title: str
+    formula: str
+    direction: Literal["higher", "lower", "neither"]
+    range: Annotated[list[Number | None], Field(min_length=2, max_length=2)]
+    reference: str
+    version: int
+    parameters: dict[str, Any]
+    k: int | None
+    mlflow_key: str
+    fingerprint: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    drawn_bounds: list[str]
+
+
+class Dataset(_Part):
+    """A dataset that was evaluated."""
+
+    kind: Literal["rankings", "ratings", "scores"]
+    reading: str | None
+    relevant: Number | None
+    definitions: dict[str, Definition]
+    n_queries: Count
+    n_without_relevant: Count | None
+    suites: dict[str, Annotated[list[str], Field(min_length=1)]]
+    inputs: list[DatasetFile]
+
+
+class Model(_Part):
+    """A model that was to be evaluated."""
+
+    params: dict[str, Any]
+    tags: dict[str, str]
+    owner: str | None
+    model_id: str | None
+    model_uri: str | None
+
+
+class JoinQuality(_Part):
+    """What the join counted."""
+
+    n_rows: Count
+    n_unjudged_queries: Count
+    n_missing_queries: Count
+    judged_at_10: Number | None
+    n_tied: Count
+    n_unpaired: Count
+
+
+class Output(_Part):
+    """A model output that was evaluated."""
+
+    dataset: str
+    model: str
+    path: PathText
+    files: list[RecordedFile]
+    parsed: bool
+    quality: JoinQuality
+    depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
+
+
+class RefusedOutput(_Part):
+    """A model output that is missing or was refused."""
+
+    dataset: str
+    model: str
+    reason: str
+
+
+class InputWarning(_Part):
+    """What is likely wrong with a dataset or an output."""
+
+    dataset: str
+    model: str
+    warning: str
+
+
+class RecordedConventions(_Part):
+    """The conventions as they held."""
+
+    profile: str
+    ties: Ties
+    score_precision: Literal["float32", "float64"]
+    missing_queries: Literal["empty", "skip", "error"]
+    undefined_queries: Literal["zero", "skip"]
+    negative_grades: Literal["unjudged", "non_relevant", "error"]
+    unjudged_documents: Literal["non_relevant", "condensed"]
+    depth: int | None
+
+
+class RecordedBootstrap(_Part):
+    """How intervals were drawn."""
+
+    resamples: Count
+    confidence: Annotated[float, Field(gt=0, lt=1)]
+    method: str
+
+
+class RecordedComparison(_Part):
+    """Which models were compared, and how."""
+
+    baseline: str
+    measures: str | list[str] | None
+    test: str
+    permutations: Count
+    correction: str
+
+
+class ExternalNumbers(_Part):
+    """Numbers from outside; or why there are none."""
+
+    reason: str | None = None
+    path: PathText | None = None
+    size: Count | None = None
+    sha256: Sha256 | None = None
+    numbers: dict[str, Number] = {}
+
+    @model_validator(mode="after")
+    def _one_or_the_other(self) -> ExternalNumbers:
+        if self.reason is None and None in (self.path, self.size, self.sha256):
+            raise ValueError("expected a file with its size and sha256, or the reason why there is none")
+        return self
+
+
+class HeldAgainst(_Part):
+    """What a gate held a model against; or why there is nothing."""
+
+    reference: str
+    record: EvaluationId | None
+    reason: str = ""
+    first: bool = False
+    model: str = ""
+    manifest_sha256: Sha256 | None = None
+    new_datasets: list[str] = []
+
+    @model_validator(mode="after")
+    def _has_its_hash(self) -> HeldAgainst:
+        if self.record is not None and self.manifest_sha256 is None:
+            raise ValueError("expected the manifest_sha256 of the record")
+        return self
+
+
+class Git(_Part):
+    """The repository of the config."""
+
+    commit: str
+    branch: str | None = None
+    url: str | None = None
+    dirty: bool
+
+
+class Environment(_Part):
+    """Where it was evaluated."""
+
+    python: str
+    platform: str
+    cpu: str
+    blas: list[str]
+    packages: dict[str, str]
+    git: Git | None
+
+
+class TrackingWish(_Part):
+    """Whether it was to be logged to MLflow."""
+
+    wanted: bool
+    from_environment: bool = False
+    """Whether the store was that of MLFLOW_TRACKING_URI, for the config named none."""
+
+
+class Manifest(_Part):
+    """What `manifest.json` holds."""
+
+    schema_version: Literal[2]
+    evaluation_id: EvaluationId
+    name: str
+    date: str | None
+    seed: int
+    conventions: RecordedConventions
+    bootstrap: RecordedBootstrap
+    comparison: RecordedComparison | None
+    lead: dict[str, str]
+    matters: dict[str, Number]
+    sensitivity: list[str]
+    expansions: dict[str, str]
+    definitions: dict[str, Definition]
+    datasets: dict[str, Dataset]
+    models: dict[str, Model]
+    outputs: list[Output]
+    failures: list[RefusedOutput]
+    warnings: list[InputWarning]
+    baselines: dict[str, dict[str, HeldAgainst]]
+    extras: dict[str, ExternalNumbers]
+    records: str | None
+    tracking: TrackingWish
+    config: PathText
+    command: Annotated[str, AfterValidator(_command)]
+    repeats: EvaluationId | None
+    user: str | None
+    host: str | None
+    environment: Environment
+    created: Moment
+    finished: Moment
+    timings: dict[str, Number]
+    files: dict[Annotated[str, AfterValidator(_file_name)], File]
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Manifest:
+        found = next(self._loose_ends(), None)
+        if found:
+            raise ValueError(found)
+        return self
+
+    def _loose_ends(self) -> Iterator[str]:
+        """What names something that is not there, a line each."""
+        if evaluation_name(self.evaluation_id) != self.name:
+            yield f"the evaluation id has another name than {self.name!r}"
+        yield from self._unknown_tasks()
+        for name, dataset in self.datasets.items():
+            measures = {measure for suite in dataset.suites.values() for measure in suite}
+            yield from (f"{measure!r} on {name!r} has no definition" for measure in measures - self.definitions.keys())
+            if measures and self.lead.get(name) not in measures:
+                yield f"lead: {name!r} has no such measure as {self.lead.get(name)!r}"
+        yield from (f"extras: {model!r} is no model of the record" for model in self.extras.keys() - self.models.keys())
+        yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)
+
+    def _unknown_tasks(self) -> Iterator[str]:
+        tasks = [(output.dataset, output.model) for output in self.outputs]
+        tasks += [(failure.dataset, failure.model) for failure in self.failures]
+        for dataset, model in tasks:
+            if dataset not in self.datasets or model not in self.models:
+                yield f"{model!r} on {dataset!r} is an output of no model or dataset of the record"
+        if len(set(tasks)) < len(tasks):
+            yield "an output is named twice"
+
+
+def parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
+    """What a manifest holds, which has been checked.
+
+    Args:
+        data: the file's.
+        path: the record's folder; if its name is an evaluation id, it is that of the record.
+
+    Raises:
+        OtherSchemaError: another version wrote it.
+        InputError: it is not what a manifest is: one line that names the first place.
+    """
+    try:
+        Manifest.model_validate_json(data)
+        manifest: dict[str, Any] = json.loads(data)
+    except ValidationError as error:
+        if any(found["loc"] == ("schema_version",) and found["type"] == "literal_error" for found in error.errors()):
+            found = f"the record has schema {_schema_of(data)}, and this rankledger reads {SCHEMA_VERSION}"
+            raise OtherSchemaError(f"{path}: {found}; install the version that wrote it") from None
+        raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
+    except ValueError as error:  # a number of more digits than Python reads
+        raise InputError(f"{path / MANIFEST}: {error}; restore the record") from None
+    if is_evaluation_id(path.name) and path.name != manifest["evaluation_id"]:
+        found = f"is of {manifest['evaluation_id']}, not of this record"
+        raise InputError(f"{path / MANIFEST}: {found}; restore the record")
+    return manifest
+
+
+def read_typed(kind: type[T], data: bytes) -> T:
+    """A dataclass from JSON, whose values have the types of its fields.
+
+    Raises:
+        ValidationError: something else is there.
+    """
+    return _Typed[kind].model_validate_json(data).root  # type: ignore[valid-type]
+
+
+def finding(error: ValidationError) -> str:
+    """The first thing that is wrong, in one line: where it is, what is expected, and what was found."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
+    told = first["msg"].removeprefix("Value error, ")
+    more = f" (and {error.error_count() - 1:,} more)" if error.error_count() > 1 else ""
+    return _in_one_line(f"{place}: {told}{more}" if place else f"{told}{more}")
+
+
+def _schema_of(data: bytes) -> str:
+    return _in_one_line(str(json.loads(data)["schema_version"]))
+
+
+def _in_one_line(text: str) -> str:
+    """As much of it as a message has room for, without characters that a terminal obeys."""
+    plain = "".join(letter if letter.isprintable() else "�" for letter in text)
+    return plain if len(plain) <= 300 else plain[:300] + "…"

@@ -1,0 +1,338 @@
+"""What reports show: a page of one evaluation, and the history of a figure over many.
+
+Differences are oriented: positive is better, whatever the measure's direction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.block import Floats
+from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.results import Evaluation
+
+__all__ = [
+    "Break",
+    "Curve",
+    "CurvePoint",
+    "Figure",
+    "Found",
+    "History",
+    "LevelChange",
+    "Listed",
+    "Listing",
+    "Night",
+    "Page",
+    "PairedScores",
+    "Series",
+]
+
+
+@dataclass(frozen=True)
+class Break:
+    """What makes the figures from a night on no longer comparable with those before.
+
+    Attributes:
+        kind: `judgments`, or how they are read; the `definition` of the measure; the version of `rankledger`.
+        before: their digest, fingerprint or version until then; None where it is not known.
+        after: from then on.
+    """
+
+    kind: Literal["judgments", "definition", "rankledger"]
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
+class Night:
+    """What one night says of a model on a dataset by a measure; None where there is no figure.
+
+    Attributes:
+        date: the date that was given, or else the day on which the evaluation began, in UTC.
+        evaluation_id: the last evaluation of that date.
+        estimate: the figure.
+        ci_low: lower end of its confidence interval.
+        ci_high: upper end.
+        std_error: its standard deviation over the resamples.
+        n_queries: judged queries.
+        mark: why the interval is not to be trusted: `sparse`, `degenerate`, or empty.
+        change: the figure less that of the night before; None over a break.
+        gates: what the gates of the model come to, the number from outside included: `pass`, `warn`, `fail` or
+            `inconclusive`; empty where it has none.
+        commit: the commit of the config's repository; None outside one.
+        breaks: what changed since the night before.
+        failure: why the output was not evaluated; empty where it was.
+    """
+
+    date: str
+    evaluation_id: str
+    estimate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    std_error: float | None
+    n_queries: int
+    mark: str
+    change: float | None
+    gates: str
+    commit: str | None
+    breaks: tuple[Break, ...] = ()
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class LevelChange:
+    """A step of a series.
+
+    Attributes:
+        date: the first night of the new level, the most likely one.
+        earliest: the first night that it may be.
+        latest: the last one. In 95% of series all steps found are within these bounds.
+        n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the newest. One is
+            a night that stands alone, or is too new to tell.
+        before: the level until then, a mean weighted by precision.
+        after: the level from then on.
+        std_error: the standard deviation of the change; 0 where there is no noise.
+    """
+
+    date: str
+    earliest: str
+    latest: str
+    n_nights: int
+    before: float
+    after: float
+    std_error: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """The nights of a model on a dataset.
+
+    Attributes:
+        dataset: the dataset's name; `*` for the mean of all datasets.
+        model: the model's name.
+        nights: oldest first, at least one of which has a figure.
+        steps: where the level moved, oldest first.
+        noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
+            None where there are too few nights to tell steps.
+        correlation: of successive nights, once the levels are taken off; None where it is not known.
+        correlated: whether that is more than chance, so that steps may be noise.
+    """
+
+    dataset: str
+    model: str
+    nights: tuple[Night, ...]
+    steps: tuple[LevelChange, ...]
+    noise: float | None
+    correlation: float | None
+    correlated: bool
+
+
+@dataclass(frozen=True)
+class History:
+    """The history of a measure in the evaluations of a name.
+
+    Attributes:
+        name: the evaluation's.
+        measure: as it is written.
+        direction: whether `higher` or `lower` is better, or `neither`.
+        series: by dataset and model, in the order of the newest evaluation.
+        remarks: what was left out, a line each.
+    """
+
+    name: str
+    measure: str
+    direction: str
+    series: tuple[Series, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A line of the list of evaluations.
+
+    Attributes:
+        evaluation_id: the id.
+        name: the evaluation's name.
+        date: its night.
+        repeats: the id of the evaluation that it repeats; None where it repeats none.
+        n_models: models of the config.
+        n_datasets: datasets of the config.
+        n_failures: outputs that were missing or refused.
+        gates: what all its gates come to: `pass`, `warn`, `fail` or `inconclusive`; empty where it has none.
+        delivered: when MLflow was told of it; None where it was not.
+        wanted: whether MLflow is to be told.
+        size: bytes of the record's files.
+    """
+
+    evaluation_id: str
+    name: str
+    date: str
+    repeats: str | None
+    n_models: int
+    n_datasets: int
+    n_failures: int
+    gates: str
+    delivered: str | None
+    wanted: bool
+    size: int
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Evaluations, the newest first.
+
+    Attributes:
+        place: where the records are.
+        evaluations: a line each.
+        remarks: what was passed over, a line each.
+    """
+
+    place: str
+    evaluations: tuple[Listed, ...]
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a record.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        date: its night.
+        dataset: the dataset; `*` for the mean of all datasets.
+        model: the model.
+        slice: `all`, or `column=value`.
+        measure: as it is written.
+        estimate: the figure.
+        ci_low: lower end of its confidence interval; None where it has none.
+        ci_high: upper end.
+        fingerprint: what the measure means there; empty where the record does not say.
+    """
+
+    evaluation_id: str
+    date: str
+    dataset: str
+    model: str
+    slice: str
+    measure: str
+    estimate: float
+    ci_low: float | None
+    ci_high: float | None
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a published figure may come from.
+
+    Attributes:
+        published: the figure as it was written.
+        measure: the measure that was asked for.
+        n_records: records that were looked through.
+        figures: those that round to it, the newest first.
+        remarks: what was passed over, a line each.
+    """
+
+    published: str
+    measure: str
+    n_records: int
+    figures: tuple[Figure, ...]
+    remarks: tuple[str, ...] = ()
+
+
+Curve: TypeAlias = Literal["precision", "judged"]
+"""`precision`: interpolated, by recall; `judged`: the share of the documents at a rank that are judged."""
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A point of a model's curve on a dataset, a line of `curves.csv`; None where there is no figure.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's.
+        curve: what it is.
+        at: where: the recall, in [0, 1], or the rank, from 1 on.
+        estimate: the figure, in [0, 1].
+        ci_low: lower end of its confidence interval; None for `judged`, which is no sample.
+        ci_high: upper end.
+        n_queries: queries that it rests on: the judged ones, or those that retrieve as many documents.
+    """
+
+    dataset: str
+    model: str
+    curve: Curve
+    at: float
+    estimate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class PairedScores:
+    """The scores that two models have on the same queries by one measure.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model that is compared.
+        baseline: the one that it is compared with; `bm25 in ID` where that is of another record.
+        measure: by what.
+        query_ids: (Q,) the queries, in the order of their ids.
+        before: (Q,) the baseline's scores, NaN where undefined or left out of every mean.
+        after: (Q,) the model's.
+        change: (Q,) the second less the first, the other way round where lower is better.
+        movers: the queries that moved most, the greatest change first.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    query_ids: npt.NDArray[np.object_]
+    before: Floats
+    after: Floats
+    change: Floats
+    movers: tuple[MovedQuery, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Page:
+    """All that a report shows of one evaluation.
+
+    Attributes:
+        title: what it is called: the evaluation's name, with the date where one was given; its id where a report shows
+            several.
+        evaluation: its figures, as `evaluation_of` gives them.
+        manifest: what the record's `manifest.json` holds. The page that lies in the record shows nothing of it that
+            differs each time: no id, time, user, host, platform or seconds.
+        curves: the points of its curves.
+        pairs: the pairs that are shown query by query.
+        remarks: what is left out, and why, a line each.
+        history: series of the evaluations of its name; none on the page that lies in the record.
+    """
+
+    title: str
+    evaluation: Evaluation
+    manifest: Mapping[str, Any]
+    curves: tuple[CurvePoint, ...] = ()
+    pairs: tuple[PairedScores, ...] = ()
+    remarks: tuple[str, ...] = ()
+    history: tuple[History, ...] = ()
+
+    @cached_property
+    def datasets(self) -> tuple[str, ...]:
+        """The datasets that a model was evaluated on, `*` for the mean of all, in the order of the summary."""
+        return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
+
+    @property
+    def matters(self) -> Mapping[str, float]:
+        """By measure, the least difference that matters, where the config says."""
+        found: Mapping[str, float] = self.manifest.get("matters") or {}
+        return found

@@ -1,0 +1,334 @@
+"""Browsing records: one shown, all listed, or those found that hold a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+
+from rankledger.pipeline.config.paths import MLFLOW, WORDS, parse_reference
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.record.accepted import ACCEPTED, config_of
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.lookup import Entry, Resolved, Shelf, browse, resolve
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import (
+    DataWarning,
+    Evaluation,
+    Failure,
+    Record,
+    Reference,
+    definitions_on,
+    summed_up,
+)
+from rankledger.pipeline.types.views import Figure, Found, Listed, Listing
+from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
+from rankledger.pipeline.workflow.tracking import fetch_record
+
+__all__ = [
+    "evaluation_of",
+    "find",
+    "list_evaluations",
+    "lost_among",
+    "named_path",
+    "named_record",
+    "newest_record",
+    "one_record",
+    "show",
+    "shown_record",
+    "skipped",
+]
+
+
+def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
+    """The folder of the record that `PATH|ID|mlflow:RUN_ID` means.
+
+    Args:
+        text: what was written.
+        records: where a record is looked for by its id.
+        runs_dir: where the default tracking store is, and copies from MLflow.
+        tracking_uri: the tracking store that a run is in; that of MLFLOW_TRACKING_URI unless given, or the default one.
+
+    Raises:
+        InputError: there is no such record.
+        OSError: the place of records cannot be reached.
+    """
+    path: Path | None
+    if text.startswith(MLFLOW):
+        path = fetch_record(text.removeprefix(MLFLOW), Tracking(uri=tracking_uri or None), runs_dir, records)
+    else:
+        path = records.find(text)
+    if path is None:
+        raise InputError(f"{text}: there is no such record, neither at that path nor in {records.place}")
+    return path
+
+
+def named_record(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Record:
+    """The record itself; arguments and errors are those of `named_path`.
+
+    Raises:
+        InputError: it cannot be read, too.
+    """
+    return read_record(named_path(text, records, runs_dir, tracking_uri))
+
+
+def newest_record(name: str, records: Records) -> Record:
+    """The newest evaluation of that name.
+
+    Raises:
+        InputError: there is none.
+        OSError: the place of records cannot be reached.
+    """
+    shelf = Shelf(records, name)
+    newest = next(iter(shelf), None)
+    if newest is None and shelf.lost:
+        raise InputError(f"no record of {name!r} can be read: {shelf.lost[0]}")
+    if newest is None:
+        raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
+    return newest
+
+
+def one_record(reference: str, found: Iterable[Resolved]) -> Record:
+    """The one record that a reference means for all models; those that it means none for are left out.
+
+    Args:
+        reference: as it was written.
+        found: what it means for each model; one at least.
+
+    Raises:
+        InputError: it means none for any model, or another for each.
+    """
+    resolved = list(found)
+    models = {each.record.path: each.model for each in resolved if each.record is not None}
+    if len(models) > 1:
+        listed = ", ".join(f"{model!r} in {path.name}" for path, model in models.items())
+        raise InputError(f"{reference}: is of another record for each model ({listed}); add #model to name one")
+    record = next((each.record for each in resolved if each.record is not None), None)
+    if record is None:
+        raise InputError(f"{reference}: {resolved[0].reason}")
+    return record
+
+
+def lost_among(found: Iterable[Resolved]) -> tuple[str, ...]:
+    """Why damaged records were skipped that may be what a reference means, of all models; none where it is certain."""
+    return tuple(dict.fromkeys(reason for each in found if each.record is not None for reason in each.lost))
+
+
+def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
+    """The line that warns of them; none where there are none.
+
+    Args:
+        reference: as it was written.
+        lost: as `lost_among` gives it.
+        used: the record that is used.
+    """
+    if not lost:
+        return ()
+    damaged = "a newer record is damaged" if len(lost) == 1 else f"{len(lost)} newer records are damaged"
+    return (f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead",)
+
+
+def show(
+    reference: str,
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Evaluation:
+    """The evaluation that a reference means, as far as a report shows one.
+
+    Args:
+        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; the model says whose latest or accepted
+            record is meant.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    record, lost = shown_record(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri)
+    return replace(evaluation_of(record), warnings=skipped(reference, lost, record))
+
+
+def shown_record(
+    reference: str, name: str | None, records: Records, runs_dir: str | Path, tracking_uri: str | None
+) -> tuple[Record, tuple[str, ...]]:
+    """The record that a reference means, of which `evaluation_of` gives the evaluation; and why newer ones were
+    skipped that are damaged, one of which may be meant.
+
+    Args:
+        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
+        records: where records are kept.
+        runs_dir: the runs folder.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    parsed = parse_reference(reference, ())
+    if parsed.record in WORDS:
+        return _of_a_word(parsed, name, records)
+    record = named_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
+    models = list(record.manifest["models"])
+    if parsed.model not in (None, *models):
+        meant = likely(str(parsed.model), models)
+        raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
+    return record, ()
+
+
+def evaluation_of(record: Record) -> Evaluation:
+    """The evaluation that a record is of, without the scores of its queries and the warnings, which no report shows.
+
+    What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
+    """
+    manifest = record.manifest
+    return DisplayedEvaluation(
+        evaluation_id=manifest["evaluation_id"],
+        name=manifest["name"],
+        directions={measure: found["direction"] for measure, found in manifest["definitions"].items()},
+        results=(),
+        estimates=record.summary,
+        quality={(output["dataset"], output["model"]): Quality(**output["quality"]) for output in manifest["outputs"]},
+        failures=tuple(Failure(**failure) for failure in manifest["failures"]),
+        record=record.path,
+        data_warnings=tuple(DataWarning(**warning) for warning in manifest["warnings"]),
+        comparison_lines=record.comparisons,
+        verdicts=record.verdicts,
+        confidence=manifest["bootstrap"]["confidence"],
+        lead=manifest["lead"],
+    )
+
+
+def _of_a_word(reference: Reference, name: str | None, records: Records) -> tuple[Record, tuple[str, ...]]:
+    """The one record that a word means for the model that is named, or for all of the newest record; and why newer
+    ones were skipped.
+    """
+    if name is None:
+        raise InputError(f"{reference.text}: is of an evaluation; add --name")
+    newest = newest_record(name, records)
+    accepted = config_of(newest).parent / ACCEPTED
+    models = [reference.model] if reference.model else newest.manifest["models"]
+    shelf = Shelf(records, name)
+    found = [resolve(reference, shelf, accepted, model=model) for model in models]
+    return one_record(reference.text, found), lost_among(found)
+
+
+def list_evaluations(name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None) -> Listing:
+    """The evaluations of a name, the newest first.
+
+    Args:
+        name: the evaluation's name in its config; all unless given.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+
+    Raises:
+        InputError: there is none of that name, or none of them can be read.
+        OSError: the place of records cannot be reached.
+    """
+    kept = open_records(Path(runs_dir), records)
+    browsed = browse(kept, name, _listed)
+    return Listing(kept.place, browsed.found, browsed.remarks)
+
+
+def _listed(entry: Entry) -> Listed:
+    manifest = entry.manifest
+    receipt = read_receipt(entry.records, entry.evaluation_id)
+    return Listed(
+        evaluation_id=entry.evaluation_id,
+        name=manifest["name"],
+        date=entry.date,
+        repeats=manifest["repeats"],
+        n_models=len(manifest["models"]),
+        n_datasets=len(manifest["datasets"]),
+        n_failures=len(manifest["failures"]),
+        gates=summed_up(entry.verdicts),
+        delivered=None if receipt is None else receipt.delivered,
+        wanted=bool(manifest["tracking"]["wanted"]),
+        size=entry.size,
+    )
+
+
+_FARTHEST = 400  # powers of ten: doubles end before
+
+
+def find(
+    published: str, *, measure: str, name: str | None = None, runs_dir: str | Path = "runs", records: str | None = None
+) -> Found:
+    """The figures of all records that round to a published one, to as many digits as it has.
+
+    Args:
+        published: such as `0.4312`, or `43.12%`.
+        measure: as it is written in the summary, such as `ndcg@10`.
+        name: the evaluations to look through; all unless given.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+
+    Raises:
+        InputError: it is no number, there is no evaluation of the name, or no record has the measure.
+        OSError: the place of records cannot be reached.
+    """
+    low, high = _range(published)
+    kept = open_records(Path(runs_dir), records)
+    browsed = browse(kept, name, lambda entry: (_measures(entry), tuple(_figures(entry, measure, low, high))))
+    known = [*dict.fromkeys(found for measures, _ in browsed.found for found in measures)]
+    if measure not in known:
+        raise InputError(_nothing(kept.place, measure, known))
+    figures = tuple(figure for _, found in browsed.found for figure in found)
+    return Found(published, measure, len(browsed.found), figures, browsed.remarks)
+
+
+def _nothing(place: str, measure: str, known: Sequence[str]) -> str:
+    """That there is no such measure, and which there are."""
+    if not known:
+        return f"{place}: there is no record; mend --runs-dir or --records"
+    return f"{place}: no record has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
+
+
+def _range(published: str) -> tuple[Decimal, Decimal]:
+    """What rounds to the figure: half a unit of its last digit on either side, ends included.
+
+    Raises:
+        InputError: it is no number.
+    """
+    text = published.strip()
+    try:
+        value = Decimal(text.removesuffix("%"))
+    except InvalidOperation:
+        value = Decimal("NaN")
+    exponent = value.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(value.adjusted()) > _FARTHEST or abs(exponent) > _FARTHEST:
+        raise InputError(f"{published!r} is not a number; write a figure such as 0.4312 or 43.12%")
+    half = Decimal(5).scaleb(exponent - 1)
+    share = Decimal(100) if text.endswith("%") else Decimal(1)
+    return (value - half) / share, (value + half) / share
+
+
+def _measures(entry: Entry) -> tuple[str, ...]:
+    return tuple(entry.manifest["definitions"])
+
+
+def _figures(entry: Entry, measure: str, low: Decimal, high: Decimal) -> Iterator[Figure]:
+    for line in entry.lines(measure):
+        if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
+            yield Figure(
+                evaluation_id=entry.evaluation_id,
+                date=entry.date,
+                dataset=line.dataset,
+                model=line.model,
+                slice=line.slice,
+                measure=measure,
+                estimate=line.estimate,
+                ci_low=line.ci_low,
+                ci_high=line.ci_high,
+                fingerprint=definitions_on(entry.manifest, line.dataset).get(measure, {}).get("fingerprint", ""),
+            )

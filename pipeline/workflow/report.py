@@ -1,0 +1,169 @@
+"""From references to a report of the evaluations that they mean, in any of its forms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.record.integrity import damages
+from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.report.files import estimates
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.report.latex import latex
+from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.views import History, Page, Series
+from rankledger.pipeline.workflow.browse import shown_record, skipped
+from rankledger.pipeline.workflow.history import history
+from rankledger.pipeline.workflow.page import page_of
+
+__all__ = ["Form", "report"]
+
+Form: TypeAlias = Literal["html", "markdown", "latex", "csv"]
+
+_FIGURES = ("latex", "csv")  # the forms that have figures alone; the others say why there are none
+_PAGE = "report.html"  # of a record, which is made anew and not read
+
+
+def report(
+    *references: str,
+    form: Form = "html",
+    name: str | None = None,
+    measures: Sequence[str] = (),
+    last: int = 30,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> str:
+    """One report of one or several evaluations, as text.
+
+    Args:
+        references: each `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; a record that is named twice is shown
+            once.
+        form: a page, Markdown, LaTeX's tables, or CSV.
+        name: the evaluation that `newest`, `latest` and `accepted` are of.
+        measures: what to show, in this order; all measures unless given.
+        last: how many nights of history to show, the newest; a page and Markdown have it.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record or measure, or a record is damaged, or has no figure where figures are all
+            that was asked for.
+        OSError: the place of records cannot be reached.
+    """
+    kept = open_records(Path(runs_dir), records)
+    found = [shown_record(reference, name, kept, runs_dir, tracking_uri) for reference in references]
+    distinct = {record.path.name: record for record, _ in found}
+    warnings = [
+        line
+        for reference, (record, lost) in zip(references, found, strict=True)
+        for line in skipped(reference, lost, record)
+    ]
+    if measures or form in _FIGURES:
+        _refuse_without_figures(distinct.values())
+    pages = [_page(record, kept, measures, several=len(distinct) > 1) for record in distinct.values()]
+    pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
+    if form == "csv":
+        return estimates(pages)
+    columns = {"n_measures": len(measures)} if measures else {}
+    if form == "latex":
+        return latex(pages, **columns)
+    pages = _with_histories(pages, last, runs_dir, records)
+    return html(pages) if form == "html" else markdown(pages, **columns)
+
+
+def _refuse_without_figures(records: Iterable[Record]) -> None:
+    for record in records:
+        if not record.summary:
+            raise InputError(
+                f"{record.path}: has no figure, for no model output was evaluated; name another record, or ask for "
+                "html or markdown without --measure, which say why"
+            )
+
+
+def _page(record: Record, records: Records, measures: Sequence[str], *, several: bool) -> Page:
+    """The page of a record with these measures alone, called by its id where there are others.
+
+    Raises:
+        InputError: it has none of the measures, or its files are not what was written.
+    """
+    damaged = next(damages(record, but=_PAGE), None)
+    if damaged:
+        raise InputError(damaged)
+    page = page_of(_narrowed(record, measures) if measures else record, records)
+    datasets = set(page.datasets)
+    quality = {task: found for task, found in page.evaluation.quality.items() if task[0] in datasets}
+    return replace(
+        page,
+        title=page.evaluation.evaluation_id if several else page.title,
+        evaluation=replace(page.evaluation, quality=quality),
+        pairs=tuple(
+            replace(pair, movers=tuple(query for query in pair.movers if query.measure == pair.measure))
+            for pair in page.pairs
+        ),
+    )
+
+
+def _narrowed(record: Record, measures: Sequence[str]) -> Record:
+    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it.
+
+    Raises:
+        InputError: it lacks one.
+    """
+    known = list(dict.fromkeys(line.measure for line in record.summary))
+    for measure in measures:
+        if measure not in known:
+            raise InputError(
+                f"{record.path}: has no measure {measure!r}; it has {', '.join(known)}{likely(measure, known)}"
+            )
+    place = {measure: number for number, measure in enumerate(measures)}
+    summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
+    comparisons = [line for line in record.comparisons if line.measure in place]
+    return Record(
+        record.path,
+        {**record.manifest, "lead": {line.dataset: line.measure for line in reversed(summary)}},
+        summary=lambda: tuple(summary),
+        comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
+        verdicts=lambda: record.verdicts,
+    )
+
+
+def _with_histories(pages: Sequence[Page], last: int, runs_dir: str | Path, records: str | None) -> list[Page]:
+    """The pages, the first one of each evaluation's name with the history of its leading measures."""
+    found: list[Page] = []
+    for page in pages:
+        shown = {other.evaluation.name for other in found}
+        found.append(page if page.evaluation.name in shown else _with_history(page, last, runs_dir, records))
+    return found
+
+
+def _with_history(page: Page, last: int, runs_dir: str | Path, records: str | None) -> Page:
+    """The page with the series that have more than one night; what keeps them from being read is remarked on."""
+    histories, remarks = [], []
+    for measure in dict.fromkeys(page.evaluation.leading.values()):
+        try:
+            whole = history(page.evaluation.name, measure=measure, runs_dir=runs_dir, records=records)
+        except (InputError, OSError) as error:
+            remarks.append(f"no history by {measure}: {error}")
+            continue
+        series = tuple(_newest(series, last) for series in whole.series if _is_of(series, whole, page))
+        if series:
+            histories.append(replace(whole, series=series))
+    return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
+
+
+def _is_of(series: Series, whole: History, page: Page) -> bool:
+    """Whether a series is by the leading measure of its dataset and has nights to show."""
+    return page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1
+
+
+def _newest(series: Series, last: int) -> Series:
+    """The newest nights of a series, and the steps between them."""
+    nights = series.nights[-last:]
+    dates = {night.date for night in nights}
+    return replace(series, nights=nights, steps=tuple(step for step in series.steps if step.date in dates))

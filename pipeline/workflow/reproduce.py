@@ -1,0 +1,328 @@
+"""A record evaluated again from its inputs, and compared with what was recorded.
+
+What the manifest says was computed is computed again, whatever the defaults are by now. Nothing is taken from the block
+store, nothing is tracked, and gates are left out: they look at other records, and decide no figure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.paths import is_url
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.data.dataset import describe
+from rankledger.pipeline.data.files import MovedFiles, link_files, most_alike
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.changes import moved_figures, other_code, other_versions, unlike_definitions
+from rankledger.pipeline.record.accepted import config_of
+from rankledger.pipeline.record.folder import FIGURES, read_figures, write_record
+from rankledger.pipeline.record.integrity import damages
+from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.support.environment import environment
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.workflow.browse import named_record
+from rankledger.pipeline.workflow.evaluate import compute, workers_of
+from rankledger.pipeline.workflow.inputs import source_of
+from rankledger.pipeline.workflow.manifest import manifest_of
+from rankledger.pipeline.workflow.sources import (
+    Opened,
+    open_record,
+    recorded_output,
+    refuse_foreign_servers,
+    repository_of,
+)
+
+__all__ = ["Located", "locate", "reproduce"]
+
+FileT = TypeVar("FileT", bound=File)
+
+_ROLES = ("judgments", "ratings", "queries", "documents", "interactions")
+
+
+@dataclass(frozen=True)
+class Located:
+    """A plan by which the inputs are read where they are.
+
+    Attributes:
+        planned: the plan; without numbers from outside, which decide no figure.
+        n_moved: files that are elsewhere.
+        changed: files that are not what was evaluated.
+    """
+
+    planned: Plan
+    n_moved: int
+    changed: tuple[ChangedInput, ...]
+
+
+def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> Located:
+    """Find every file that was evaluated: where the config says, else anywhere in a folder by its size and digest.
+
+    A file that is nowhere with the same bytes is taken where it was, or of its name, and noted as changed. An output
+    that was not evaluated is taken from nowhere.
+
+    Args:
+        planned: what the record's config comes to.
+        record: the record.
+        folder: where inputs may have moved to.
+        scratch: an empty folder, for links.
+
+    Raises:
+        InputError: files are nowhere, a line each; or there is no such folder.
+    """
+    locator = _Locator(record, None if folder is None else MovedFiles(folder), scratch)
+    datasets = tuple(locator.dataset(dataset) for dataset in planned.datasets)
+    tasks = tuple(map(locator.task, each("Finding inputs", planned.tasks, len(planned.tasks), "outputs")))
+    for model, file in planned.extras.items():
+        locator.extra(model, file)
+    if locator.missing:
+        raise InputError(*locator.missing)
+    moved = replace(planned, datasets=datasets, tasks=tasks, extras={})
+    return Located(moved, locator.n_moved, tuple(dict.fromkeys(locator.changed)))
+
+
+class _Locator:
+    """Goes from input to input, and gathers what is missing and what has changed."""
+
+    def __init__(self, record: Record, moved: MovedFiles | None, scratch: Path) -> None:
+        self.missing: list[str] = []
+        self.changed: list[ChangedInput] = []
+        self.n_moved = 0
+        self._record = record
+        self._moved = moved
+        self._scratch = scratch
+        self._n_links = 0
+
+    def dataset(self, dataset: PlannedDataset) -> PlannedDataset:
+        """The dataset with its own files where they are."""
+        inputs = self._record.manifest["datasets"][dataset.name]["inputs"]
+        for role in _ROLES:
+            recorded = [_file(entry) for entry in inputs if entry["role"] == role]
+            file: File | None = getattr(dataset, role)
+            if file is not None and recorded:
+                placed: dict[str, Any] = {role: self._placed(f"{role} of {dataset.name}", file, recorded)}
+                dataset = replace(dataset, **placed)
+        return dataset
+
+    def task(self, task: Task) -> Task:
+        """The task with its output where it is; one that was not evaluated is not there to be."""
+        recorded = recorded_output(self._record, task)
+        if not recorded:
+            nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model)
+            return replace(task, output=task.output.model_copy(update={"path": nowhere}))
+        return replace(task, output=self._placed(f"{task.model} on {task.dataset}", task.output, recorded))
+
+    def extra(self, model: str, file: File) -> None:
+        """The model's numbers from outside, which are looked at and not read."""
+        recorded = self._record.manifest["extras"].get(model, {})
+        if "sha256" in recorded:
+            self._placed(f"extra of {model}", file, [_file(recorded)])
+
+    def _placed(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
+        """The file by the path under which it is read now."""
+        here = _described(file)
+        if _digests(here) == _digests(recorded):
+            return file
+        now = [*self._now(recorded, here)]
+        lost = [entry for entry, found in zip(recorded, now, strict=True) if found is None]
+        self.missing += [self._lack(what, entry) for entry in lost]
+        found = [entry for entry in now if entry is not None]
+        if lost:
+            return file
+        self.changed += _changes(what, recorded, found)
+        self.n_moved += len({entry.path for entry in found} - {entry.path for entry in here})
+        if [entry.path for entry in found] == [entry.path for entry in here]:
+            return file
+        if any(is_url(entry.path) for entry in found):
+            return file  # what is elsewhere cannot be linked, and is read as it is there
+        self._n_links += 1
+        link = link_files([Path(entry.path) for entry in found], recorded, self._scratch / str(self._n_links))
+        return file.model_copy(update={"path": str(link)})
+
+    def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
+        """What each file is now; None where it is nowhere."""
+        by_digest, by_path = {file.sha256: file for file in here}, {file.path: file for file in here}
+        for file in recorded:
+            same = by_digest.get(file.sha256) or self._moved_file(file)
+            namesake = most_alike(by_path, file.path)
+            yield same or (by_path[namesake] if namesake else self._namesake(file))
+
+    def _moved_file(self, file: InputFile) -> InputFile | None:
+        path = self._moved.find(file) if self._moved else None
+        return None if path is None else InputFile(str(path), file.size, file.sha256)
+
+    def _namesake(self, file: InputFile) -> InputFile | None:
+        path = self._moved.namesake(file) if self._moved else None
+        if self._moved is None or path is None:
+            return None
+        return InputFile(str(path), path.stat().st_size, self._moved.digest(path))
+
+    def _lack(self, what: str, file: InputFile) -> str:
+        described = f"{what}: {file.path} ({file.size:,} bytes, sha256 {file.sha256[:12]}…)"
+        if self._moved is None:
+            return f"{described} is not there; name the folder that it moved to with --inputs"
+        return f"{described} is neither there nor in {self._moved.folder}; restore it"
+
+
+def _described(file: File) -> tuple[InputFile, ...]:
+    """The files that are there; none where nothing is."""
+    try:
+        return describe(source_of(file))
+    except InputError:
+        return ()
+
+
+def _file(entry: Mapping[str, Any]) -> InputFile:
+    return InputFile(entry["path"], entry["size"], entry["sha256"])
+
+
+def _digests(files: Sequence[InputFile]) -> list[str]:
+    return [file.sha256 for file in files]
+
+
+def _changes(what: str, recorded: Sequence[InputFile], found: Sequence[InputFile]) -> Iterator[ChangedInput]:
+    for before, now in zip(recorded, found, strict=True):
+        if before.sha256 != now.sha256:
+            yield ChangedInput(what, before.path, now.path, before.sha256, now.sha256)
+
+
+_SETTINGS = ("seed", "conventions", "bootstrap", "comparison", "sensitivity")  # kept whole in a manifest
+_KEPT = 1_000  # figures that moved; nobody reads more
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What came of evaluating again.
+
+    Attributes:
+        path: the folder that has the figures; None where there are none.
+        manifest: what the manifest says of them; that of the record where there are none.
+        failures: what could not be evaluated that could then.
+    """
+
+    path: Path | None
+    manifest: Mapping[str, Any]
+    failures: tuple[str, ...] = ()
+
+
+def reproduce(
+    record: str,
+    *,
+    inputs: str | Path | None = None,
+    jobs: int | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Reproduction:
+    """Evaluate a record again and say whether it is the same; where it is not, what has changed since.
+
+    Args:
+        record: the record's path or id, or `mlflow:` and the id of a run.
+        inputs: the folder that the inputs moved to; they are found there by their size and digest.
+        jobs: workers, instead of the config's.
+        runs_dir: where the record is looked for, and the default MLflow store is.
+        records: where records are kept; in the runs folder unless given.
+        tracking_uri: the tracking store that a run is in.
+
+    Raises:
+        InputError: there is no such record, it was damaged, or inputs are nowhere to be found.
+    """
+    recorded = named_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
+    broken = [*damages(recorded)]
+    if broken:
+        raise InputError(*broken)
+    opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
+    refuse_foreign_servers(opened)
+    workers = workers_of(opened.loaded.config, jobs)
+    with TemporaryDirectory(prefix="rankledger-") as name:
+        scratch = Path(name)
+        located = locate(
+            opened.planned, recorded, folder=None if inputs is None else Path(inputs), scratch=scratch / "inputs"
+        )
+        again = _evaluated(opened, located, workers, scratch / "runs")
+        return _compared(recorded, located, again, repository_of(replace(opened, config=config_of(recorded))))
+
+
+def _settings(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
+    yield from ("execution.blocks=false", "gates=")
+    for key in _SETTINGS:
+        if manifest[key] is not None:
+            yield f"{key}={json.dumps(manifest[key], ensure_ascii=False).replace('$', '$$')}"
+
+
+def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Path) -> _Again:
+    """Evaluate, and write what came of it to the runs folder."""
+    assert opened.record is not None, "what is reproduced is a record"
+    again = replace(opened, planned=located.planned, record=None if located.changed else opened.record)
+    started = datetime.now(UTC)
+    try:
+        computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
+    except InputError as error:
+        return _Again(None, opened.record.manifest, error.lines)
+    known = {(failure["dataset"], failure["model"]) for failure in opened.record.manifest["failures"]}
+    failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
+    written = write_record(
+        runs_dir / "records",
+        evaluation_id=opened.record.manifest["evaluation_id"],
+        config="",
+        results=computed.results,
+        estimates=computed.inferred.estimates,
+        manifest=manifest_of(opened.loaded, located.planned, computed.inputs),
+        comparisons=computed.inferred.comparisons,
+        curves=computed.inferred.curves,
+    )
+    reasons = tuple(f"{failure.model} on {failure.dataset}: {failure.reason}" for failure in failed)
+    return _Again(written.path, written.manifest, reasons)
+
+
+def _compared(recorded: Record, located: Located, again: _Again, repository: Path) -> Reproduction:
+    before, after = recorded.manifest, again.manifest
+    files = tuple(name for name in FIGURES if name in before["files"])
+    unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
+    moved = [*_moved(recorded.path, again.path, unlike)] if again.path else []
+    n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
+    config = config_of(recorded)
+    now = environment(repository) | ({} if config.is_file() else {"git": None})  # else another repository's commit
+    measures = [name for name in before["definitions"] if name in after["definitions"]]
+    different = located.changed or again.failures or moved
+    return Reproduction(
+        record=recorded.path,
+        verdict="different" if different else "equal" if unlike else "identical",
+        files=files,
+        n_figures=n_figures,
+        moved=tuple(moved[:_KEPT]),
+        n_moved=len(moved),
+        n_found=located.n_moved,
+        inputs=located.changed,
+        versions=tuple(other_versions(before["environment"], now)),
+        definitions=tuple(
+            dict.fromkeys(
+                line for dataset in before["datasets"] for line in unlike_definitions(before, after, measures, dataset)
+            )
+        ),
+        code=tuple(other_code(before["environment"], now)),
+        failures=again.failures,
+    )
+
+
+def _same_bytes(one: Path, other: Path) -> bool:
+    return other.is_file() and one.read_bytes() == other.read_bytes()
+
+
+def _moved(before: Path, after: Path, names: list[str]) -> Iterator[MovedFigure]:
+    for name in names:
+        if (after / name).is_file():
+            yield from moved_figures(read_figures(before / name), read_figures(after / name))
+        else:
+            yield MovedFigure(name, (), "", "a file", None)
