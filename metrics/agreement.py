@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import MANY_ROWS, Bools, Floats, JudgedBlock, cut, sum_down
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "kendall_tau", "rbo"]
 
 
-@Summed
+@from_terms
 def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Kendall tau distance: the pairs of documents in which the more relevant one stands below the less relevant one.
 
@@ -42,7 +42,7 @@ def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
     return Terms(discordant, defined=n_compared > 1)
 
 
-@Summed
+@from_terms
 def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Kendall's tau-b: concordant minus discordant pairs, corrected for equal grades.
 
@@ -63,7 +63,7 @@ def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
     return Terms(concordant - discordant, factors, divisor=np.sqrt(n_pairs * untied))
 
 
-@Summed
+@from_terms
 def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """AP correlation: Kendall's tau that counts a disorder the more, the higher it stands.
 
@@ -152,7 +152,7 @@ class RankingsBlock:
     others: Mapping[str, Ranked]
 
 
-@Summed
+@from_terms
 def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Terms:
     """Compatibility: the rank-biased overlap with that ideal ranking which is most like the ranking, over the greatest.
 

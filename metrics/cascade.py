@@ -13,12 +13,12 @@ from typing import Literal
 import numpy as np
 
 from rankledger.metrics.block import JudgedBlock, check_exponent, cut
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["err", "nerr", "rankscore", "rbp", "rbp_resid"]
 
 
-@Summed
+@from_terms
 def rbp(
     block: JudgedBlock,
     *,
@@ -58,7 +58,7 @@ def rbp(
     return Terms(gained * reached, {"gain": gained, "reached": reached}, scale=1 - p)
 
 
-@Summed
+@from_terms
 def rbp_resid(
     block: JudgedBlock,
     *,
@@ -99,7 +99,7 @@ def rbp_resid(
     return Terms(terms, factors, rest=np.where(counted, p ** last[-1], 0.0))
 
 
-@Summed
+@from_terms
 def err(
     block: JudgedBlock,
     *,
@@ -146,7 +146,7 @@ def err(
     return Terms(np.where(block.ranks <= cut(k), terms, 0.0), {"satisfied": satisfied, "reached": reached})
 
 
-@Summed
+@from_terms
 def nerr(
     block: JudgedBlock,
     *,
@@ -179,7 +179,7 @@ def nerr(
     return replace(found, divisor=ideal.total(), ideal=ideal)
 
 
-@Summed
+@from_terms
 def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Terms:
     """Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the best possible.
 

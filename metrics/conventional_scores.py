@@ -18,10 +18,10 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.terms import Terms
 from rankledger.metrics.ties import expected_terms, has_expectation
 
-__all__ = ["N_ORDERS", "ruled", "sampled", "score", "terms", "tie_bounds"]
+__all__ = ["N_ORDERS", "apply_conventions", "sampled", "score", "terms", "tie_bounds"]
 
 
-def ruled(block: JudgedBlock, conventions: Conventions) -> JudgedBlock:
+def apply_conventions(block: JudgedBlock, conventions: Conventions) -> JudgedBlock:
     """The block as the conventions have it: its grades, the order of equal scores, its depth, its unjudged documents.
 
     Under `expected` no order of equal scores is taken and no depth cut: `score` looks at all orders.
@@ -137,7 +137,7 @@ class _Ordered:
         """(Q,)."""
         conventions = replace(self._profile.conventions_of(measure.metric.name), ties=self._order)
         if conventions not in self._ruled:
-            self._ruled[conventions] = ruled(self._block, conventions)
+            self._ruled[conventions] = apply_conventions(self._block, conventions)
         return score(measure, self._ruled[conventions], conventions, max_grade=self._max_grade)
 
 

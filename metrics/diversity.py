@@ -10,14 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, JudgedBlock, cut, sum_down
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["alpha_ndcg", "err_ia", "nrbp", "strec"]
 
 _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 
 
-@Summed
+@from_terms
 def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Terms:
     """Alpha-nDCG: nDCG in which a subtopic is worth less, the more often it was met above.
 
@@ -51,7 +51,7 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
     return Terms(gained / discounts, factors, divisor=ideal.total(), ideal=ideal)
 
 
-@Summed
+@from_terms
 def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged, over that of a list without a flaw.
 
@@ -78,7 +78,7 @@ def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
     return Terms(gained / block.ranks, factors, divisor=_n_subtopics(judged) * flawless)
 
 
-@Summed
+@from_terms
 def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
     """Novelty- and rank-biased precision: (1 - (1 - alpha) beta) Σ gain beta**(rank - 1), averaged over subtopics.
 
@@ -109,7 +109,7 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
     return Terms(gained * reached, factors, scale=1 - (1 - alpha) * beta, divisor=_n_subtopics(judged))
 
 
-@Summed
+@from_terms
 def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Subtopic recall: the share of the subtopics to which a retrieved document is relevant.
 

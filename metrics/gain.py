@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from rankledger.metrics.block import Floats, JudgedBlock, check_exponent, check_summable, cut, sum_down
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["Discount", "Gain", "GradedGain", "cg", "dcg", "g", "ndcg", "ndcg_rel", "q_measure", "rndcg"]
 
@@ -21,7 +21,7 @@ Gain = Literal["linear", "exponential", "binary"]
 Discount = Literal["log2", "jarvelin"]
 
 
-@Summed
+@from_terms
 def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: float = 1) -> Terms:
     """Cumulative gain: the sum of the retrieved documents' gains.
 
@@ -43,7 +43,7 @@ def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: 
     return Terms(np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0))
 
 
-@Summed
+@from_terms
 def dcg(
     block: JudgedBlock,
     *,
@@ -78,7 +78,7 @@ def dcg(
     return Terms(gained / discounts, {"gain": gained, "discount": discounts})
 
 
-@Summed
+@from_terms
 def ndcg(
     block: JudgedBlock,
     *,
@@ -115,7 +115,7 @@ def ndcg(
     return replace(found, divisor=ideal.total(), ideal=ideal)
 
 
-@Summed
+@from_terms
 def q_measure(
     block: JudgedBlock,
     *,
@@ -162,7 +162,7 @@ def q_measure(
     )
 
 
-@Summed
+@from_terms
 def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) -> Terms:
     """nDCG at R levels: its mean at the ranks where the gain of the ideal list falls, and once over the whole list.
 
@@ -200,7 +200,7 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
     return Terms(found.terms * weight, factors, divisor=ideal.total(), defined=defined, ideal=ideal)
 
 
-@Summed
+@from_terms
 def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """nDCG averaged over the documents with positive gain, each at its own rank.
 
@@ -232,7 +232,7 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     return Terms(np.where(gaining, reached / ideal, 0.0), factors, rest=rest, divisor=n_gaining)
 
 
-@Summed
+@from_terms
 def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """Normalised gain G: gains divided by log2(2 + what the documents so far fell short of), over all gains there are.
 

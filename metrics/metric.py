@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = ["AVERAGE", "Metric", "Parameter"]
 
@@ -93,7 +93,7 @@ class Metric:
 
     def terms(self, block: JudgedBlock, **arguments: Any) -> Terms:
         """The score of a judged metric before its last sum."""
-        if not isinstance(self.function, Summed):
+        if not isinstance(self.function, from_terms):
             raise TypeError(f"{self.name} is no sum over judged documents")
         return self.function.terms(block, **arguments)
 

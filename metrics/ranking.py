@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from rankledger.metrics.block import Floats, JudgedBlock, cut
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = [
     "RecallPoints",
@@ -35,7 +35,7 @@ __all__ = [
 RecallPoints = Literal["truncate", "ceil", "round"]
 
 
-@Summed
+@from_terms
 def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Reciprocal rank: one over the rank of the first relevant document.
 
@@ -55,7 +55,7 @@ def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return Terms(np.where(first, 1.0 / block.ranks, 0.0), defined=block.n_relevant(rel) > 0)
 
 
-@Summed
+@from_terms
 def ap(
     block: JudgedBlock,
     *,
@@ -89,7 +89,7 @@ def ap(
     return Terms(hit * precision, {"relevant": hit, "precision": precision}, divisor=size, defined=n_relevant > 0)
 
 
-@Summed
+@from_terms
 def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """R-precision: the precision at rank R, the number of relevant documents of the query.
 
@@ -108,7 +108,7 @@ def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     return Terms(hit.astype(np.float64), divisor=n_relevant)
 
 
-@Summed
+@from_terms
 def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
     """R-precision at a multiple of R: the precision at rank int(factor · R + 0.9).
 
@@ -134,7 +134,7 @@ def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
     return Terms(hit.astype(np.float64), divisor=np.maximum(last, 1.0), defined=n_relevant > 0)
 
 
-@Summed
+@from_terms
 def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
     """Tie-aware R-precision at k: the first k documents against the k best of the solution and all that tie with them.
 
@@ -159,7 +159,7 @@ def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
     return Terms(wanted.astype(np.float64), divisor=size)
 
 
-@Summed
+@from_terms
 def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> Terms:
     """Average tie-aware R-precision: the mean of `rp` at several cutoffs.
 
@@ -184,7 +184,7 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
     return Terms(_added(shares), divisor=float(len(cutoffs)), defined=block.n_relevant(rel) > 0)
 
 
-@Summed
+@from_terms
 def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Interpolated precision: the highest precision at any rank where the recall is at least `recall`.
 
@@ -216,7 +216,7 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
     return Terms(np.where(best, precision, 0.0), {"precision": precision}, defined=n_relevant > 0)
 
 
-@Summed
+@from_terms
 def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Eleven-point average precision: the mean interpolated precision at recall 0.0, 0.1 … 1.0.
 
@@ -235,7 +235,7 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
     return Terms(_added([level.terms for level in levels]), divisor=11.0, defined=block.n_relevant(rel) > 0)
 
 
-@Summed
+@from_terms
 def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
 
@@ -270,7 +270,7 @@ def _needed(product: Floats, recall_points: RecallPoints) -> Floats:
 _EPSILON = 0.00001  # as in trec_eval: smooths the share of relevant documents where none is judged
 
 
-@Summed
+@from_terms
 def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Binary preference: how rarely judged non-relevant documents stand above relevant ones; unjudged are passed over.
 
@@ -295,7 +295,7 @@ def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
     return Terms(np.where(block.relevant(rel), preferences, 0.0), {"non-relevant above": above}, divisor=n_relevant)
 
 
-@Summed
+@from_terms
 def infap(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Inferred average precision: the precision at each relevant document is estimated from the judged ones above it.
 

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 
 from rankledger.metrics.block import JudgedBlock, cut
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 
 __all__ = [
     "f",
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-@Summed
+@from_terms
 def num_ret(block: JudgedBlock) -> Terms:
     """Documents retrieved, judged or not.
 
@@ -53,7 +53,7 @@ def num_ret(block: JudgedBlock) -> Terms:
     return Terms(np.zeros_like(block.ranks), rest=block.n_retrieved)
 
 
-@Summed
+@from_terms
 def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Relevant documents of the query, retrieved or not.
 
@@ -70,7 +70,7 @@ def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
     return Terms(np.zeros_like(block.ranks), rest=block.n_relevant(rel))
 
 
-@Summed
+@from_terms
 def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Documents retrieved that are judged and not relevant; those without a judgment are not counted.
 
@@ -87,7 +87,7 @@ def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
     return Terms(((block.grades >= 0) & ~block.relevant(rel)).astype(np.float64))
 
 
-@Summed
+@from_terms
 def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """True positives: how many of the retrieved documents are relevant.
 
@@ -106,7 +106,7 @@ def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return Terms(hit.astype(np.float64))
 
 
-@Summed
+@from_terms
 def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """False positives: how many of the retrieved documents are not relevant, unjudged ones included.
 
@@ -124,7 +124,7 @@ def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return Terms(-tp.terms(block, k=k, rel=rel).terms, rest=np.minimum(block.n_retrieved, cut(k)))
 
 
-@Summed
+@from_terms
 def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """False negatives: how many relevant documents were not retrieved.
 
@@ -142,7 +142,7 @@ def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return Terms(-tp.terms(block, k=k, rel=rel).terms, rest=block.n_relevant(rel))
 
 
-@Summed
+@from_terms
 def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """True negatives: how many documents of the catalogue are neither retrieved nor relevant.
 
@@ -161,7 +161,7 @@ def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return Terms(tp.terms(block, k=k, rel=rel).terms, rest=rest)
 
 
-@Summed
+@from_terms
 def user_coverage(block: JudgedBlock) -> Terms:
     """User coverage: whether the query (the user) was given any document at all.
 
@@ -177,7 +177,7 @@ def user_coverage(block: JudgedBlock) -> Terms:
     return Terms(np.zeros_like(block.ranks), rest=(block.n_retrieved > 0).astype(np.float64))
 
 
-@Summed
+@from_terms
 def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d: float = 0, rel: float = 1) -> Terms:
     """Utility: what the documents retrieved and those left alone are worth, by whether they are relevant.
 
@@ -203,7 +203,7 @@ def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d:
     return Terms(np.where(hit, a - b - c + d, 0.0), {"relevant": hit}, rest=rest)
 
 
-@Summed
+@from_terms
 def p(
     block: JudgedBlock,
     *,
@@ -229,7 +229,7 @@ def p(
     return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=np.maximum(size, 1.0))  # of nothing, 0 is relevant
 
 
-@Summed
+@from_terms
 def r(
     block: JudgedBlock,
     *,
@@ -257,7 +257,7 @@ def r(
     return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=size)
 
 
-@Summed
+@from_terms
 def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Relative precision: precision over the greatest that a list of this length could have.
 
@@ -278,7 +278,7 @@ def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> T
     return Terms(tp.terms(block, k=k, rel=rel).terms, divisor=np.minimum(size, n_relevant))
 
 
-@Summed
+@from_terms
 def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Average precision of a set: its precision at every relevant document of it, 0 at the others, whatever the ranks.
 
@@ -298,7 +298,7 @@ def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
     return Terms(found, {"relevant": hit, "relevant retrieved": found}, divisor=size * block.n_relevant(rel))
 
 
-@Summed
+@from_terms
 def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) -> Terms:
     """F measure: the harmonic mean of precision and recall, recall weighing beta times as much.
 
@@ -334,7 +334,7 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
     )
 
 
-@Summed
+@from_terms
 def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """F1: the harmonic mean of precision and recall.
 
@@ -352,7 +352,7 @@ def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     return f.terms(block, beta=1.0, k=k, rel=rel)
 
 
-@Summed
+@from_terms
 def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Success: whether any relevant document was retrieved (also called hit rate).
 
@@ -372,7 +372,7 @@ def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
     return Terms(first.astype(np.float64), defined=block.n_relevant(rel) > 0)
 
 
-@Summed
+@from_terms
 def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Judged share: how many of the retrieved documents have a judgment (a grade of at least 0).
 
@@ -390,7 +390,7 @@ def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     return Terms(known.astype(np.float64), divisor=np.minimum(block.n_retrieved, cut(k)))
 
 
-@Summed
+@from_terms
 def unjudged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Unjudged share: how many of the places of the list hold a document without judgment (or a negative grade).
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankledger.metrics.block import Bools, Floats, JudgedBlock, divide, sum_down
 
-__all__ = ["Summed", "Terms"]
+__all__ = ["Terms", "from_terms"]
 
 P = ParamSpec("P")
 
@@ -53,7 +53,7 @@ class Terms:
         return found if self.defined is None else np.where(self.defined, found, np.nan)
 
 
-class Summed(Generic[P]):
+class from_terms(Generic[P]):  # noqa: N801
     """A metric whose score is a sum over the documents retrieved: a decorator of the function that gives its terms."""
 
     __qualname__: str

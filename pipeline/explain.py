@@ -22,13 +22,13 @@ from rankledger.metrics.terms import Terms
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.explanation import (
     HEAD,
-    Choice,
+    ConventionChoice,
     Explanation,
-    Line,
     Outcome,
     ProfileComparison,
     QueryList,
-    Sum,
+    ScoreTerm,
+    ScoreTotal,
 )
 
 __all__ = ["compare", "explain", "outcome"]
@@ -77,7 +77,7 @@ def outcome(query: QueryList, measure: Measure, profile: Profile) -> Outcome:
         (value,) = measure.metric.function(block, **measure.arguments(query.max_grade))
         missing = False  # one without pairs is undefined, and left out for that
     else:
-        ruled = conventional_scores.ruled(block, conventions)
+        ruled = conventional_scores.apply_conventions(block, conventions)
         (value,) = conventional_scores.score(measure, ruled, conventions, max_grade=query.max_grade)
         missing = not query.retrieved
     left_out = missing and conventions.missing_queries == "skip"
@@ -91,7 +91,7 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
     """The parts of an explanation that the kernel gives."""
     assert isinstance(query.block, JudgedBlock)
     conventions = profile.conventions_of(measure.metric.name)
-    block = conventional_scores.ruled(query.block, conventions)
+    block = conventional_scores.apply_conventions(query.block, conventions)
     terms = conventional_scores.terms(measure, block, conventions, max_grade=query.max_grade)
     judged = list(_judged_lines(query, block, terms, any_order=conventions.ties == "expected"))
     condensed = conventions.unjudged_documents == "condensed"
@@ -110,12 +110,12 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
     }
 
 
-def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_order: bool) -> Iterator[Line]:
+def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_order: bool) -> Iterator[ScoreTerm]:
     """The judged documents retrieved; `any_order` where all orders of equal scores count."""
     running = terms.terms.cumsum(axis=0)[:, 0]
     for row in np.flatnonzero(np.isfinite(block.ranks[:, 0])):
         ties = _ties(int(block.tie_first[row, 0]), int(block.tie_last[row, 0]))
-        yield Line(
+        yield ScoreTerm(
             rank=None if any_order and ties else int(block.ranks[row, 0]),
             ties=ties,
             doc_id=query.judged[block.judgment_row[row, 0]],
@@ -126,11 +126,11 @@ def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_ord
         )
 
 
-def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[Line]:
+def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[ScoreTerm]:
     """The other documents down to a rank: they take the places that the judged ones leave, in their order."""
     assert isinstance(query.block, JudgedBlock)
     uncut = replace(conventions, depth=None, unjudged_documents="non_relevant")
-    block = conventional_scores.ruled(query.block, uncut)
+    block = conventional_scores.apply_conventions(query.block, uncut)
     taken = {int(rank) for rank in block.ranks[:, 0] if np.isfinite(rank)}
     known = {query.judged[row] for row in block.judgment_row[:, 0] if row >= 0}
     places = (rank for rank in range(1, len(query.retrieved) + 1) if rank not in taken)
@@ -140,10 +140,10 @@ def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> I
             return
         ties = _ties(first, last)
         shown = None if ties and conventions.ties == "expected" else rank
-        yield Line(shown, ties, doc_id, grade=None, factors={}, term=None, running=None)
+        yield ScoreTerm(shown, ties, doc_id, grade=None, factors={}, term=None, running=None)
 
 
-def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[Line], *, named: bool) -> Iterator[Line]:
+def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *, named: bool) -> Iterator[ScoreTerm]:
     """The perfect ranking down to the last document that adds to it.
 
     Documents of equal grade stand in it as they do in the ranking, those that were not retrieved after them, by id.
@@ -163,7 +163,7 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[Line], *, name
     adding = np.flatnonzero(terms.terms[:, 0])
     for place in range(int(adding[-1]) + 1 if adding.size else 0):
         doc_id, grade = documents[place] if named else (None, None)
-        yield Line(
+        yield ScoreTerm(
             rank=place + 1,
             ties=None,
             doc_id=doc_id,
@@ -186,7 +186,7 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
     factors = {"rating": rated, "prediction": predicted, "error": errors}
     return {
         "documents": tuple(
-            Line(
+            ScoreTerm(
                 rank=None,
                 ties=None,
                 doc_id=doc_id,
@@ -200,7 +200,7 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
         "n_retrieved": n_pairs,
         "n_condensed": 0,
         "ideal": None,
-        "sum": Sum(
+        "sum": ScoreTotal(
             total=float(running[-1, 0]) if n_pairs else 0.0,
             rest=None,
             scale=1.0,
@@ -210,12 +210,12 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
     }
 
 
-def _sum(terms: Terms) -> Sum:
+def _sum(terms: Terms) -> ScoreTotal:
     divided = not (isinstance(terms.divisor, float) and terms.divisor == 1)
     divisor = float(np.broadcast_to(terms.divisor, 1)[0]) if divided else None
     rest = None if terms.rest is None else _plain(terms.rest[0])
     total = float(terms.terms.cumsum(axis=0)[-1, 0])
-    return Sum(total, rest, float(terms.scale), divisor)
+    return ScoreTotal(total, rest, float(terms.scale), divisor)
 
 
 def _why(query: QueryList, measure: Measure) -> str:
@@ -268,7 +268,7 @@ def compare(listed: Listed, measure: Measure, own: Profile, other: Profile) -> P
     found = [*_of_conventions(measure, own, other), *_of_parameters(measure, own, other)]
     before, after = (_outcome(listed, measure, own, made) for made in ([], found))
     choices = [
-        Choice(
+        ConventionChoice(
             name=choice.name,
             own=_written(choice.own),
             other=_written(choice.other),

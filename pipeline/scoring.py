@@ -128,7 +128,7 @@ def _score_block(
             else:
                 conventions = profile.conventions_of(measure.metric.name)
                 if conventions not in blocks:
-                    blocks[conventions] = conventional_scores.ruled(block, conventions)
+                    blocks[conventions] = conventional_scores.apply_conventions(block, conventions)
                 values[row] = conventional_scores.score(measure, blocks[conventions], conventions, max_grade=max_grade)
         except ValueError as error:
             raise InputError(f"{dataset}: {measure}: {error}") from None

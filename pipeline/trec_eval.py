@@ -27,14 +27,14 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Estimate, Scores
 
-__all__ = ["VERSIONS", "Line", "Printout", "lines_of", "relevance_strings"]
+__all__ = ["VERSIONS", "Printout", "TrecLine", "relevance_strings", "trec_lines"]
 
 VERSIONS: Mapping[str, str] = MappingProxyType({"trec_eval": "9.0.4", "trec_eval_10": "10.0"})
 """The profiles whose output can be printed, and the versions of trec_eval that they stand for."""
 
 
 @dataclass(frozen=True)
-class Line:
+class TrecLine:
     """A line that is printed for a query, for all of them, or for both.
 
     Attributes:
@@ -72,81 +72,81 @@ class Line:
 
 _Real = TypeVar("_Real", int, float)
 _New = Callable[..., Measure]  # a measure from a metric, its cutoff and parameters, at the level and by the profile
-_Entry = Callable[[str, str, _New], list[Line]]  # the lines of a name, of what was written after its dot
+_Entry = Callable[[str, str, _New], list[TrecLine]]  # the lines of a name, of what was written after its dot
 
 
 def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
-    return lambda name, _written, _new: [Line(name, kind)]
+    return lambda name, _written, _new: [TrecLine(name, kind)]
 
 
 def _sum(metric: str) -> _Entry:
-    return lambda name, _written, new: [Line(name, "sum", (new(metric),))]
+    return lambda name, _written, new: [TrecLine(name, "sum", (new(metric),))]
 
 
 def _mean(metric: str) -> _Entry:
-    return lambda name, _written, new: [Line(name, "mean", (new(metric),))]
+    return lambda name, _written, new: [TrecLine(name, "mean", (new(metric),))]
 
 
 def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
-    def entry(name: str, written: str, new: _New) -> list[Line]:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         cutoffs = _distinct(_whole_numbers(written or usual))
-        return [Line(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
+        return [TrecLine(f"{name}_{k}", "mean", (new(metric, k),)) for k in cutoffs]
 
     return entry
 
 
 def _at_points(metric: str, parameter: str, usual: str) -> _Entry:
-    def entry(name: str, written: str, new: _New) -> list[Line]:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         points = _distinct(_numbers(written or usual))
-        return [Line(f"{name}_{point:.2f}", "mean", (new(metric, **{parameter: point}),)) for point in points]
+        return [TrecLine(f"{name}_{point:.2f}", "mean", (new(metric, **{parameter: point}),)) for point in points]
 
     return entry
 
 
 def _with_gains(metric: str) -> _Entry:
-    def entry(name: str, written: str, new: _New) -> list[Line]:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         if written:
             raise ValueError("grades are gains here; write the gains into the judgments as grades")
-        return [Line(name, "mean", (new(metric),))]
+        return [TrecLine(name, "mean", (new(metric),))]
 
     return entry
 
 
 def _with_persistence(metric: str, **given: float) -> _Entry:
-    def entry(name: str, written: str, new: _New) -> list[Line]:
+    def entry(name: str, written: str, new: _New) -> list[TrecLine]:
         if not written:
-            return [Line(name, "mean", (new(metric, **given),))]
+            return [TrecLine(name, "mean", (new(metric, **given),))]
         parameter, _, value = written.partition("=")
         if parameter != "p" or "," in value:
             raise ValueError(f"only p is taken, as in {name}.p=0.8; grades are gains here")
-        return [Line(f"{name}_{written}", "mean", (new(metric, **given, p=_numbers(value)[0]),))]
+        return [TrecLine(f"{name}_{written}", "mean", (new(metric, **given, p=_numbers(value)[0]),))]
 
     return entry
 
 
-def _num_rel(name: str, _written: str, new: _New) -> list[Line]:
-    return [Line(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))]
+def _num_rel(name: str, _written: str, new: _New) -> list[TrecLine]:
+    return [TrecLine(name, "sum", (new("num_rel"),), of_all=new("num_rel", rel=1))]
 
 
-def _relstring(name: str, written: str, _new: _New) -> list[Line]:
+def _relstring(name: str, written: str, _new: _New) -> list[TrecLine]:
     length = int(_numbers(written)[0]) if written else 10
-    return [Line(_named(name, written), "relevance", length=max(length, 0))]
+    return [TrecLine(_named(name, written), "relevance", length=max(length, 0))]
 
 
-def _utility(name: str, written: str, new: _New) -> list[Line]:
+def _utility(name: str, written: str, new: _New) -> list[TrecLine]:
     worths = _numbers(written or "1,-1,0,0")
     if len(worths) != 4:
         raise ValueError(f"{len(worths)} coefficients where 4 are needed, as in {name}.1,-1,0,0")
-    return [Line(_named(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
+    return [TrecLine(_named(name, written), "mean", (new("utility", **dict(zip("abcd", worths, strict=True))),))]
 
 
-def _eleven_points(name: str, written: str, new: _New) -> list[Line]:
+def _eleven_points(name: str, written: str, new: _New) -> list[TrecLine]:
     recalls = _numbers(written or _ELEVEN)[::-1]  # as they are added there, which is why this is not ap11
     measures = tuple(new("iprec", recall=recall) for recall in recalls)
-    return [Line(_named(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
+    return [TrecLine(_named(name, written), "mean", measures, lambda rows: np.mean(rows, axis=0))]
 
 
-def _set_f(name: str, written: str, new: _New) -> list[Line]:
+def _set_f(name: str, written: str, new: _New) -> list[TrecLine]:
     square = _numbers(written)[0] if written else 1.0
     if square < 0:
         raise ValueError("the square of beta is at least 0")
@@ -155,7 +155,7 @@ def _set_f(name: str, written: str, new: _New) -> list[Line]:
         precision, recall = rows
         return (square + 1) * precision * recall / np.where(precision > 0, square * precision + recall, 1.0)
 
-    return [Line(_named(name, written), "mean", (new("p"), new("r")), combine)]
+    return [TrecLine(_named(name, written), "mean", (new("p"), new("r")), combine)]
 
 
 _ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
@@ -211,7 +211,7 @@ _GROUPS: Mapping[str, tuple[str, ...]] = {
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def lines_of(names: Sequence[str], profile: Profile, *, level: int) -> tuple[Line, ...]:
+def trec_lines(names: Sequence[str], profile: Profile, *, level: int) -> tuple[TrecLine, ...]:
     """The lines of these measures, in trec_eval's order.
 
     Args:
@@ -236,7 +236,7 @@ def lines_of(names: Sequence[str], profile: Profile, *, level: int) -> tuple[Lin
             raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'; {meant}")
         wanted |= found
 
-    lines: list[Line] = []
+    lines: list[TrecLine] = []
     for name in (name for name in _TABLE if name in wanted):
         try:
             lines += _TABLE[name](name, parameters.get(name, ""), functools.partial(_measure, profile, level))
@@ -295,7 +295,7 @@ class Printout:
             has no lines of its own and adds 0 to a mean, whatever an empty ranking scores.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[TrecLine, ...]
     scores: Scores
     relevance: Sequence[str]
     complete: bool
@@ -310,7 +310,7 @@ class Printout:
     def _rows(self) -> Mapping[Measure, Floats]:
         return dict(zip(self.scores.measures, self.scores.values, strict=True))
 
-    def _values(self, line: Line) -> Floats:
+    def _values(self, line: TrecLine) -> Floats:
         """(Q,): the line's values, NaN where undefined."""
         values = line.combine([self._rows[measure] for measure in line.measures])
         return values if self.shows_missing or line.kind == "sum" else np.where(self.scores.missing, 0.0, values)
@@ -357,7 +357,7 @@ class Printout:
                 beside = next(ends, "") if line.kind == "mean" else ""
                 yield f"{line.name:<22}\tall\t{self._total(line, tag)}{beside}\n"
 
-    def _total(self, line: Line, tag: str) -> str:
+    def _total(self, line: TrecLine, tag: str) -> str:
         n_queries = int(self.counted.sum())
         if line.kind in ("tag", "queries"):
             return tag if line.kind == "tag" else str(n_queries)
@@ -372,7 +372,7 @@ def relevance_strings(joined: Joined, conventions: Conventions, length: int) -> 
     """What each query's first documents are judged, a sign each: `-` not, `.` negative, `>` above 9."""
     found = []
     blocks = (block for block in joined.blocks if isinstance(block, JudgedBlock))
-    for block in (conventional_scores.ruled(block, conventions) for block in blocks):
+    for block in (conventional_scores.apply_conventions(block, conventions) for block in blocks):
         for query, n_retrieved in enumerate(block.n_retrieved):
             signs = ["-"] * min(length, int(n_retrieved))
             for rank, grade in zip(block.ranks[:, query], block.grades[:, query], strict=True):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
@@ -165,7 +165,7 @@ def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
         verdicts=(verdict(), verdict(gate="floor", model="bm25", outcome="pass", effect="pass", reference=None)),
     )
     documents = (RankedDocument("d1", 2.0, 3, 17), RankedDocument("d2", 1.0, None, 1))
-    moved = MovedQuery("web", "dense", "bm25", "q1", "ndcg@10", 1.0, 0.25, -0.75, documents)
+    moved = QueryChange("web", "dense", "bm25", "q1", "ndcg@10", 1.0, 0.25, -0.75, documents)
     scores = np.array([1.0, 0.5]), np.array([0.25, 0.5])
     queries = np.array(["q1", "q2"], dtype=object)
     plain = Page(

@@ -188,11 +188,11 @@ def list_(as_json: bool, **options: Any) -> None:
     Example:
         rankledger list quickstart
     """
-    from rankledger.pipeline.report.history import listing, records_data
+    from rankledger.pipeline.report.history import record_list, records_data
     from rankledger.pipeline.workflow.browse import list_evaluations
 
     found = list_evaluations(**options)
     if as_json:
         print_json(records_data(found))
     else:
-        print_text(listing(found, width=width()))
+        print_text(record_list(found, width=width()))

@@ -60,9 +60,11 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
         evaluation: what was evaluated.
         require_tracking: whether MLflow must have it.
     """
-    from rankledger.pipeline.types.results import failed  # imports NumPy, which `rankledger --help` must not wait for
+    from rankledger.pipeline.types.results import (
+        overall_outcome,
+    )  # imports NumPy, which `rankledger --help` must not wait for
 
-    verdict = failed(evaluation.verdicts)
+    verdict = overall_outcome(evaluation.verdicts)
     if verdict == "fail":
         return FAILED_GATE
     if evaluation.unsaved or (require_tracking and evaluation.record and evaluation.store is None):

@@ -36,7 +36,7 @@ def explain(source: str, form: str | None, **options: Any) -> None:
     Example:
         rankledger explain configs/quickstart.yaml --model bm25 --query q004 --measure ndcg@10 --under ranx
     """
-    from rankledger.pipeline.report.explanation import arithmetic, as_data, markdown
+    from rankledger.pipeline.report.explanation import as_data, markdown, tables
     from rankledger.pipeline.workflow.explain import explain as run
 
     explanation = run(source, **options)
@@ -45,7 +45,7 @@ def explain(source: str, form: str | None, **options: Any) -> None:
     elif form == "markdown":
         print_text(markdown(explanation))
     else:
-        print_text(arithmetic(explanation, width=width(), colour=colour()))
+        print_text(tables(explanation, width=width(), colour=colour()))
 
 
 @click.command(short_help="Read everything that a config names, compute nothing.")
@@ -104,11 +104,11 @@ def find(as_json: bool, **options: Any) -> None:
     Example:
         rankledger find 0.43 --measure ndcg@10
     """
-    from rankledger.pipeline.report.history import found, records_data
+    from rankledger.pipeline.report.history import figure_matches, records_data
     from rankledger.pipeline.workflow.browse import find as run
 
     figures = run(**options)
     if as_json:
         print_json(records_data(figures))
     else:
-        print_text(found(figures, width=width()))
+        print_text(figure_matches(figures, width=width()))

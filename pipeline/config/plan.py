@@ -11,7 +11,7 @@ from itertools import combinations
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Model
 from rankledger.pipeline.config.plan_gates import plan_gates
-from rankledger.pipeline.config.plan_inputs import plan_datasets, plan_extras, plan_models
+from rankledger.pipeline.config.plan_inputs import plan_datasets, plan_external_metrics, plan_models
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
     Plan,
@@ -19,8 +19,8 @@ from rankledger.pipeline.config.planned import (
     PlannedDataset,
     Planning,
     Task,
-    choose_line,
     choose_measures,
+    choose_one_line,
     planned_measures,
 )
 from rankledger.pipeline.config.schema import Loaded
@@ -52,7 +52,7 @@ __all__ = [
     "plan",
     "plan_comparison",
     "plan_lead",
-    "plan_matters",
+    "plan_practical_difference",
     "plan_tracking",
 ]
 
@@ -88,13 +88,13 @@ def plan_comparison(
     )
 
 
-def plan_matters(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
+def plan_practical_difference(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
     """By measure, the least difference that matters."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     return {
         str(measure): least
         for line, least in planning.config.matters.items()
-        for measure in choose_line(planning, ("matters", line), line, there)
+        for measure in choose_one_line(planning, ("matters", line), line, there)
     }
 
 
@@ -268,9 +268,9 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
     planning = Planning(loaded, date, recorded)
     datasets = plan_datasets(planning)
     models, tasks = plan_models(planning, datasets)
-    extras = plan_extras(planning, models)
+    extras = plan_external_metrics(planning, models)
     comparison = plan_comparison(planning, datasets, models, tasks)
-    matters = plan_matters(planning, datasets)
+    matters = plan_practical_difference(planning, datasets)
     gates = plan_gates(planning, datasets, models, tasks, extras)
     lead = plan_lead(planning, datasets, comparison)
     plan_tracking(planning, datasets, models, comparison, lead)

@@ -20,10 +20,10 @@ __all__ = [
     "finds_models",
     "markers",
     "plan_datasets",
-    "plan_extras",
+    "plan_external_metrics",
     "plan_models",
     "search_patterns",
-    "searched_in_vain",
+    "unmatched_searches",
 ]
 
 _MOST_MEASURES = 1000  # of a suite
@@ -227,7 +227,7 @@ def search_patterns(planning: Planning) -> tuple[str, ...]:
     return tuple(found)
 
 
-def plan_extras(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
+def plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
     """The file of each model's numbers from outside, of those that have one."""
     extras: dict[str, File] = {}
     for name, model in models.items():
@@ -372,7 +372,7 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[tuple[str, str], str]:
     return found
 
 
-def searched_in_vain(loaded: Loaded, date: str | None) -> tuple[str, ...]:
+def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
     """The patterns of the outputs of models that are searched for, if there is not one output yet."""
     planning = Planning(loaded, date)
     if EVERYTHING not in loaded.config.models or finds_models(planning, plan_datasets(planning)):

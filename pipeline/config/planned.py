@@ -28,10 +28,10 @@ __all__ = [
     "PlannedDataset",
     "Planning",
     "Task",
-    "choose_line",
     "choose_measure",
     "choose_measures",
     "choose_names",
+    "choose_one_line",
     "choose_profile",
     "choose_tasks",
     "kind_of",
@@ -278,11 +278,11 @@ def choose_measures(
     What is in no suite of theirs is found, and what has one figure per dataset and none per query.
     """
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
-    found = [choose_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
+    found = [choose_one_line(planning, (*path, position), line, there) for position, line in enumerate(lines)]
     return tuple(dict.fromkeys(measure for measures in found for measure in measures))
 
 
-def choose_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
+def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequence[Measure]) -> list[Measure]:
     """The measures among these that one line writes; as `choose_measures`."""
     chosen: list[Measure] = []
     for measure in planned_measures(planning, path, line, there):

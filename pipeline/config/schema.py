@@ -45,7 +45,7 @@ from rankledger.pipeline.config.values import (
     Section,
     Suite,
     Whole,
-    explain,
+    explain_errors,
     is_share,
     number_of,
 )
@@ -550,7 +550,7 @@ def load(
         written = ConfigFile.model_validate(document.data)
     except ValidationError as error:
         errors = error.errors(include_url=False)
-        explained = explain(errors[:_EXPLAINED], document.data, _section_at)
+        explained = explain_errors(errors[:_EXPLAINED], document.data, _section_at)
         document.refuse(explained, n_further=max(0, len(errors) - _EXPLAINED))
         raise
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}

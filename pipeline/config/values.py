@@ -56,11 +56,11 @@ __all__ = [
     "Suite",
     "Whole",
     "checked_jobs",
-    "explain",
+    "explain_errors",
+    "format_duration",
     "is_printable",
     "is_share",
     "number_of",
-    "spell_duration",
     "suggestion",
 ]
 
@@ -143,7 +143,7 @@ _MOST_NAMED = 30  # choices that are listed
 _LONGEST = 200  # characters of the word
 
 
-def explain(
+def explain_errors(
     errors: Iterable[ErrorDetails], data: Mapping[str, Value], section_at: Callable[[KeyPath], type[BaseModel]]
 ) -> Iterator[tuple[KeyPath, str]]:
     """The key path and the message of each error.
@@ -283,7 +283,7 @@ def number_of(amount: float | str) -> float:
     return float(amount.rstrip("% ")) / 100 if isinstance(amount, str) else amount
 
 
-def spell_duration(duration: timedelta) -> str:
+def format_duration(duration: timedelta) -> str:
     """The duration as it is written in a config, in the greatest unit of which it is a whole number."""
     seconds = round(duration.total_seconds())
     for unit, size in (("h", 3600), ("m", 60)):
@@ -442,7 +442,7 @@ Date: TypeAlias = Annotated[date, BeforeValidator(_date), WithJsonSchema({"type"
 Duration: TypeAlias = Annotated[
     timedelta,
     BeforeValidator(_duration),
-    PlainSerializer(spell_duration),
+    PlainSerializer(format_duration),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"const": 0}]}),
 ]
 Interval: TypeAlias = Annotated[Duration, AfterValidator(_positive), WithJsonSchema({"type": "string"})]

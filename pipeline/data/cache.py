@@ -32,7 +32,7 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
-__all__ = ["BlockStore", "HitsKey", "JudgmentsKey", "StoreError"]
+__all__ = ["CacheError", "HitsKey", "JudgmentsKey", "OutputCache"]
 
 _VERSION = 1  # raised when the layout changes, or what readers and the join make of the same bytes
 
@@ -44,7 +44,7 @@ _QUALITY = {field.name for field in fields(Quality)}
 _LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()})
 
 
-class StoreError(Exception):
+class CacheError(Exception):
     """A file of the store is not to be believed, or cannot be written: one line. The inputs themselves are as good."""
 
 
@@ -87,7 +87,7 @@ class HitsKey:
 
 
 @dataclass(frozen=True)
-class BlockStore:
+class OutputCache:
     """The store in a folder, which need not exist yet. Any number of processes may use it at a time.
 
     Attributes:
@@ -142,7 +142,7 @@ class BlockStore:
             StoreError: they cannot be written.
         """
         path = self._judgments(key)
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(CacheError):
             if _read(path, key) is not None:
                 return
         self._write(path, key, _table_of_rows(rows))
@@ -173,7 +173,7 @@ class BlockStore:
                 partial.replace(path)
         except OSError as error:
             reason = error.strerror or error
-            raise StoreError(f"{self.folder}: not written ({reason}); what was read will be parsed again") from None
+            raise CacheError(f"{self.folder}: not written ({reason}); what was read will be parsed again") from None
 
 
 def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
@@ -187,13 +187,13 @@ def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"{path}: passed over ({error.strerror or error})") from None
+        raise CacheError(f"{path}: passed over ({error.strerror or error})") from None
     heading, _, body = data.partition(b"\n")
     table = _parsed(body) if heading + b"\n" == _heading(body) else None
     if table is None:
         raise _damaged(path)
     if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
-        raise StoreError(f"{path}: passed over, for it is of other inputs; it will be written anew")
+        raise CacheError(f"{path}: passed over, for it is of other inputs; it will be written anew")
     with contextlib.suppress(OSError):  # a store that may only be read is as good
         os.utime(path)
     return table
@@ -224,8 +224,8 @@ def _described(table: pa.Table, name: bytes, path: Path) -> Any:
         raise _damaged(path) from None
 
 
-def _damaged(path: Path) -> StoreError:
-    return StoreError(f"{path}: passed over, for it is damaged or of another version; it will be written anew")
+def _damaged(path: Path) -> CacheError:
+    return CacheError(f"{path}: passed over, for it is damaged or of another version; it will be written anew")
 
 
 def _heading(body: bytes) -> bytes:

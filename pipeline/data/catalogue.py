@@ -20,7 +20,7 @@ import pyarrow.csv
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
-from rankledger.pipeline.data.formats.common import Part, double, shown
+from rankledger.pipeline.data.formats.common import FilePart, double, shown
 from rankledger.pipeline.data.formats.delimited import delimited_header
 from rankledger.pipeline.data.formats.jsonl import json_objects
 from rankledger.pipeline.data.formats.parquet import open_parquet, read_parquet
@@ -48,7 +48,7 @@ class Column:
     values: pa.Array
 
 
-def read_columns(part: Part, names: Sequence[str]) -> list[Column]:
+def read_columns(part: FilePart, names: Sequence[str]) -> list[Column]:
     """These columns of one file of documents that was read before, so that its rows are known to be sound.
 
     Raises:
@@ -80,7 +80,7 @@ def feature(path: str, name: str, columns: Sequence[Column], n_documents: int) -
     return _categories(sizes, concatenate(values))
 
 
-def _of_text(part: Part, names: Sequence[str]) -> pa.Table:
+def _of_text(part: FilePart, names: Sequence[str]) -> pa.Table:
     delimiter = _DELIMITERS[part.format]
     quote = '"' if part.format == "csv" else False
     _check(part, names, delimited_header(part))
@@ -99,13 +99,13 @@ def _of_text(part: Part, names: Sequence[str]) -> pa.Table:
         raise InputError(f"{part.path}: {shorten(str(error).partition(chr(10))[0])}; write the file again") from None
 
 
-def _of_parquet(part: Part, names: Sequence[str]) -> pa.Table:
+def _of_parquet(part: FilePart, names: Sequence[str]) -> pa.Table:
     file = open_parquet(part)
     _check(part, names, file.schema_arrow.names)
     return read_parquet(part, file, names)
 
 
-def _of_json(part: Part, name: str) -> Column:
+def _of_json(part: FilePart, name: str) -> Column:
     """Line by line: Arrow would take texts that look like dates for dates."""
     found = [document.get(name) for _, document in json_objects(part, [name])]
     lists = [value if isinstance(value, list) else [] if value is None else [value] for value in found]
@@ -122,7 +122,7 @@ def _of_json(part: Part, name: str) -> Column:
     return _split(sizes, strings(map(str, entries)))
 
 
-def _check(part: Part, names: Sequence[str], found: Sequence[str]) -> None:
+def _check(part: FilePart, names: Sequence[str], found: Sequence[str]) -> None:
     for name in names:
         if found.count(name) != 1:
             stands = "no" if name not in found else "more than one"

@@ -20,7 +20,7 @@ from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.catalogue import Catalogue, known_documents
-from rankledger.pipeline.data.files import PLAIN, Access, each_file, endings, find_files
+from rankledger.pipeline.data.files import PLAIN, Access, each_file, find_files, suffixes
 from rankledger.pipeline.data.join import join_predictions, join_ranking
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments
 from rankledger.pipeline.data.overlap import find_unmatched, refuse_other_pairs, refuse_other_queries, shares_document
@@ -325,7 +325,7 @@ def content_of(source: Source, files: Sequence[InputFile]) -> Content:
 def _layout(path: str, format: str | None) -> tuple[str, str]:
     """The format and the compression of a file."""
     name = path.partition("?")[0] if "://" in path else path  # after it stand options of the filesystem
-    suffix, compression = endings(name)
+    suffix, compression = suffixes(name)
     return format or format_of(suffix), compression
 
 

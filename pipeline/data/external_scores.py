@@ -24,9 +24,9 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import Source, group_queries
-from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing
+from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
 from rankledger.pipeline.data.formats import line_of
-from rankledger.pipeline.data.formats.common import LONGEST_ID, Kind, Part, double, refuse_id, refuse_surrogates
+from rankledger.pipeline.data.formats.common import LONGEST_ID, FilePart, Kind, double, refuse_id, refuse_surrogates
 from rankledger.pipeline.data.formats.json import nested_objects
 from rankledger.pipeline.data.formats.trec import trec_lines
 from rankledger.pipeline.data.readers import column_names, read_cells
@@ -37,27 +37,27 @@ from rankledger.pipeline.types.mlflow_names import EXTRA, clashes
 
 __all__ = [
     "SCORES",
-    "Extra",
-    "GivenInput",
-    "GivenOutput",
+    "ExternalDataset",
+    "ExternalMetrics",
+    "ExternalOutput",
     "ScoreCell",
     "ScoreCells",
-    "given_dataset",
-    "read_extra",
-    "read_given_scores",
+    "external_dataset",
+    "read_external_metrics",
+    "read_external_scores",
     "read_score_cells",
 ]
 
 
 @dataclass(frozen=True)
-class Extra:
+class ExternalMetrics:
     """The numbers of one model, by name, and the file that they are from."""
 
     numbers: Mapping[str, float]
     file: InputFile
 
 
-def read_extra(path: str) -> Extra:
+def read_external_metrics(path: str) -> ExternalMetrics:
     """The numbers of one file.
 
     Args:
@@ -84,7 +84,7 @@ def read_extra(path: str) -> Extra:
             )
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
-    return Extra(found, file.describe_bytes(stored))
+    return ExternalMetrics(found, file.describe_bytes(stored))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class ScoreCells:
     cells: Sequence[ScoreCell]
 
 
-def read_score_cells(part: Part, wanted: Sequence[str]) -> ScoreCells:
+def read_score_cells(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
     """The cells of the scores wanted.
 
     Args:
@@ -156,7 +156,7 @@ def read_score_cells(part: Part, wanted: Sequence[str]) -> ScoreCells:
     return _long(part, wanted) if long else _wide(part, wanted)
 
 
-def _printed(part: Part, wanted: Sequence[str]) -> ScoreCells:
+def _printed(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
     """`measure query value`, a line each; the lines of all queries together are left out."""
     lines, row = [], -1
     for row, (number, line) in enumerate(trec_lines(part)):
@@ -175,7 +175,7 @@ def _printed(part: Part, wanted: Sequence[str]) -> ScoreCells:
     return _of_long(lines, wanted)
 
 
-def _nested(part: Part, wanted: Sequence[str]) -> ScoreCells:
+def _nested(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
     queries = [(query_id, dict(scores)) for query_id, scores in nested_objects(part)]
     names = frozenset(name for _, scores in queries for name in scores)
     cells = [
@@ -186,7 +186,7 @@ def _nested(part: Part, wanted: Sequence[str]) -> ScoreCells:
     return ScoreCells(len(queries), names, cells)
 
 
-def _long(part: Part, wanted: Sequence[str]) -> ScoreCells:
+def _long(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
     columns = read_cells(part, [part.name(name) for name in ("query_id", "measure", "value")])
     lines = enumerate(zip(*columns.values(), strict=True))
     rows = [ScoreCell(row, _id(part, row, query), str(name), value) for row, (query, name, value) in lines]
@@ -197,7 +197,7 @@ def _of_long(rows: Sequence[ScoreCell], wanted: Sequence[str]) -> ScoreCells:
     return ScoreCells(len(rows), frozenset(cell.name for cell in rows), [cell for cell in rows if cell.name in wanted])
 
 
-def _wide(part: Part, wanted: Sequence[str]) -> ScoreCells:
+def _wide(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
     columns = read_cells(part, [part.name(name) for name in ("query_id", *wanted)])
     ids = [_id(part, row, cell) for row, cell in enumerate(columns[part.name("query_id")])]
     cells = [
@@ -208,7 +208,7 @@ def _wide(part: Part, wanted: Sequence[str]) -> ScoreCells:
     return ScoreCells(len(ids), frozenset(wanted), cells)
 
 
-def _id(part: Part, row: int, cell: object) -> str:
+def _id(part: FilePart, row: int, cell: object) -> str:
     """The id of a query: a text, or a whole number as its digits."""
     if type(cell) is int or (isinstance(cell, str) and cell):
         text = str(cell)
@@ -224,7 +224,7 @@ def _id(part: Part, row: int, cell: object) -> str:
     )
 
 
-def _row_position(part: Part, row: int) -> str:
+def _row_position(part: FilePart, row: int) -> str:
     return f"object {row + 1}" if part.format == "json" else line_of(part, row)
 
 
@@ -232,7 +232,7 @@ _WRITTEN = ("trec", "tsv", "csv")  # formats whose numbers are texts; in others 
 
 
 @dataclass(frozen=True, eq=False)
-class GivenOutput:
+class ExternalOutput:
     """One model's scores as they were read.
 
     Attributes:
@@ -269,7 +269,7 @@ class GivenOutput:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenInput:
+class ExternalDataset:
     """A dataset of which nothing is known but its queries.
 
     Attributes:
@@ -285,14 +285,14 @@ class GivenInput:
     kind: str = "scores"
 
 
-def given_dataset(
-    outputs: Iterable[GivenOutput],
+def external_dataset(
+    outputs: Iterable[ExternalOutput],
     queries: Source | None,
     *,
     cluster: str | None = None,
     slices: Sequence[str] = (),
     recorded: Sequence[str] = (),
-) -> GivenInput:
+) -> ExternalDataset:
     """The queries of a dataset: those of its queries table, or else all that a model has a row of.
 
     Args:
@@ -311,7 +311,7 @@ def given_dataset(
         read = list(outputs)
         known = sorted(recorded or {query_id for output in read for query_id in output.query_ids})
         files = tuple(file for output in read for file in output.files)
-        return GivenInput(np.array(known, dtype=object), Groups(), {"scores": files})
+        return ExternalDataset(np.array(known, dtype=object), Groups(), {"scores": files})
     further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
     table = readers.read_queries(*queries.layout, further=further)
     query_ids = np.array(sorted(table.ids.to_pylist()), dtype=object)
@@ -322,10 +322,10 @@ def given_dataset(
             f"which differ in '{shorten(min(other))}'"
         )
         raise InputError(f"{queries.path}: has changed ({found}); restore it, or name the config instead of the record")
-    return GivenInput(query_ids, group_queries(query_ids, table, cluster, slices), {"queries": table.files})
+    return ExternalDataset(query_ids, group_queries(query_ids, table, cluster, slices), {"queries": table.files})
 
 
-def read_given_scores(output: Source, measures: Sequence[Measure]) -> GivenOutput:
+def read_external_scores(output: Source, measures: Sequence[Measure]) -> ExternalOutput:
     """One model's scores.
 
     Args:
@@ -348,12 +348,12 @@ def read_given_scores(output: Source, measures: Sequence[Measure]) -> GivenOutpu
     for part, cell in cells:
         row, least, greatest = rows[cell.name]
         values[row, columns[cell.query_id]] = _value(part, cell, least, greatest)
-    return GivenOutput(output.path, files, sum(table.n_rows for table in tables), tuple(columns), values)
+    return ExternalOutput(output.path, files, sum(table.n_rows for table in tables), tuple(columns), values)
 
 
-def _read(file: StoredFile, output: Source, names: Sequence[str]) -> tuple[InputFile, Part, ScoreCells]:
+def _read(file: StoredFile, output: Source, names: Sequence[str]) -> tuple[InputFile, FilePart, ScoreCells]:
     """One file's size and digest, its bytes, and the cells that stand in them."""
-    with refusing(file.path):
+    with refusing_unreadable(file.path):
         stored = file.read()
         part = readers.part_of(file, stored, SCORES, output.format, output.columns or {})
         table = read_score_cells(part, names)
@@ -369,8 +369,8 @@ def _refuse_lacking(path: str, names: Sequence[str], found: set[str]) -> None:
             raise InputError(f"{path}: no score '{name}' among {listed}{likely(name, found) or '; mend its name'}")
 
 
-def _refuse_repeat(path: str, cells: Sequence[tuple[Part, ScoreCell]]) -> None:
-    first: dict[tuple[str, str], tuple[Part, ScoreCell]] = {}
+def _refuse_repeat(path: str, cells: Sequence[tuple[FilePart, ScoreCell]]) -> None:
+    first: dict[tuple[str, str], tuple[FilePart, ScoreCell]] = {}
     for part, cell in cells:
         other, earlier = first.setdefault((cell.query_id, cell.name), (part, cell))
         if earlier is not cell:
@@ -378,13 +378,13 @@ def _refuse_repeat(path: str, cells: Sequence[tuple[Part, ScoreCell]]) -> None:
             raise InputError(f"{path}: query '{shorten(cell.query_id)}' has {cell.name} twice ({places}); keep one")
 
 
-def _cell_position(part: Part, cell: ScoreCell, path: str) -> str:
+def _cell_position(part: FilePart, cell: ScoreCell, path: str) -> str:
     if part.format == "json":
         return f"query '{shorten(cell.query_id)}' of {part.path}"
     return line_of(part, cell.row) + (f" of {part.path}" if part.path != path else "")
 
 
-def _value(part: Part, cell: ScoreCell, least: float, greatest: float) -> float:
+def _value(part: FilePart, cell: ScoreCell, least: float, greatest: float) -> float:
     """The score, NaN where the cell is empty.
 
     Raises:
@@ -415,7 +415,7 @@ def _number(value: object, *, written: bool) -> float:
     return double(float(value) if isinstance(value, decimal.Decimal) else value)
 
 
-def _wrong(part: Part, cell: ScoreCell, problem: str, remedy: str) -> InputError:
+def _wrong(part: FilePart, cell: ScoreCell, problem: str, remedy: str) -> InputError:
     found = shorten(repr(cell.value) if isinstance(cell.value, str) else str(cell.value))
     query = shorten(cell.query_id)
     place = "" if part.format == "json" else f" ({line_of(part, cell.row)})"

@@ -34,18 +34,18 @@ from rankledger.pipeline.types.inputs import InputFile
 __all__ = [
     "PLAIN",
     "Access",
+    "InputState",
     "MovedFiles",
-    "Sight",
     "StoredFile",
     "each_file",
-    "endings",
     "files_there",
     "find_files",
+    "input_state",
     "link_files",
-    "look",
     "marker_beside",
     "most_alike",
-    "refusing",
+    "refusing_unreadable",
+    "suffixes",
 ]
 
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -96,7 +96,7 @@ class StoredFile:
     @property
     def suffix(self) -> str:
         """The ending that tells the format, in lower case: `.tsv` of `bm25.tsv.gz`."""
-        return endings(self.name)[0]
+        return suffixes(self.name)[0]
 
     @property
     def size(self) -> int:
@@ -105,7 +105,7 @@ class StoredFile:
         Raises:
             InputError: it cannot be reached.
         """
-        with refusing(self.path):
+        with refusing_unreadable(self.path):
             return self._state()[0]
 
     def read(self) -> pa.Buffer:
@@ -148,7 +148,7 @@ class StoredFile:
         Raises:
             InputError: it is not compressed as its name says, or larger than it may be, as is told on the way.
         """
-        compression = _COMPRESSIONS.get(endings(self.name)[1])
+        compression = _COMPRESSIONS.get(suffixes(self.name)[1])
         if compression is None:
             return stored
         limit = self.limit(stored)
@@ -167,7 +167,7 @@ class StoredFile:
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
         """It and its size; refused in the end if it is not what it was in the beginning."""
-        with refusing(self.path):
+        with refusing_unreadable(self.path):
             before = self._state()
             with self._open() as file:
                 yield file, before[0]
@@ -197,7 +197,7 @@ class StoredFile:
 
 
 @contextmanager
-def refusing(path: str) -> Iterator[None]:
+def refusing_unreadable(path: str) -> Iterator[None]:
     """Whatever a library or the system cannot read of an input, refused.
 
     Raises:
@@ -209,7 +209,7 @@ def refusing(path: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read ({_first_line(error)}); check it") from None
 
 
-def endings(name: str) -> tuple[str, str]:
+def suffixes(name: str) -> tuple[str, str]:
     """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
     path = PurePosixPath(name.lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
@@ -254,7 +254,7 @@ def files_there(path: str, access: Access = PLAIN) -> list[StoredFile]:
     """
     if access.streams and _is_stream(path):
         return [StoredFile(path, None, path)]
-    with refusing(path):
+    with refusing_unreadable(path):
         if "\0" in path:
             raise InputError(f"{path}: a path cannot hold a NUL character; check the path".replace("\0", "\\0"))
         scheme, filesystem, name = _open(path)
@@ -281,7 +281,7 @@ def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
 
 def _is_file(name: str) -> bool:
     """Whether it is a file and not a folder; what is neither is refused, and a link to nowhere, too."""
-    with refusing(name):
+    with refusing_unreadable(name):
         mode = os.stat(name).st_mode  # noqa: PTH116
     _refuse_special(name, mode)
     return stat.S_ISREG(mode)
@@ -350,7 +350,7 @@ _WILD = re.compile(r"[*?[]")
 
 
 @dataclass(frozen=True)
-class Sight:
+class InputState:
     """What is there at one moment.
 
     Attributes:
@@ -362,15 +362,15 @@ class Sight:
     trouble: str = ""
 
 
-def look(path: str) -> Sight:
+def input_state(path: str) -> InputState:
     """What is there of a file, a glob, a folder of parts or a URL of these; what is not there may still come."""
     try:
-        return Sight(tuple((file.path, file.size) for file in files_there(path)))
+        return InputState(tuple((file.path, file.size) for file in files_there(path)))
     except InputError as error:  # also of a server that is away now, or a file that was just replaced
-        return Sight(trouble=str(error))
+        return InputState(trouble=str(error))
 
 
-def marker_beside(path: str, sight: Sight, marker: str) -> str:
+def marker_beside(path: str, sight: InputState, marker: str) -> str:
     """The path of an input's marker: in the folder of parts, or in the one that holds the file or the glob's matches.
 
     Args:

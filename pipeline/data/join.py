@@ -32,7 +32,7 @@ from rankledger.pipeline.data.judgments import (
     find_repeats,
     hash_pairs,
     match,
-    places_of,
+    query_indices,
     refuse_repeat,
 )
 from rankledger.pipeline.data.ranking import Ordering, order_rows
@@ -44,8 +44,8 @@ __all__ = [
     "assemble",
     "join_predictions",
     "join_ranking",
-    "judged_by_rank",
     "judged_share",
+    "judged_share_by_rank",
     "pad",
     "rejoin",
     "spans",
@@ -106,7 +106,7 @@ def judged_share(k: int, ranks: Ints, grades: Floats, n_retrieved: Ints) -> floa
     return float(judged.sum() / retrieved) if retrieved else None
 
 
-def judged_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iterator[tuple[int, float, int]]:
+def judged_share_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iterator[tuple[int, float, int]]:
     """At each of the ranks that are looked at, the share of the documents there that are judged.
 
     Args:
@@ -213,7 +213,7 @@ def join_ranking(
         InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
             output where that is an error.
     """
-    places = places_of(ranking, judgments.query_ids)
+    places = query_indices(ranking, judgments.query_ids)
     hashes = hash_pairs(ranking, places)
     ordering = order_rows(ranking, conventions.ties, conventions.score_precision)
     repeats = find_repeats(ranking, hashes, ordering.cuts(SLICE))
@@ -240,7 +240,7 @@ def join_predictions(judgments: Judgments, predictions: Rows) -> Joined:
     Raises:
         InputError: a pair is predicted twice.
     """
-    places = places_of(predictions, judgments.query_ids)
+    places = query_indices(predictions, judgments.query_ids)
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
     if repeats.size:
@@ -335,7 +335,7 @@ def rejoin(
         InputError: a pair was not judged then, so that nobody knows its rank; or a judged query has no output where
             that is an error.
     """
-    places = places_of(stored, judgments.query_ids)
+    places = query_indices(stored, judgments.query_ids)
     then, now = match(judgments, stored, hash_pairs(stored, places))
     n_retrieved = _of_queries(hits.n_retrieved, stored, judgments)
     _refuse_unknown(stored, hits, judgments, now, path)

@@ -37,8 +37,8 @@ __all__ = [
     "hash_pairs",
     "index_judgments",
     "match",
-    "places_of",
-    "rated_relevance",
+    "query_indices",
+    "rating_like_relevance",
     "refuse_repeat",
 ]
 
@@ -217,7 +217,7 @@ def index_judgments(
         InputError: a query judges a document twice, for the same subtopic where there are such.
     """
     query_ids = sorted(rows.query_ids)  # by code points, which is the order of their UTF-8 bytes
-    places = places_of(rows, query_ids)
+    places = query_indices(rows, query_ids)
     hashes = hash_pairs(rows, places)
     queries = places[rows.query_codes]
     by_subtopic = None if rows.subtopics is None else SubtopicRows.of(rows, rows.subtopics, queries)
@@ -231,7 +231,7 @@ def index_judgments(
     return Judgments(rows, np.array(query_ids, dtype=object), queries, kept, hashes[order], order, subtopics)
 
 
-def places_of(rows: Rows, query_ids: Iterable[str]) -> Ints:
+def query_indices(rows: Rows, query_ids: Iterable[str]) -> Ints:
     """The place of each of the rows' queries among the judged ones; other queries get numbers beyond them."""
     known = {query_id: index for index, query_id in enumerate(query_ids)}
     places = (known.get(query_id, len(known) + code) for code, query_id in enumerate(rows.query_ids))
@@ -322,7 +322,7 @@ _HIGH = 0.75  # of the way from the least to the greatest: 4 of 1 to 5, 8 of 1 t
 _NAMED = 3  # measures
 
 
-def rated_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
+def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], relevant: float | None) -> str | None:
     """What to know of judgments whose grades look like ratings, if nothing says which of them are relevant.
 
     Args:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.pipeline.data.catalogue import Catalogue
-from rankledger.pipeline.data.judgments import Judgments, places_of
+from rankledger.pipeline.data.judgments import Judgments, query_indices
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.arrow import concatenate
 from rankledger.pipeline.types.inputs import Rows
@@ -208,7 +208,7 @@ def _with_suffix(suffix: str) -> Rule:
 
 def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
     """The documents of the rows whose query is judged."""
-    places = places_of(rows, judgments.query_ids)
+    places = query_indices(rows, judgments.query_ids)
     return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
 
 

@@ -22,9 +22,9 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.data.catalogue import Column, feature, read_columns
-from rankledger.pipeline.data.files import PLAIN, Access, StoredFile, each_file, refusing
+from rankledger.pipeline.data.files import PLAIN, Access, StoredFile, each_file, refusing_unreadable
 from rankledger.pipeline.data.formats import line_of, parse
-from rankledger.pipeline.data.formats.common import Kind, Part, refuse_surrogates
+from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.delimited import delimited_header, delimited_records
 from rankledger.pipeline.data.formats.jsonl import json_objects
 from rankledger.pipeline.data.formats.parquet import open_parquet, read_parquet
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 
-def column_names(part: Part) -> list[str]:
+def column_names(part: FilePart) -> list[str]:
     """The columns of a file in their order; of JSON lines, the keys of all objects."""
     if part.format == "parquet":
         return list(open_parquet(part).schema_arrow.names)
@@ -59,7 +59,7 @@ def column_names(part: Part) -> list[str]:
     return delimited_header(part)
 
 
-def read_cells(part: Part, names: Sequence[str]) -> Mapping[str, Sequence[object]]:
+def read_cells(part: FilePart, names: Sequence[str]) -> Mapping[str, Sequence[object]]:
     """The cells of these columns of one file, row by row: a text, or in JSON lines and Parquet whatever stands there.
 
     Args:
@@ -89,7 +89,7 @@ def read_cells(part: Part, names: Sequence[str]) -> Mapping[str, Sequence[object
     return {name: [row[place] for row in rows] for name, place in ((name, found.index(name)) for name in names)}
 
 
-def _plain(part: Part, name: str, column: pa.ChunkedArray) -> list[object]:
+def _plain(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
     """The values as Python has them."""
     try:
         return column.to_pylist()  # type: ignore[no-any-return]
@@ -98,7 +98,7 @@ def _plain(part: Part, name: str, column: pa.ChunkedArray) -> list[object]:
         raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
 
 
-def read_texts(part: Part, column: str) -> list[str | None]:
+def read_texts(part: FilePart, column: str) -> list[str | None]:
     """The texts of a column of one file, None where a cell is empty or holds blanks alone.
 
     Raises:
@@ -108,7 +108,7 @@ def read_texts(part: Part, column: str) -> list[str | None]:
     return [_text(part, name, row, cell) for row, cell in enumerate(read_cells(part, [name])[name])]
 
 
-def _text(part: Part, name: str, row: int, cell: object) -> str | None:
+def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
     if cell is None or (isinstance(cell, float) and math.isnan(cell)):
         return None
     if isinstance(cell, list | dict | bytes):
@@ -222,7 +222,7 @@ def read_queries(
         further: columns of the file, by their names there or as `columns` maps them.
     """
 
-    def texts(part: Part) -> list[list[str | None]]:
+    def texts(part: FilePart) -> list[list[str | None]]:
         return [read_texts(part, name) for name in further]
 
     queries, parts = _read_ids(path, _QUERIES, format, columns, access, texts)
@@ -244,7 +244,7 @@ def read_documents(
         features: columns of the file, by their names there.
     """
 
-    def found(part: Part) -> list[Column]:
+    def found(part: FilePart) -> list[Column]:
         return read_columns(part, features) if features else []
 
     documents, parts = _read_ids(path, _DOCUMENTS, format, columns, access, found)
@@ -292,7 +292,7 @@ def _values(batch: pa.RecordBatch, kind: Kind) -> Floats:
 
 
 def _read_ids(
-    path: str, kind: Kind, format: str | None, columns: Columns | None, access: Access, further: Callable[[Part], T]
+    path: str, kind: Kind, format: str | None, columns: Columns | None, access: Access, further: Callable[[FilePart], T]
 ) -> tuple[Ids, list[T]]:
     """The ids, and what `further` takes from each file."""
     found = _read_table(path, kind, format, columns, access, further)
@@ -324,11 +324,11 @@ class _Table(Generic[T]):
 
 
 def _read_table(
-    path: str, kind: Kind, format: str | None, columns: Columns | None, access: Access, further: Callable[[Part], T]
+    path: str, kind: Kind, format: str | None, columns: Columns | None, access: Access, further: Callable[[FilePart], T]
 ) -> _Table[T]:
     """The columns of `kind` from every part of the input, in the order of the parts, and what `further` takes."""
 
-    def part(file: StoredFile, stored: pa.Buffer) -> Part:
+    def part(file: StoredFile, stored: pa.Buffer) -> FilePart:
         return part_of(file, stored, kind, format, columns or {})
 
     files, tables, described, taken = [], [], [], []
@@ -352,11 +352,11 @@ def _read_table(
 
 
 def _parse(
-    file: StoredFile, part: Callable[[StoredFile, pa.Buffer], Part], further: Callable[[Part], T]
+    file: StoredFile, part: Callable[[StoredFile, pa.Buffer], FilePart], further: Callable[[FilePart], T]
 ) -> tuple[pa.Table, InputFile, T]:
     """The rows of one file, its size and digest, and what `further` takes: all of the same bytes, read once."""
     stored = file.read()
-    with ThreadPoolExecutor(1) as beside, refusing(file.path):
+    with ThreadPoolExecutor(1) as beside, refusing_unreadable(file.path):
         description = beside.submit(file.describe_bytes, stored)  # hashing takes half as long as parsing
         own = part(file, stored)
         table = parse(own)
@@ -365,7 +365,9 @@ def _parse(
         return table, description.result(), further(own)
 
 
-def _place(file: StoredFile, description: InputFile, part: Callable[[StoredFile, pa.Buffer], Part], row: int) -> str:
+def _place(
+    file: StoredFile, description: InputFile, part: Callable[[StoredFile, pa.Buffer], FilePart], row: int
+) -> str:
     """Where a row of a file stands; its number where the file is not what was read any more."""
     try:
         stored = file.read()
@@ -381,7 +383,7 @@ def format_of(suffix: str) -> str:
     return _FORMATS.get(suffix, "trec")
 
 
-def part_of(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None, columns: Columns) -> Part:
+def part_of(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None, columns: Columns) -> FilePart:
     """One file of an input with its format: the one given, or as its name tells.
 
     Args:
@@ -401,4 +403,4 @@ def part_of(file: StoredFile, stored: pa.Buffer, kind: Kind, format: str | None,
             f"{file.path}: TREC text cannot hold {' and '.join(kind.columns)}; use tsv, csv, jsonl or parquet"
         )
     contents = file.uncompress(stored)
-    return Part(file.path, layout, contents, kind, columns, file.limit(stored))
+    return FilePart(file.path, layout, contents, kind, columns, file.limit(stored))

@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 
-__all__ = ["FEWEST", "Step", "Steps", "critical_excess", "find_steps", "greatest_excess"]
+__all__ = ["FEWEST", "Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
 
 FEWEST = 8
 """Different outputs that a series needs before steps are told from noise."""
@@ -51,7 +51,7 @@ Places = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Step:
+class Changepoint:
     """A change of the level.
 
     Attributes:
@@ -72,7 +72,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Steps:
+class Changepoints:
     """What was found in a series.
 
     Attributes:
@@ -85,7 +85,7 @@ class Steps:
     """
 
     noise: float | None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Changepoint, ...] = ()
     correlation: float | None = None
     correlated: bool = False
 
@@ -105,7 +105,9 @@ class _Stretch:
     std_errors: Floats
 
 
-def find_steps(figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()) -> Steps:
+def find_changepoints(
+    figures: Sequence[float], std_errors: Sequence[float | None], breaks: Sequence[int] = ()
+) -> Changepoints:
     """The steps of a series; none spans a break.
 
     Args:
@@ -115,21 +117,21 @@ def find_steps(figures: Sequence[float], std_errors: Sequence[float | None], bre
         breaks: the places from which on figures are not comparable with those before.
     """
     if not len(figures):
-        return Steps(None)
+        return Changepoints(None)
     stretches = _stretches(np.array(figures, dtype=np.float64), _filled(std_errors), breaks)
     n_moved = sum(len(stretch.places) - 1 for stretch in stretches)
     n_pairs = len(figures) - len(stretches)
     if 2 * n_moved < n_pairs and n_moved < max(FEWEST - 1, n_pairs / _LASTING):
-        return Steps(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
+        return Changepoints(0.0, tuple(step for stretch in stretches for step in _every_change(stretch)))
     if n_moved < FEWEST - 1:
-        return Steps(None)
+        return Changepoints(None)
     n_nights = n_moved + len(stretches)
     noise = float(_noise([_differences(stretch.figures, stretch.std_errors) for stretch in stretches]))
     bounds = [_bounds(stretch, noise, n_nights) for stretch in stretches]
     at = [_located(stretch, own) for stretch, own in zip(stretches, bounds, strict=True)]
     steps = [step for found in zip(stretches, at, bounds, strict=True) for step in _described(*found, noise)]
     correlation = _correlation([_left(*found) for found in zip(stretches, at, strict=True)])
-    return Steps(noise, tuple(steps), correlation, correlated=correlation > 2 / math.sqrt(n_nights))
+    return Changepoints(noise, tuple(steps), correlation, correlated=correlation > 2 / math.sqrt(n_nights))
 
 
 def critical_excess(n_nights: int) -> float:
@@ -228,7 +230,7 @@ def _lengths(n_nights: int) -> list[int]:
     return [length for length in grown if length < n_nights] + [n_nights] if n_nights > 1 else []
 
 
-def _every_change(stretch: _Stretch) -> Iterator[Step]:
+def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
     """A step at every change of a stretch in which outputs stay."""
     at = range(1, len(stretch.places))
     yield from _described(stretch, at, [(i, i) for i in at], noise=0.0)
@@ -269,11 +271,13 @@ def _likeliest(stretch: _Stretch, begin: int, bounds: tuple[int, int], end: int)
     return bounds[0] + int(moved.argmax())
 
 
-def _described(stretch: _Stretch, at: Sequence[int], bounds: Sequence[tuple[int, int]], noise: float) -> Iterator[Step]:
+def _described(
+    stretch: _Stretch, at: Sequence[int], bounds: Sequence[tuple[int, int]], noise: float
+) -> Iterator[Changepoint]:
     """The steps at these nights, with the levels between them."""
     levels, weights = _levels(stretch, at)
     for i, (earliest, latest) in enumerate(bounds):
-        yield Step(
+        yield Changepoint(
             place=int(stretch.places[at[i]]),
             earliest=int(stretch.places[earliest]),
             latest=int(stretch.places[latest]),

@@ -14,33 +14,33 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.changes import Cause, MovedQuery, Part, RankedDocument
-from rankledger.pipeline.types.checks import Figures, MovedFigure
+from rankledger.pipeline.types.changes import Cause, ChangePart, QueryChange, RankedDocument
+from rankledger.pipeline.types.checks import ComparedFigures, MovedFigure
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits
-from rankledger.pipeline.types.results import definitions_on
+from rankledger.pipeline.types.results import definitions_for
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = [
     "TOLERANCE",
-    "Retrieved",
-    "Step",
-    "counted",
-    "most_moved",
-    "moved_figures",
-    "moved_queries",
+    "ChangeStep",
+    "RetrievedRanks",
+    "changed_figures",
+    "changed_queries",
+    "counted_scores",
+    "definition_differences",
+    "most_changed",
     "oriented",
     "other_code",
     "other_versions",
-    "redefined",
+    "redefined_measures",
     "relevant_documents",
-    "split",
-    "unlike_definitions",
+    "split_change",
 ]
 
 
 @dataclass(frozen=True)
-class Step:
+class ChangeStep:
     """One thing changed.
 
     Attributes:
@@ -54,7 +54,7 @@ class Step:
     reason: str = ""
 
 
-def split(before: float, steps: Sequence[Step], *, sign: float = 1.0) -> tuple[Part, ...]:
+def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.0) -> tuple[ChangePart, ...]:
     """The parts of a change; they add up to the last figure less the first.
 
     Args:
@@ -66,7 +66,7 @@ def split(before: float, steps: Sequence[Step], *, sign: float = 1.0) -> tuple[P
         Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
         changes do together goes to the later one.
     """
-    parts: list[Part] = []
+    parts: list[ChangePart] = []
     causes: list[Cause] = []
     reasons: list[str] = []
     for step in steps:
@@ -74,13 +74,13 @@ def split(before: float, steps: Sequence[Step], *, sign: float = 1.0) -> tuple[P
         if step.figure is None:
             reasons.append(step.reason)
             continue
-        parts.append(Part(tuple(causes), sign * (step.figure - before), "; ".join(dict.fromkeys(reasons))))
+        parts.append(ChangePart(tuple(causes), sign * (step.figure - before), "; ".join(dict.fromkeys(reasons))))
         before, causes, reasons = step.figure, [], []
     return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
-class Retrieved:
+class RetrievedRanks:
     """What was kept of one output.
 
     Attributes:
@@ -120,7 +120,7 @@ class Retrieved:
         return {query_id: place for place, query_id in enumerate(sorted(self.judgments.query_ids))}
 
 
-def counted(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
+def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floats:
     """(Q,): the scores of the queries that are in a mean, NaN for the others.
 
     Args:
@@ -137,9 +137,9 @@ def oriented(before: Floats, after: Floats, direction: str) -> Floats:
     return change
 
 
-def moved_queries(
-    pair: PairedScores, top: int, ranked: tuple[Retrieved, Retrieved] | None, n_documents: int | None = None
-) -> Iterator[MovedQuery]:
+def changed_queries(
+    pair: PairedScores, top: int, ranked: tuple[RetrievedRanks, RetrievedRanks] | None, n_documents: int | None = None
+) -> Iterator[QueryChange]:
     """The queries of a pair that moved most.
 
     Args:
@@ -148,10 +148,10 @@ def moved_queries(
         ranked: what the baseline and the model retrieved; None where that is not known.
         n_documents: how many relevant documents of each at most, the best ranked; all unless given.
     """
-    for place in most_moved(pair.change, top):
+    for place in most_changed(pair.change, top):
         query_id = str(pair.query_ids[place])
         documents = None if ranked is None else relevant_documents(*ranked, query_id)[:n_documents]
-        yield MovedQuery(
+        yield QueryChange(
             pair.dataset,
             pair.model,
             pair.baseline,
@@ -164,7 +164,7 @@ def moved_queries(
         )
 
 
-def most_moved(change: Floats, top: int) -> list[int]:
+def most_changed(change: Floats, top: int) -> list[int]:
     """The places of at most `top` queries that changed, the greatest change first, equal ones in their order.
 
     Args:
@@ -176,7 +176,7 @@ def most_moved(change: Floats, top: int) -> list[int]:
     return [int(place) for place in order if sizes[place] > 0]
 
 
-def relevant_documents(before: Retrieved, after: Retrieved, query_id: str) -> tuple[RankedDocument, ...]:
+def relevant_documents(before: RetrievedRanks, after: RetrievedRanks, query_id: str) -> tuple[RankedDocument, ...]:
     """The query's relevant documents with both ranks, the best rank of the two first, then those never retrieved."""
     grades = after.relevant(query_id)
     ranks = (before.ranks(query_id), after.ranks(query_id))
@@ -192,13 +192,15 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
 Manifest = Mapping[str, Any]
 
 
-def redefined(base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = "") -> tuple[str, ...]:
+def redefined_measures(
+    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
+) -> tuple[str, ...]:
     """Those of the measures that have another fingerprint in the candidate, as the dataset defines them."""
-    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
+    before, after = (definitions_for(manifest, dataset) for manifest in (base, candidate))
     return tuple(name for name in measures if before[name]["fingerprint"] != after[name]["fingerprint"])
 
 
-def unlike_definitions(
+def definition_differences(
     base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
     """A line per way in which definitions differ, with the measures that it concerns.
@@ -209,9 +211,9 @@ def unlike_definitions(
         measures: those that both have.
         dataset: the dataset that they are of; any that has no definitions of its own unless given.
     """
-    before, after = (definitions_on(manifest, dataset) for manifest in (base, candidate))
+    before, after = (definitions_for(manifest, dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
-    for name in redefined(base, candidate, measures, dataset):
+    for name in redefined_measures(base, candidate, measures, dataset):
         ways = [*_unlike_parameters(before[name], after[name])]
         for way in ways or [*_unlike_conventions(base, candidate)] or ["defined otherwise"]:
             found.setdefault(way, []).append(name)
@@ -251,7 +253,7 @@ TOLERANCE = 1e-12
 """Figures a and b are equal where |a - b| <= TOLERANCE · max(1, |a|, |b|): absolute up to 1, relative beyond."""
 
 
-def moved_figures(before: Figures, after: Figures) -> Iterator[MovedFigure]:
+def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator[MovedFigure]:
     """What is not the same, row by row of each column.
 
     Args:
@@ -286,7 +288,7 @@ def _places(rows: Sequence[tuple[str, ...]], wanted: Sequence[tuple[str, ...]]) 
     return np.array([places[row] for row in wanted], dtype=np.int64)
 
 
-def _cells(figures: Figures, column: str, places: npt.NDArray[np.int64]) -> tuple[Floats, Bools]:
+def _cells(figures: ComparedFigures, column: str, places: npt.NDArray[np.int64]) -> tuple[Floats, Bools]:
     return figures.numbers[column][places], figures.blank[column][places]
 
 

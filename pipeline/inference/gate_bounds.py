@@ -23,8 +23,8 @@ __all__ = [
     "Baseline",
     "Ends",
     "Evidence",
+    "GateCheck",
     "Limit",
-    "Line",
     "NightKey",
     "Subject",
     "limits_of",
@@ -197,7 +197,7 @@ def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class GateCheck:
     """A figure, or a difference of two, that is held to limits.
 
     Attributes:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.gate_bounds import Ends, Limit, Line
+from rankledger.pipeline.inference.gate_bounds import Ends, GateCheck, Limit
 from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS
 from rankledger.pipeline.inference.samples import ALL
 from rankledger.pipeline.types.results import Outcome
 
-__all__ = ["amount", "called", "reason_of"]
+__all__ = ["format_amount", "reason_of", "subject_name"]
 
 
-def reason_of(line: Line, ends: Ends, outcome: Outcome, limit: Limit, needed: int | None) -> str:
+def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, needed: int | None) -> str:
     """Why a line came out as it did.
 
     Args:
@@ -24,27 +24,27 @@ def reason_of(line: Line, ends: Ends, outcome: Outcome, limit: Limit, needed: in
         needed: the queries that would decide, where it is inconclusive.
     """
     _, model, measure = line.subject
-    name = called(measure, model, line.slice)
+    name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
         return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
     said = f"{name} {_found(line, ends, limit)}"
     return f"{said}, {_undecided(line, ends, needed)}" if outcome == "inconclusive" else said
 
 
-def called(measure: Measure, model: str, slice: str) -> str:
+def subject_name(measure: Measure, model: str, slice: str) -> str:
     """What is judged, such as `ndcg@10 of dense on market=de`."""
     return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
 
 
-def amount(value: float) -> str:
+def format_amount(value: float) -> str:
     """A figure with four decimals; one too small for them has an exponent, and 0 no sign."""
     return f"{value + 0.0:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
 
 
-def _found(line: Line, ends: Ends, limit: Limit) -> str:
+def _found(line: GateCheck, ends: Ends, limit: Limit) -> str:
     """The figures, and what was asked for."""
     if line.baseline is None:
-        return f"is {amount(line.judged.estimate)}{_interval(ends)}; {limit}"
+        return f"is {format_amount(line.judged.estimate)}{_interval(ends)}; {limit}"
     if line.factor != 1:
         return _from_share(line, ends)
     _, _, measure = line.subject
@@ -52,11 +52,11 @@ def _found(line: Line, ends: Ends, limit: Limit) -> str:
     if line.plain.mark == "degenerate":
         return f"is the same as of {label} on every query ({line.plain.n_queries:,}); {_asked(measure, limit, 0.0)}"
     verb = _verbs(measure)[difference < 0]
-    by = f"by {amount(abs(difference))}{_interval(_outwards(difference, ends))}"
+    by = f"by {format_amount(abs(difference))}{_interval(_outwards(difference, ends))}"
     return f"{verb} {by} against {label}; {_asked(measure, limit, difference)}"
 
 
-def _from_share(line: Line, ends: Ends) -> str:
+def _from_share(line: GateCheck, ends: Ends) -> str:
     """How far the model is from its baseline, in percent, and how far from the share of it that is asked for."""
     _, _, measure = line.subject
     assert line.baseline is not None, "only a difference has a share"
@@ -66,7 +66,7 @@ def _from_share(line: Line, ends: Ends) -> str:
         change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.label}"
     else:
         change = f"moved from 0 against {line.baseline.label}"
-    far = f"{amount(abs(distance))}{_interval(_outwards(distance, ends))}"
+    far = f"{format_amount(abs(distance))}{_interval(_outwards(distance, ends))}"
     side = "above" if (distance < 0) == lower else "below"
     return f"{change}, {far} {side} the {line.factor * 100:g}% that {'are allowed' if lower else 'are asked for'}"
 
@@ -81,7 +81,7 @@ def _asked(measure: Measure, limit: Limit, difference: float) -> str:
     return f"at most {-limit.value:g} is allowed" if difference < 0 else f"it may {worse} by at most {-limit.value:g}"
 
 
-def _undecided(line: Line, ends: Ends, needed: int | None) -> str:
+def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
     """Why nothing is decided, and what would."""
     what = "figure" if line.baseline is None else "difference"
     if ends[0] is None:
@@ -94,7 +94,7 @@ def _undecided(line: Line, ends: Ends, needed: int | None) -> str:
     return f"but {_weakness(line)}: {settled}"
 
 
-def _weakness(line: Line) -> str:
+def _weakness(line: GateCheck) -> str:
     n_clusters, n_away = line.plain.n_clusters, math.floor(line.plain.n_away)
     if n_clusters < LEAST_CLUSTERS:
         return f"{n_clusters} {line.unit} are too few to judge by"
@@ -120,7 +120,7 @@ def _outwards(difference: float, ends: Ends) -> Ends:
 
 def _interval(ends: Ends) -> str:
     low, high = ends
-    return "" if low is None or high is None else f" [{amount(low)}, {amount(high)}]"
+    return "" if low is None or high is None else f" [{format_amount(low)}, {format_amount(high)}]"
 
 
 def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:

@@ -23,15 +23,15 @@ from rankledger.metrics.block import Floats, divide
 from rankledger.pipeline.inference.gate_bounds import (
     UNSETTLED,
     Evidence,
+    GateCheck,
     Limit,
-    Line,
     Subject,
     limits_of,
     simultaneous,
     slices_of,
     worst,
 )
-from rankledger.pipeline.inference.gate_messages import amount, called, reason_of
+from rankledger.pipeline.inference.gate_messages import format_amount, reason_of, subject_name
 from rankledger.pipeline.inference.resampling import Contributions
 from rankledger.pipeline.inference.samples import ALL, Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -63,9 +63,11 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) 
     crashed = np.flatnonzero(drops > gate.max_query_drop + _ROUNDING)  # NaN, where one is undefined, is not above
     crashed = crashed[np.argsort(-drops[crashed], kind="stable")]
     ids = evidence.query_ids[dataset]
-    named = [f"{ids[query]} ({amount(before[query])} to {amount(after[query])})" for query in crashed[:_NAMED]]
+    named = [
+        f"{ids[query]} ({format_amount(before[query])} to {format_amount(after[query])})" for query in crashed[:_NAMED]
+    ]
     queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
-    reason = f"{queries} dropped by more than {gate.max_query_drop:g} in {called(measure, model, slice)}"
+    reason = f"{queries} dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
     reason += f" against {baseline.label}; at most {gate.allow} may" + (f": {', '.join(named)}" if named else "")
     return Verdict(
         gate=gate.name,
@@ -156,20 +158,22 @@ def judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evid
         sample = evidence.samples[dataset]
         for name in slices_of(gate, sample, model, measure):
             figure = sample.figure(model, measure, name)
-            lines.append(Line((dataset, model, measure), name, figure, figure, limits_of(gate), _unit(sample)))
+            lines.append(GateCheck((dataset, model, measure), name, figure, figure, limits_of(gate), _unit(sample)))
     return _interval_verdicts(gate, lines, evidence.rule)
 
 
 def judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
     """Differences held to a margin, slice by slice."""
-    lines: list[Line] = []
+    lines: list[GateCheck] = []
     for dataset in dict.fromkeys(dataset for dataset, _, _ in subjects):
         own = [subject for subject in subjects if subject[0] == dataset]
         lines += _differences(gate, own, evidence.samples[dataset], evidence)
     return _interval_verdicts(gate, lines, evidence.rule)
 
 
-def _differences(gate: PlannedGate, subjects: Sequence[Subject], sample: Sample, evidence: Evidence) -> Iterator[Line]:
+def _differences(
+    gate: PlannedGate, subjects: Sequence[Subject], sample: Sample, evidence: Evidence
+) -> Iterator[GateCheck]:
     """The lines of one dataset. Their differences are asked for together: those of fewer queries are drawn anew."""
     asked = [(subject, name) for subject in subjects for name in slices_of(gate, sample, *subject[1:])]
     pairs = [pair for subject, name in asked for pair in _pairs(gate, subject, name, evidence)]
@@ -178,12 +182,12 @@ def _differences(gate: PlannedGate, subjects: Sequence[Subject], sample: Sample,
         baseline = evidence.baselines[gate.name, *subject[:2]]
         plain = next(found)
         if not gate.relative:
-            yield Line(subject, name, plain, plain, (Limit(0.0 - gate.margin),), _unit(sample), baseline)
+            yield GateCheck(subject, name, plain, plain, (Limit(0.0 - gate.margin),), _unit(sample), baseline)
             continue
         judged, own = next(found), next(found)
         theirs = _sign(subject) * (own.estimate - plain.estimate)
         factor = _factor(gate, subject)
-        yield Line(subject, name, judged, plain, (Limit(0.0),), _unit(sample), baseline, factor, theirs)
+        yield GateCheck(subject, name, judged, plain, (Limit(0.0),), _unit(sample), baseline, factor, theirs)
 
 
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:
@@ -207,12 +211,12 @@ def _unit(sample: Sample) -> str:
     return "queries" if sample.groups.clusters is None else "clusters"
 
 
-def _interval_verdicts(gate: PlannedGate, lines: Sequence[Line], rule: IntervalRule) -> list[Verdict]:
+def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
     joint = simultaneous([line.judged for line in lines if line.decidable], rule)
     return [_interval_verdict(gate, line, joint) for line in lines]
 
 
-def _interval_verdict(gate: PlannedGate, line: Line, rule: IntervalRule) -> Verdict:
+def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule) -> Verdict:
     dataset, model, measure = line.subject
     ends = rule.of(line.judged)
     outcome, limit = line.outcome(ends)

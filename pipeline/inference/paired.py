@@ -42,8 +42,8 @@ __all__ = [
     "bootstrap_test",
     "cluster_error",
     "compare",
-    "detectable",
     "effect_size",
+    "minimum_detectable_difference",
     "most_tests",
     "refuse_too_few",
     "t_test",
@@ -85,7 +85,7 @@ def effect_size(difference: Resampled) -> float:
     return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
 
 
-def detectable(difference: Resampled, alpha: float) -> float:
+def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
 
     Args:
@@ -267,7 +267,7 @@ def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule,
         wins=wins,
         ties=difference.n_queries - wins - losses,
         losses=losses,
-        detectable=_known(detectable(difference, alpha)),
+        detectable=_known(minimum_detectable_difference(difference, alpha)),
         n_queries=difference.n_queries,
         n_clusters=difference.n_clusters,
         mark=difference.mark,

@@ -32,8 +32,8 @@ from rankledger.pipeline.types.results import Scores
 
 __all__ = [
     "Contributions",
-    "Part",
     "Ratio",
+    "ResampledSums",
     "contributions_of",
     "entropy_of",
     "resampled_sums",
@@ -174,7 +174,7 @@ _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of i
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ResampledSums:
     """Columns that are 0 in the same clusters: a slice of the queries takes a share of the time of all of them.
 
     Attributes:
@@ -187,7 +187,7 @@ class Part:
 
 
 def resampled_sums(
-    parts: Sequence[Part],
+    parts: Sequence[ResampledSums],
     n_clusters: int,
     *,
     resamples: int,
@@ -259,7 +259,7 @@ def round_to_exact(columns: Floats, bounds: Floats | None = None) -> Floats:
     return np.ascontiguousarray((np.rint(columns / steps[:, np.newaxis]) * steps[:, np.newaxis]).T)
 
 
-def _sum_chunk(parts: Sequence[Part], n_clusters: int, entropy: list[int], n_resamples: int) -> Floats:
+def _sum_chunk(parts: Sequence[ResampledSums], n_clusters: int, entropy: list[int], n_resamples: int) -> Floats:
     counts = _draw_counts(entropy, n_resamples, n_clusters)
     return np.concatenate([part.rounded.T @ counts[:, part.rows].T for part in parts])
 

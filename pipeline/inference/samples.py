@@ -20,8 +20,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.resampling import (
     Contributions,
-    Part,
     Ratio,
+    ResampledSums,
     contributions_of,
     resampled_sums,
     round_to_exact,
@@ -279,7 +279,7 @@ class _Columns:
 
     ratios: Sequence[Ratio]
     places: Sequence[int]
-    part: Part
+    part: ResampledSums
 
     @classmethod
     def of(cls, ratios: Sequence[Ratio]) -> _Columns:
@@ -290,7 +290,7 @@ class _Columns:
         rounded = round_to_exact(np.stack(columns), np.array(bounds))
         rows = np.flatnonzero(ratios[0].denominators > 0)
         few = len(rows) < _WORTH_IT * len(rounded)
-        return cls(ratios, places, Part(rows, rounded[rows]) if few else Part(slice(None), rounded))
+        return cls(ratios, places, ResampledSums(rows, rounded[rows]) if few else ResampledSums(slice(None), rounded))
 
     def drawn(self, sums: Floats) -> Iterator[_Drawn]:
         """Each ratio with its sums, given those of all columns, (N, 1 + B)."""

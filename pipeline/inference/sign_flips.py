@@ -39,11 +39,11 @@ from rankledger.pipeline.support.parallel import Workers
 
 __all__ = [
     "MOST_ENUMERATED",
+    "FlippedPair",
+    "FlippedPairs",
     "Permutations",
     "Rows",
     "Signs",
-    "Swap",
-    "Swaps",
     "all_signs",
     "benjamini_hochberg",
     "draw_signs",
@@ -82,7 +82,7 @@ _Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Swap:
+class FlippedPair:
     """Two models' figures by one measure over the same C clusters.
 
     Attributes:
@@ -132,7 +132,7 @@ class Swap:
         return self.ours.figure(ours[:-1], ours[-1]) - self.theirs.figure(theirs[:-1], theirs[-1])
 
 
-class Swaps:
+class FlippedPairs:
     """H pairs over the same clusters, K of which have signs. It keeps little: processes are sent a copy each.
 
     Attributes:
@@ -140,7 +140,7 @@ class Swaps:
         thresholds: (H,) what counts as reaching them: less by what rounding can make of statistics that are equal.
     """
 
-    def __init__(self, swaps: Sequence[Swap], rows: Rows) -> None:
+    def __init__(self, swaps: Sequence[FlippedPair], rows: Rows) -> None:
         """Gather the columns of numbers.
 
         Args:
@@ -316,10 +316,10 @@ def randomization(sample: Sample, pairs: Sequence[Pair], permutations: Permutati
         pairs: what is tested; a pair's p-value alone does not depend on the others.
         permutations: how signs are drawn.
     """
-    moved = np.stack([Swap(*sample.sides(pair)).moved for pair in pairs])
+    moved = np.stack([FlippedPair(*sample.sides(pair)).moved for pair in pairs])
     any_moved = np.flatnonzero(moved.any(axis=0))
     if len(any_moved) <= MOST_ENUMERATED:
-        family = _Family([(_EVERY, _swaps(sample, pairs, any_moved))], np.arange(len(pairs)))
+        family = _Family([(_EVERY, _flipped_pairs(sample, pairs, any_moved))], np.arange(len(pairs)))
         signs = all_signs(len(any_moved))
         alone, jointly = family.count(signs) / len(signs)
     else:
@@ -339,7 +339,7 @@ class _Family:
         ascending: (H,) the pairs by their statistics over the sample.
     """
 
-    def __init__(self, groups: Sequence[tuple[Rows, Swaps]], order: npt.NDArray[np.int64]) -> None:
+    def __init__(self, groups: Sequence[tuple[Rows, FlippedPairs]], order: npt.NDArray[np.int64]) -> None:
         """Put the groups together.
 
         Args:
@@ -362,9 +362,9 @@ class _Family:
         return counts
 
 
-def _swaps(sample: Sample, pairs: Sequence[Pair], rows: Rows) -> Swaps:
+def _flipped_pairs(sample: Sample, pairs: Sequence[Pair], rows: Rows) -> FlippedPairs:
     """The pairs with signs for these clusters. Their figures are made here and let go: those of all would be large."""
-    return Swaps([Swap(*sample.sides(pair)) for pair in pairs], rows)
+    return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows)
 
 
 def _family(sample: Sample, pairs: Sequence[Pair]) -> _Family:
@@ -373,7 +373,7 @@ def _family(sample: Sample, pairs: Sequence[Pair]) -> _Family:
     for i, pair in enumerate(pairs):
         members.setdefault(pair.slice, []).append(i)
     groups = [
-        (rows, _swaps(sample, [pairs[i] for i in places], rows))
+        (rows, _flipped_pairs(sample, [pairs[i] for i in places], rows))
         for rows, places in ((sample.clusters_of(name), places) for name, places in members.items())
     ]
     return _Family(groups, np.concatenate([np.array(places) for places in members.values()]))
@@ -396,6 +396,6 @@ def _count_chunk(family: _Family, entropy: list[int], n_patterns: int, n_cluster
 
 def _exact(sample: Sample, pair: Pair, moved: npt.NDArray[np.int64]) -> float:
     """A pair's p-value over all patterns of the clusters that move."""
-    family = _Family([(_EVERY, _swaps(sample, [pair], moved))], np.zeros(1, dtype=np.int64))
+    family = _Family([(_EVERY, _flipped_pairs(sample, [pair], moved))], np.zeros(1, dtype=np.int64))
     signs = all_signs(len(moved))
     return int(family.count(signs)[0, 0]) / len(signs)

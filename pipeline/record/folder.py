@@ -35,8 +35,8 @@ from rankledger.pipeline.record.tables import (
 )
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
-from rankledger.pipeline.types.changes import MovedQuery
-from rankledger.pipeline.types.checks import Figures
+from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.types.checks import ComparedFigures
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, SCHEMA_VERSION, parse_manifest
 from rankledger.pipeline.types.results import Comparison, Estimate, Record, Scores, Verdict
@@ -106,7 +106,7 @@ def write_record(
     comparisons: Sequence[Comparison] | None = None,
     judged: Judged | None = None,
     curves: Sequence[CurvePoint] = (),
-    movers: Sequence[MovedQuery] = (),
+    movers: Sequence[QueryChange] = (),
     page: str | None = None,
     own: bool = False,
 ) -> Record:
@@ -234,7 +234,7 @@ def read_curves(record: Record) -> tuple[CurvePoint, ...]:
     return lines
 
 
-def read_movers(record: Record) -> tuple[MovedQuery, ...]:
+def read_movers(record: Record) -> tuple[QueryChange, ...]:
     """The queries that moved most in a record; none if it has none.
 
     Raises:
@@ -328,7 +328,7 @@ _KEYS = ("dataset", "model", "baseline", "slice", "measure", "query_id", "curve"
 """What a row is called by, where it has them."""
 
 
-def read_figures(path: Path) -> Figures:
+def read_figures(path: Path) -> ComparedFigures:
     """The figures in one of these files.
 
     Raises:
@@ -337,7 +337,7 @@ def read_figures(path: Path) -> Figures:
     return _of_lines(path) if path.name in _LINES else _of_scores(path)
 
 
-def _of_lines(path: Path) -> Figures:
+def _of_lines(path: Path) -> ComparedFigures:
     kind = _LINES[path.name]
     try:
         lines = lines_in(path.read_bytes(), kind, path)
@@ -347,7 +347,7 @@ def _of_lines(path: Path) -> Figures:
     columns = {name: [getattr(line, name) for line in lines] for name in types}
     figures = {name: cells for name, cells in columns.items() if name not in _KEYS}
     numbers = {name: cells for name, cells in figures.items() if types[name] is not str}
-    return Figures(
+    return ComparedFigures(
         file=path.name,
         rows=list(zip(*(map(str, columns[name]) for name in _KEYS if name in columns), strict=True)),
         numbers={name: np.array(cells, dtype=np.float64) for name, cells in numbers.items()},
@@ -356,12 +356,12 @@ def _of_lines(path: Path) -> Figures:
     )
 
 
-def _of_scores(path: Path) -> Figures:
+def _of_scores(path: Path) -> ComparedFigures:
     table = scores_in(path)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     numbers = {name: column for name, column in columns.items() if pa.types.is_floating(column.type)}
     flags = {name: column for name, column in columns.items() if pa.types.is_boolean(column.type)}
-    return Figures(
+    return ComparedFigures(
         file=path.name,
         rows=list(zip(*(columns[name].to_pylist() for name in _KEYS if name in columns), strict=True)),
         numbers={name: numpy_of(column.fill_null(float("nan")), np.float64) for name, column in numbers.items()},

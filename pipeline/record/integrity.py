@@ -12,10 +12,10 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Record
 
-__all__ = ["damages", "read_file", "refuse_unknown", "strays", "unchanged"]
+__all__ = ["damaged_files", "read_file", "refuse_unknown", "unchanged", "unexpected_files"]
 
 
-def damages(record: Record, *, but: str = "") -> Iterator[str]:
+def damaged_files(record: Record, *, but: str = "") -> Iterator[str]:
     """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed.
 
     Args:
@@ -90,7 +90,7 @@ def refuse_unknown(manifest: Mapping[str, Any], file: Path, tasks: Iterable[tupl
             raise InputError(f"{file}: {model!r} on {dataset!r} is no output of the record; restore the record")
 
 
-def strays(record: Record) -> Iterator[str]:
+def unexpected_files(record: Record) -> Iterator[str]:
     """The files and folders that are no part of the record, a line each."""
     known = {MANIFEST, *record.manifest["files"]}
     for path in sorted(record.path.iterdir()):

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.record.accepted import digest_of, read_accepted
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damages, refuse_unknown, unchanged
+from rankledger.pipeline.record.integrity import damaged_files, refuse_unknown, unchanged
 from rankledger.pipeline.record.store import DamagedError, Records
 from rankledger.pipeline.record.tables import lines_of, verdicts_in
 from rankledger.pipeline.support.progress import each
@@ -30,17 +30,17 @@ from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, parse_
 from rankledger.pipeline.types.results import Estimate, Record, Reference, Verdict
 
 __all__ = [
-    "Browsed",
-    "Entry",
     "Line",
+    "RecordEntry",
+    "RecordHistory",
+    "RecordScan",
     "Resolved",
-    "Shelf",
-    "browse",
     "created_at",
     "damage",
     "failures_in_a_row",
     "failures_of",
     "resolve",
+    "scan_records",
 ]
 
 Line = tuple[str, str, str, str, str]
@@ -66,7 +66,7 @@ class Resolved:
     lost: tuple[str, ...] = ()
 
 
-class Shelf:
+class RecordHistory:
     """The records of one evaluation that were begun before a moment; iterated over, the newest come first.
 
     A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
@@ -164,7 +164,9 @@ class Shelf:
         return found is not None
 
 
-def resolve(reference: Reference, shelf: Shelf, accepted: Path, *, model: str, was: str | None = None) -> Resolved:
+def resolve(
+    reference: Reference, shelf: RecordHistory, accepted: Path, *, model: str, was: str | None = None
+) -> Resolved:
     """The record that is meant, for one model.
 
     Args:
@@ -206,10 +208,10 @@ def failures_of(record: Record, model: str) -> tuple[str, ...]:
 
 def damage(record: Record) -> str | None:
     """What is wrong with the files of a record, which its manifest has the hashes of; None where nothing is."""
-    return next(damages(record), None)
+    return next(damaged_files(record), None)
 
 
-def failures_in_a_row(shelf: Shelf) -> dict[Line, int]:
+def failures_in_a_row(shelf: RecordHistory) -> dict[Line, int]:
     """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
     counts: dict[Line, int] = {}
     alive: set[Line] | None = None
@@ -226,14 +228,14 @@ def _second(evaluation_id: str) -> str:
     return evaluation_id.partition("-")[0]
 
 
-def _newest(shelf: Shelf, names: list[str]) -> Resolved:
+def _newest(shelf: RecordHistory, names: list[str]) -> Resolved:
     record = next(iter(shelf), None)
     if record is None:
         return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
     return replace(_of_record(shelf, record, names), lost=shelf.lost_since(record))
 
 
-def _latest(shelf: Shelf, accepted: Path, names: list[str]) -> Resolved:
+def _latest(shelf: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
     entries = read_accepted(accepted).get(shelf.name, {})
     passed_over: list[str] = []
     damaged: list[str] = []
@@ -281,7 +283,7 @@ def _passed(record: Record, model: str) -> bool:
     )
 
 
-def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
+def _accepted(shelf: RecordHistory, file: Path, names: list[str]) -> Resolved:
     entries = read_accepted(file).get(shelf.name, {})
     model = next((name for name in names if name in entries), None)
     if model is None:
@@ -298,7 +300,7 @@ def _accepted(shelf: Shelf, file: Path, names: list[str]) -> Resolved:
     return _opened(shelf, path, [model])
 
 
-def _opened(shelf: Shelf, path: Path, names: list[str]) -> Resolved:
+def _opened(shelf: RecordHistory, path: Path, names: list[str]) -> Resolved:
     """The record in that folder, if the model is in it and its files are what they were."""
     try:
         return _of_record(shelf, shelf.open(path), names)
@@ -306,7 +308,7 @@ def _opened(shelf: Shelf, path: Path, names: list[str]) -> Resolved:
         return Resolved(None, names[0], str(error))
 
 
-def _of_record(shelf: Shelf, record: Record, names: list[str]) -> Resolved:
+def _of_record(shelf: RecordHistory, record: Record, names: list[str]) -> Resolved:
     model = _known(record.manifest, names)
     if model is None:
         known = ", ".join(record.manifest["models"])
@@ -326,7 +328,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Entry:
+class RecordEntry:
     """A record among others.
 
     Attributes:
@@ -426,7 +428,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Browsed(Generic[T]):
+class RecordScan(Generic[T]):
     """What was read of many records, the newest first, and the ids of those that cannot be read."""
 
     found: tuple[T, ...]
@@ -438,7 +440,7 @@ class Browsed(Generic[T]):
         return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
 
 
-def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Browsed[T]:
+def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> RecordScan[T]:
     """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
 
     Args:
@@ -453,7 +455,7 @@ def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Br
 
     def looked(evaluation_id: str) -> tuple[T, ...]:
         try:
-            return (look(Entry(records, evaluation_id)),)
+            return (look(RecordEntry(records, evaluation_id)),)
         except InputError:
             return ()
 
@@ -465,11 +467,11 @@ def browse(records: Records, name: str | None, look: Callable[[Entry], T]) -> Br
             found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
     unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
     if name is not None and len(unreadable) == len(ids):
-        raise InputError(_nothing(records, name, ids))
-    return Browsed(tuple(item for read in found for item in read), unreadable)
+        raise InputError(_no_records(records, name, ids))
+    return RecordScan(tuple(item for read in found for item in read), unreadable)
 
 
-def _nothing(records: Records, name: str, ids: Sequence[str]) -> str:
+def _no_records(records: Records, name: str, ids: Sequence[str]) -> str:
     """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
     if ids:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"

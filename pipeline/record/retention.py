@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.integrity import damages
-from rankledger.pipeline.record.lookup import Entry
+from rankledger.pipeline.record.integrity import damaged_files
+from rankledger.pipeline.record.lookup import RecordEntry
 from rankledger.pipeline.record.receipts import clear_locks, read_receipt, receipt_name
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.support.atomic import clear_abandoned
@@ -61,7 +61,7 @@ UNDELIVERED = "not delivered yet"
 ELSEWHERE = "kept elsewhere; name the place with --records"
 
 
-def stored_records(records: Records) -> Iterator[Entry]:
+def stored_records(records: Records) -> Iterator[RecordEntry]:
     """Every record whose manifest can be read, the newest first.
 
     Raises:
@@ -70,7 +70,7 @@ def stored_records(records: Records) -> Iterator[Entry]:
     """
     ids = records.ids()
     for evaluation_id in each("Reading records", ids, len(ids), "records"):
-        entry = Entry(records, evaluation_id)
+        entry = RecordEntry(records, evaluation_id)
         try:
             _ = entry.manifest
         except OtherSchemaError:
@@ -86,7 +86,7 @@ def begun(evaluation_id: str) -> datetime:
 
 
 def reasons_to_stay(
-    stored: Iterable[Entry], records: Records, *, before: datetime, accepted: Collection[str]
+    stored: Iterable[RecordEntry], records: Records, *, before: datetime, accepted: Collection[str]
 ) -> dict[str, str]:
     """Why records stay that began before a moment, by their ids; those that may go are left out.
 
@@ -146,26 +146,26 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
             remote.delete(receipt_name(evaluation_id))
 
 
-def _newest(stored: Iterable[Entry], records: Records) -> set[str]:
+def _newest(stored: Iterable[RecordEntry], records: Records) -> set[str]:
     """The newest record of each evaluation and, if it is damaged, the newest whole one; what repeats is no new one."""
     newest: set[str] = set()
     known: set[str] = set()
     for found in stored:
         if not found.manifest["repeats"] and found.name not in known:
             newest.add(found.evaluation_id)
-            if not records.has_here(found.evaluation_id) or not any(damages(found.record)):
+            if not records.has_here(found.evaluation_id) or not any(damaged_files(found.record)):
                 known.add(found.name)
     return newest
 
 
-def _is_undelivered(found: Entry, records: Records) -> bool:
+def _is_undelivered(found: RecordEntry, records: Records) -> bool:
     wanted = found.manifest["tracking"]["wanted"]
     if wanted and read_receipt(records, found.evaluation_id) is None:
         return True
     return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")
 
 
-def _held_against(found: Entry) -> Iterator[str]:
+def _held_against(found: RecordEntry) -> Iterator[str]:
     """The ids of the records that its gates held models against."""
     for models in found.manifest["baselines"].values():
         yield from (held["record"] for held in models.values() if held["record"] is not None)

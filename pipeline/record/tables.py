@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
-from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 from rankledger.pipeline.types.manifest import finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
 from rankledger.pipeline.types.views import CurvePoint
@@ -235,7 +235,7 @@ _UNKNOWN = ("", "", "", "")  # of a query whose documents are not known, which h
 _NONE = ("", 0.0, "", "")  # of one that has none: no document of it is graded above 0
 
 
-def write_movers(path: Path, movers: Sequence[MovedQuery]) -> None:
+def write_movers(path: Path, movers: Sequence[QueryChange]) -> None:
     """Write the queries in their order, each with its documents; shortest digits that give the same double again."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(Rows(file), lineterminator=Rows.END)
@@ -245,7 +245,7 @@ def write_movers(path: Path, movers: Sequence[MovedQuery]) -> None:
             writer.writerows([*named, *cells] for cells in _documents(query.documents))
 
 
-def movers_in(data: bytes, path: Path) -> tuple[MovedQuery, ...]:
+def movers_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     """The queries that the file holds, as they were written.
 
     Args:
@@ -270,11 +270,11 @@ def _document_cells(document: RankedDocument) -> tuple[str | float, ...]:
     return to_cell(document.doc_id), document.grade, before, after
 
 
-def _query(rows: Sequence[Sequence[Any]]) -> MovedQuery:
+def _query(rows: Sequence[Sequence[Any]]) -> QueryChange:
     names, (before, after, change) = dict(zip(_NAMES, rows[0], strict=False)), rows[0][len(_NAMES) : -len(_DOCUMENT)]
     known = [RankedDocument(*row[-len(_DOCUMENT) :]) for row in rows if row[-len(_DOCUMENT) + 1] is not None]
     documents = tuple(document for document in known if document.grade > 0) if known else None
-    return MovedQuery(**names, before=before, after=after, change=change, documents=documents)
+    return QueryChange(**names, before=before, after=after, change=change, documents=documents)
 
 
 class _Gates(BaseModel):

@@ -9,16 +9,24 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rankledger.pipeline.report.tables import differences, figure, models, signed
-from rankledger.pipeline.report.text_table import Screen, Sheet, clipped, counted, plain
-from rankledger.pipeline.types.changes import ALL, MovedQuery, Movement, RankedDocument, SetFigure, Side, Split
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, clipped, counted, plain
+from rankledger.pipeline.types.changes import (
+    ALL,
+    ChangeSplit,
+    ComparisonReport,
+    DatasetFigure,
+    QueryChange,
+    RankedDocument,
+    Side,
+)
 
-__all__ = ["as_data", "markdown", "queries", "tables"]
+__all__ = ["as_data", "markdown", "query_rows", "tables"]
 
 _NAMED = 3  # documents of a query that are named
 _NOWHERE = "not retrieved"
 
 
-def queries(title: str, moved: Sequence[MovedQuery]) -> Sheet:
+def query_rows(title: str, moved: Sequence[QueryChange]) -> TextTable:
     """A row per query: both scores, the change, and, where any are ranked, the relevant documents that moved.
 
     Args:
@@ -37,7 +45,7 @@ def queries(title: str, moved: Sequence[MovedQuery]) -> Sheet:
         for query in moved
     ]
     headers = ("model", "query", "before", "after", "change", "relevant documents")
-    sheet = Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+    sheet = TextTable(title, headers, (False, False, True, True, True, False), tuple(rows))
     ranked = any(query.documents is not None for query in moved)
     return sheet if ranked else sheet.only(headers[:-1])
 
@@ -57,7 +65,7 @@ def _documents(documents: Sequence[RankedDocument]) -> str:
 _ROUNDING = 1e-12  # what is left of a part where two figures are the same
 
 
-def tables(movement: Movement, *, width: int, colour: bool) -> str:
+def tables(movement: ComparisonReport, *, width: int, colour: bool) -> str:
     """What is compared, and a table of the differences, of the queries, of the slices and of the parts.
 
     Args:
@@ -65,7 +73,7 @@ def tables(movement: Movement, *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
+    screen = TerminalText(width=width, colour=colour)
     screen.say(*_heading(movement))
     screen.say(_verdict(movement), style="bold")
     for sheet in _sheets(movement):
@@ -74,7 +82,7 @@ def tables(movement: Movement, *, width: int, colour: bool) -> str:
     return str(screen)
 
 
-def markdown(movement: Movement) -> str:
+def markdown(movement: ComparisonReport) -> str:
     """The same in GitHub's Markdown; ids stand as they are."""
     lines = [f"### {plain(_title(movement))}", ""]
     lines += [*(f"- {plain(line)}" for line in _heading(movement)), "", f"**{plain(_verdict(movement))}**", ""]
@@ -83,7 +91,7 @@ def markdown(movement: Movement) -> str:
     return "\n".join([*lines, *(f"- {plain(line)}" for line in _remarks(movement))]).rstrip("\n") + "\n"
 
 
-def as_data(movement: Movement) -> dict[str, Any]:
+def as_data(movement: ComparisonReport) -> dict[str, Any]:
     """What moved as JSON can hold it, every number in full; None where there is none."""
     found: dict[str, Any] = _plain_numbers(
         {
@@ -118,11 +126,11 @@ def _plain_numbers(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _title(movement: Movement) -> str:
+def _title(movement: ComparisonReport) -> str:
     return f"{movement.base.evaluation_id} → {movement.candidate.evaluation_id}"
 
 
-def _heading(movement: Movement) -> Iterator[str]:
+def _heading(movement: ComparisonReport) -> Iterator[str]:
     yield f"base: {_described(movement.base)}"
     yield f"candidate: {_described(movement.candidate)}"
     yield f"models: {', '.join(models(*pair) for pair in movement.pairs)}"
@@ -138,7 +146,7 @@ def _described(side: Side) -> str:
     return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
 
 
-def _verdict(movement: Movement) -> str:
+def _verdict(movement: ComparisonReport) -> str:
     if not movement.moved:
         return "nothing moved: every query has the score it had"
     lines = [line.without_rounding() for line in movement.comparisons if line.slice == ALL]
@@ -151,13 +159,13 @@ def _verdict(movement: Movement) -> str:
     )
 
 
-def _sheets(movement: Movement) -> Iterator[Sheet]:
+def _sheets(movement: ComparisonReport) -> Iterator[TextTable]:
     """The tables that have a row; models are named where there are several pairs."""
     for sheet in _tables(movement):
         yield sheet if len(movement.pairs) > 1 else sheet.only([name for name in sheet.headers if name != "model"])
 
 
-def _tables(movement: Movement) -> Iterator[Sheet]:
+def _tables(movement: ComparisonReport) -> Iterator[TextTable]:
     if movement.moved:
         for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):
             own = [line.without_rounding() for line in movement.comparisons if line.dataset == dataset]
@@ -168,7 +176,7 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
                 yield differences(f"{dataset}: differences", led, "measure")
             moved = [query for query in movement.movers if query.dataset == dataset]
             if moved:
-                yield queries(f"{dataset}: the queries that moved most by {measure}", moved)
+                yield query_rows(f"{dataset}: the queries that moved most by {measure}", moved)
             slices = [line for line in own if line.slice != ALL and line.measure == measure and line.difference]
             if slices:
                 slices.sort(key=lambda line: -abs(line.difference or 0.0))
@@ -182,19 +190,19 @@ def _tables(movement: Movement) -> Iterator[Sheet]:
             yield _parts(f"{dataset}: what the change is due to", splits)
 
 
-def _unmoved(movement: Movement, dataset: str) -> list[str]:
+def _unmoved(movement: ComparisonReport, dataset: str) -> list[str]:
     """The models whose every query has the score it had; where none moved at all, no table is shown anyway."""
     lines = [line for line in movement.comparisons if line.dataset == dataset]
     moved = {line.model for line in lines if line.difference != 0 or line.mark != "degenerate"}
     return [model for model in dict.fromkeys(line.model for line in lines) if model not in moved]
 
 
-def _is_still(split: Split) -> bool:
+def _is_still(split: ChangeSplit) -> bool:
     """Whether no part of a change amounts to anything; parts that cannot be told apart may cancel each other."""
     return all(abs(part.amount) < _ROUNDING and not part.reason for part in split.parts)
 
 
-def _figures(figures: Sequence[SetFigure]) -> Sheet:
+def _figures(figures: Sequence[DatasetFigure]) -> TextTable:
     rows = [
         (
             found.dataset,
@@ -206,10 +214,10 @@ def _figures(figures: Sequence[SetFigure]) -> Sheet:
         for found in figures
     ]
     headers = ("dataset", "model", "measure", "before", "after")
-    return Sheet("figures of all lists together", headers, (False, False, False, True, True), tuple(rows))
+    return TextTable("figures of all lists together", headers, (False, False, False, True, True), tuple(rows))
 
 
-def _parts(title: str, splits: Sequence[Split]) -> Sheet:
+def _parts(title: str, splits: Sequence[ChangeSplit]) -> TextTable:
     """A line per figure, and one per part of its change."""
     rows: list[tuple[str, ...]] = []
     for split in splits:
@@ -217,10 +225,10 @@ def _parts(title: str, splits: Sequence[Split]) -> Sheet:
         rows.append((*named, figure(split.before), figure(split.after), signed(split.change), "all of it"))
         rows += [("", "", "", "", signed(part.amount), " and ".join(part.causes)) for part in split.parts]
     headers = ("model", "measure", "before", "after", "change", "due to")
-    return Sheet(title, headers, (False, False, True, True, True, False), tuple(rows))
+    return TextTable(title, headers, (False, False, True, True, True, False), tuple(rows))
 
 
-def _remarks(movement: Movement) -> Iterator[str]:
+def _remarks(movement: ComparisonReport) -> Iterator[str]:
     """What to know beside the figures."""
     if movement.moved:
         for dataset in dict.fromkeys(line.dataset for line in movement.comparisons):

@@ -14,17 +14,17 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.report.text_table import Screen, Sheet, counted, number, numbers, plain
-from rankledger.pipeline.types.explanation import HEAD, Explanation, Line, Outcome, ProfileComparison
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, number, numbers, plain
+from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
 
-__all__ = ["arithmetic", "as_data", "catalogue", "explanation", "markdown"]
+__all__ = ["as_data", "catalogue", "explanation", "markdown", "tables"]
 
 _NAMED = 3  # documents that are named where only their number is needed
 _GAP = "⋮"
 _SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list, where there is no room for more
 
 
-def arithmetic(explanation: Explanation, *, width: int, colour: bool) -> str:
+def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
     """The arithmetic for a terminal: the ranking, the ideal list beside it where there is room, the last line, remarks.
 
     Args:
@@ -32,7 +32,7 @@ def arithmetic(explanation: Explanation, *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
+    screen = TerminalText(width=width, colour=colour)
     screen.say(_heading(explanation), style="bold")
     screen.say(_definition(explanation))
     for table in _arranged(_lists(explanation), screen):
@@ -84,7 +84,7 @@ def as_data(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _line_data(line: Line, *, ideal: bool = False) -> dict[str, object]:
+def _line_data(line: ScoreTerm, *, ideal: bool = False) -> dict[str, object]:
     data = asdict(line)
     found_at = data.pop("found_at")
     return data | ({"found_at": found_at} if ideal else {})
@@ -110,7 +110,7 @@ def _definition(explanation: Explanation) -> str:
     return f"{metric.title}: {metric.formula}"
 
 
-def _lists(explanation: Explanation) -> list[Sheet]:
+def _lists(explanation: Explanation) -> list[TextTable]:
     """The ranking, and the ideal list where there is one."""
     lines = list(_shown(explanation))
     ranked = explanation.measure.metric.input == "judged"
@@ -122,12 +122,12 @@ def _lists(explanation: Explanation) -> list[Sheet]:
     return [sheet for sheet in sheets if sheet.rows]
 
 
-def _shown(explanation: Explanation) -> Iterator[Line]:
+def _shown(explanation: Explanation) -> Iterator[ScoreTerm]:
     """The head of the list, whatever it adds, and below it the documents that add."""
     return (line for line in explanation.documents if _is_shown(line, explanation.measure.k))
 
 
-def _is_shown(line: Line, k: int | None) -> bool:
+def _is_shown(line: ScoreTerm, k: int | None) -> bool:
     return line.place <= _head(k) or line.term != 0
 
 
@@ -137,8 +137,8 @@ def _head(k: int | None) -> int:
 
 
 def _sheet(
-    title: str, lines: Sequence[Line], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
-) -> Sheet:
+    title: str, lines: Sequence[ScoreTerm], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
+) -> TextTable:
     columns: dict[str, list[str]] = {"rank": [_rank(line) for line in lines]} if ranked else {}
     named = any(line.doc_id is not None for line in lines)
     if named:
@@ -155,10 +155,10 @@ def _sheet(
     gaps = [row for row in range(1, len(lines)) if lines[row].place > ends[row - 1] + 1]
     for row in reversed(gaps):
         rows.insert(row, (_GAP, *[""] * (len(columns) - 1)))
-    return Sheet(title, tuple(columns), tuple(name != "document" for name in columns), tuple(rows))
+    return TextTable(title, tuple(columns), tuple(name != "document" for name in columns), tuple(rows))
 
 
-def _rank(line: Line) -> str:
+def _rank(line: ScoreTerm) -> str:
     """The rank, marked where another document has the same score; the ranks of the group where all its orders count."""
     if line.rank is None:
         return _span(line.ties)
@@ -297,7 +297,7 @@ def _told(outcome: Outcome, decimals: int) -> str:
     return f"undefined ({counted})"
 
 
-def _choices(explanation: Explanation, comparison: ProfileComparison) -> Sheet:
+def _choices(explanation: Explanation, comparison: ProfileComparison) -> TextTable:
     decimals = _decimals(explanation, comparison)
     rows = [
         (choice.name, choice.own, choice.other, _told(choice.alone, decimals), choice.because)
@@ -307,7 +307,7 @@ def _choices(explanation: Explanation, comparison: ProfileComparison) -> Sheet:
         rows.append(("all of them", "", "", _told(comparison.outcome, decimals), ""))
     headers = ("choice", "as evaluated", comparison.profile.name, "alone it gives", "because")
     numeric = all(choice.alone.value is not None for choice in comparison.choices)
-    return Sheet("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
+    return TextTable("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
 
 
 def _idle(comparison: ProfileComparison) -> Iterator[str]:
@@ -316,7 +316,7 @@ def _idle(comparison: ProfileComparison) -> Iterator[str]:
         yield f"makes no difference here: {names}"
 
 
-def _arranged(sheets: Sequence[Sheet], screen: Screen) -> list[Table]:
+def _arranged(sheets: Sequence[TextTable], screen: TerminalText) -> list[Table]:
     """The tables side by side where there is room: the ideal list in full, else without what its terms are made of."""
     tables = [sheet.for_terminal(screen.width) for sheet in sheets]
     if len(sheets) == 2:

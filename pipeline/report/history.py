@@ -6,18 +6,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from rankledger.pipeline.report.tables import FEWEST_CELLS, MOST_CELLS, figure, scale_of, signed
-from rankledger.pipeline.report.text_table import Screen, Sheet, counted, plain, size
+from rankledger.pipeline.report.tables import FEWEST_CELLS, MOST_CELLS, figure, signed, text_scale
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, plain, size
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.views import Break, Figure, Found, History, LevelChange, Listed, Listing, Night, Series
+from rankledger.pipeline.types.views import (
+    FigureMatch,
+    History,
+    LevelChange,
+    Night,
+    RecordedFigure,
+    RecordList,
+    RecordSummary,
+    Series,
+    SeriesBreak,
+)
 
 __all__ = [
-    "found",
+    "figure_matches",
     "history_data",
-    "listing",
     "markdown",
+    "notes_below",
+    "record_list",
     "records_data",
-    "said_below",
     "tables",
     "written",
 ]
@@ -35,11 +45,11 @@ def tables(history: History, *, last: int | None, width: int, colour: bool) -> s
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
+    screen = TerminalText(width=width, colour=colour)
     for series in history.series:
         sheet = _drawn(history, series, last, n_cells=min(max(width - _BESIDE, FEWEST_CELLS), MOST_CELLS))
         screen.draw(sheet.for_terminal(width))
-        screen.say(*said_below(history, series), "")
+        screen.say(*notes_below(history, series), "")
     screen.say(*history.remarks)
     return str(screen)
 
@@ -50,7 +60,7 @@ def markdown(history: History, *, last: int | None) -> str:
     for series in history.series:
         sheet = written(history, series, last)
         lines += [f"### {plain(sheet.title)}", "", *sheet.in_markdown(), ""]
-        lines += [*(f"- {plain(line)}" for line in said_below(history, series)), ""]
+        lines += [*(f"- {plain(line)}" for line in notes_below(history, series)), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in history.remarks)]).rstrip("\n") + "\n"
 
 
@@ -63,26 +73,26 @@ def history_data(history: History, *, last: int | None) -> dict[str, Any]:
     return found
 
 
-def _said_of_break(change: Break) -> str:
+def _said_of_break(change: SeriesBreak) -> str:
     """What changed, in a few words."""
     if change.kind == "rankledger":
         return f"rankledger {change.before or '?'} → {change.after or '?'}"
     return f"{change.kind} changed" if change.before and change.after else f"{change.kind} may have changed"
 
 
-def _drawn(history: History, series: Series, last: int | None, n_cells: int) -> Sheet:
+def _drawn(history: History, series: Series, last: int | None, n_cells: int) -> TextTable:
     """For a terminal: intervals as bars, all of one scale, which the header tells."""
     sheet = written(history, series, last)
     shown = series.nights[_first(len(series.nights), last) :]
-    scale = scale_of(shown, n_cells)
+    scale = text_scale(shown, n_cells)
     place = sheet.headers.index("interval")
     rows = [(*row[:place], scale.draw(night), *row[place + 1 :]) for row, night in zip(sheet.rows, shown, strict=True)]
     headers = (*sheet.headers[:place], scale.header, *sheet.headers[place + 1 :])
     numeric = (*sheet.numeric[:place], False, *sheet.numeric[place + 1 :])
-    return Sheet(sheet.title, headers, numeric, tuple(rows), drawn=(scale.header,))
+    return TextTable(sheet.title, headers, numeric, tuple(rows), drawn=(scale.header,))
 
 
-def written(history: History, series: Series, last: int | None) -> Sheet:
+def written(history: History, series: Series, last: int | None) -> TextTable:
     """A row per night with its figures, for the last nights, or all of them where that is None."""
     first = _first(len(series.nights), last)
     steps = {step.date: step for step in series.steps}
@@ -104,7 +114,7 @@ def written(history: History, series: Series, last: int | None) -> Sheet:
         f"{history.measure} of {series.model} on {_on(series.dataset)}, {n_shown}{counted(len(series.nights), 'night')}"
     )
     headers = ("night", "figure", "interval", "change", "n", "gates", "marks")
-    return Sheet(visible(title), headers, (False, True, True, True, True, False, False), tuple(rows))
+    return TextTable(visible(title), headers, (False, True, True, True, True, False, False), tuple(rows))
 
 
 def _marks(night: Night, step: LevelChange | None, commit_before: str | None) -> Iterator[str]:
@@ -120,7 +130,7 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
         yield f"commit {night.commit[:_COMMIT]}"
 
 
-def said_below(history: History, series: Series) -> Iterator[str]:
+def notes_below(history: History, series: Series) -> Iterator[str]:
     """The steps, whatever nights are shown; what they rest on; and why outputs were not evaluated."""
     for step in series.steps:
         change = signed(step.after - step.before)
@@ -170,7 +180,7 @@ def _on(dataset: str) -> str:
 _SHOWN = 50  # figures that round to a published one: more were published with too few digits to tell
 
 
-def listing(listing: Listing, *, width: int) -> str:
+def record_list(listing: RecordList, *, width: int) -> str:
     """A line per evaluation, the newest first."""
     headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
     numeric = (False, False, True, True, False, True, False, True)
@@ -189,11 +199,11 @@ def listing(listing: Listing, *, width: int) -> str:
     )
     title = f"{listing.place}: {counted(len(rows), 'evaluation')}"
     spare = ("size", "datasets", "models", "failures")
-    sheet = Sheet(visible(title), headers, numeric, rows, drawn=headers[:1], spare=spare)  # an id stands whole
+    sheet = TextTable(visible(title), headers, numeric, rows, drawn=headers[:1], spare=spare)  # an id stands whole
     return _printed([sheet], listing.remarks, width)
 
 
-def found(found: Found, *, width: int) -> str:
+def figure_matches(found: FigureMatch, *, width: int) -> str:
     """A line per figure that rounds to the published one, the newest first."""
     if not found.figures:
         said = f"no figure by {found.measure} in {counted(found.n_records, 'record')} rounds to {found.published}"
@@ -203,21 +213,21 @@ def found(found: Found, *, width: int) -> str:
     rows = tuple(_row(line) for line in found.figures[:_SHOWN])
     among = f"{len(found.figures):,} in {counted(found.n_records, 'record')}"
     title = visible(f"{found.measure} that rounds to {found.published}: {among}")
-    sheet = Sheet(title, headers, numeric, rows, drawn=headers[:1], spare=("interval", "night", "slice"))
+    sheet = TextTable(title, headers, numeric, rows, drawn=headers[:1], spare=("interval", "night", "slice"))
     return _printed([sheet], [*_said(found), *found.remarks], width)
 
 
-def records_data(found: Listing | Found) -> dict[str, Any]:
+def records_data(found: RecordList | FigureMatch) -> dict[str, Any]:
     """Either as JSON can hold it."""
     return asdict(found)
 
 
-def _row(line: Figure) -> tuple[str, ...]:
+def _row(line: RecordedFigure) -> tuple[str, ...]:
     interval = "" if line.ci_low is None else f"[{figure(line.ci_low)}, {figure(line.ci_high)}]"
     return (line.evaluation_id, line.date, line.dataset, line.model, line.slice, f"{line.estimate:.6f}", interval)
 
 
-def _said(found: Found) -> Iterator[str]:
+def _said(found: FigureMatch) -> Iterator[str]:
     """That not all are shown, and that the measure does not mean the same in all of the records."""
     if len(found.figures) > _SHOWN:
         yield f"{len(found.figures) - _SHOWN:,} more; --json has all"
@@ -226,15 +236,15 @@ def _said(found: Found) -> Iterator[str]:
         yield f"{found.measure} has {len(meanings)} definitions in these records: {', '.join(meanings)}"
 
 
-def _delivered(entry: Listed) -> str:
+def _delivered(entry: RecordSummary) -> str:
     """Whether MLflow has it."""
     if entry.delivered is not None:
         return "delivered"
     return "not yet" if entry.wanted else ""
 
 
-def _printed(sheets: Sequence[Sheet], lines: Sequence[str], width: int) -> str:
-    screen = Screen(width=width)
+def _printed(sheets: Sequence[TextTable], lines: Sequence[str], width: int) -> str:
+    screen = TerminalText(width=width)
     for sheet in sheets:
         screen.draw(sheet.for_terminal(width))
     screen.say(*lines)

@@ -13,8 +13,8 @@ from itertools import count
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.report.html.blocks import Figures, figures_of, queries
-from rankledger.pipeline.report.tables import ALL, called, figure
+from rankledger.pipeline.report.html.blocks import PageFigures, page_figures, queries
+from rankledger.pipeline.report.tables import ALL, display_name, figure
 from rankledger.pipeline.report.text_table import clipped, counted, printable
 from rankledger.pipeline.types.results import Comparison, Estimate
 from rankledger.pipeline.types.views import Page
@@ -59,7 +59,7 @@ def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
     numbers = count(1)
     tables = [
         _table(figures, dataset, n_measures, next(numbers))
-        for figures in map(figures_of, pages)
+        for figures in map(page_figures, pages)
         for dataset in figures.page.datasets
     ]
     return "\n\n".join([_HEAD, *tables]) + "\n"
@@ -110,7 +110,7 @@ class _Column:
         return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
 
 
-def _column(figures: Figures, dataset: str, measure: str) -> _Column:
+def _column(figures: PageFigures, dataset: str, measure: str) -> _Column:
     key = (dataset, ALL, measure)
     lines = figures.estimates[key]
     order = [figure(lines[model].estimate) for model in figures.ranked(key) if lines[model].estimate is not None]
@@ -128,7 +128,7 @@ def _dagger(line: Comparison) -> str:
     return next((mark for level, mark in _LEVELS if p_value < level), "")
 
 
-def _table(figures: Figures, dataset: str, n_measures: int, number: int) -> str:
+def _table(figures: PageFigures, dataset: str, n_measures: int, number: int) -> str:
     """One table, to be put into a paper as it is."""
     known = [key[2] for key in figures.keys(dataset) if key[1] == ALL]
     measures, left = known[:n_measures], len(known[n_measures:])
@@ -162,16 +162,16 @@ def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _models(figures: Figures, dataset: str, column: _Column) -> list[str]:
+def _models(figures: PageFigures, dataset: str, column: _Column) -> list[str]:
     """The models in the config's order, those that could not be evaluated among them."""
     failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == dataset}
     return [model for model in figures.page.manifest["models"] if model in column.lines or model in failed]
 
 
-def _caption(figures: Figures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
+def _caption(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
     """What the figures are of, what the marks mean, and by which rules."""
     n_queries = max(line.n_queries for column in columns for line in column.lines.values())
-    yield f"{escaped(clipped(called(dataset), _LETTERS))}, {queries(n_queries)}."
+    yield f"{escaped(clipped(display_name(dataset), _LETTERS))}, {queries(n_queries)}."
     if any(column.best for column in columns):
         yield "The best figure is bold, the second best underlined."
     yield from _significance(figures, dataset, columns)
@@ -188,7 +188,7 @@ def _conventions(chosen: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: {value}"
 
 
-def _significance(figures: Figures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
+def _significance(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
     """What daggers or letters mean, where there are any comparisons."""
     if not any(column.letters or column.differing for column in columns):
         return

@@ -7,27 +7,27 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from rankledger.pipeline.report.changes import queries
-from rankledger.pipeline.report.messages import asked_for, failures, remarks
+from rankledger.pipeline.report.changes import query_rows
+from rankledger.pipeline.report.messages import failures, notes, rerun_command
 from rankledger.pipeline.report.tables import (
     ALL,
     FEW,
-    Board,
-    boards,
-    called,
+    Leaderboard,
     cell,
+    comparability_notes,
     differences,
+    display_name,
+    effect_label,
+    effect_rule,
     figure,
+    leaderboards,
     models,
     of_one_measure,
     ranked,
-    reading,
-    rule,
-    shared_leading,
+    shared_lead_measures,
     signed,
-    unlike,
 )
-from rankledger.pipeline.report.text_table import COMMENT, Room, Sheet, clipped, counted, n_bytes, plain
+from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, clipped, counted, n_bytes, plain
 from rankledger.pipeline.report.verdicts import put_verdicts
 from rankledger.pipeline.support.escaping import visible
 from rankledger.pipeline.types.results import Comparison, Evaluation
@@ -67,21 +67,21 @@ def markdown(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
 def note(evaluation: Evaluation) -> str:
     """The verdict, the leaderboard with the first measures of each dataset, and what to know about the data."""
     lines = [_completeness(evaluation), ""]
-    for dataset, board in boards(evaluation).items():
+    for dataset, board in leaderboards(evaluation).items():
         sheet = _leaderboard(evaluation, board, _MEASURES)
-        lines += [f"### {plain(called(dataset))}", "", *sheet.in_markdown(), ""]
+        lines += [f"### {plain(display_name(dataset))}", "", *sheet.in_markdown(), ""]
     return (
-        "\n".join([*lines, *(f"- {plain(line)}" for line in (*remarks(evaluation), *failures(evaluation.failures)))])
+        "\n".join([*lines, *(f"- {plain(line)}" for line in (*notes(evaluation), *failures(evaluation.failures)))])
         + "\n"
     )
 
 
 def _overview(pages: Sequence[Page]) -> list[str]:
     """Several evaluations side by side: the figures of every model by the leading measure of each dataset."""
-    room = Room(COMMENT // 3)
+    room = ByteBudget(COMMENT // 3)
     room.put(f"## {counted(len(pages), 'evaluation')}", "")
-    found = [boards(page.evaluation) for page in pages]
-    for dataset, measure in shared_leading(pages).items():
+    found = [leaderboards(page.evaluation) for page in pages]
+    for dataset, measure in shared_lead_measures(pages).items():
         own = [board.get(dataset, {}) for board in found]
         lines = [{model: line[measure] for model, line in board.items() if measure in line} for board in own]
         models = dict.fromkeys(model for board in lines for model in board)
@@ -89,33 +89,33 @@ def _overview(pages: Sequence[Page]) -> list[str]:
             (clipped(model), *(cell(board[model]) if model in board else "" for board in lines)) for model in models
         )
         headers = ("model", *(page.title for page in pages))
-        room.put(f"{_text(called(dataset))}, {_text(measure)}:", "")
-        _put_sheet(room, Sheet("", headers, (False, *[True] * len(pages)), rows), most=_MODELS, where="summary.csv")
-    _put_list(room, unlike(pages))
+        room.put(f"{_text(display_name(dataset))}, {_text(measure)}:", "")
+        _put_sheet(room, TextTable("", headers, (False, *[True] * len(pages)), rows), most=_MODELS, where="summary.csv")
+    _put_list(room, comparability_notes(pages))
     return room.lines
 
 
 def _page(page: Page, most: int, n_measures: int) -> list[str]:
     """The lines of one evaluation, of so many bytes at most; what made it has its room first."""
     evaluation = page.evaluation
-    end = Room(most)
-    end.put("Made by:", "", *_fenced(asked_for(page.manifest)), "")
-    room = Room(end.left)
+    end = ByteBudget(most)
+    end.put("Made by:", "", *_fenced(rerun_command(page.manifest)), "")
+    room = ByteBudget(end.left)
     room.put(f"## {_text(page.title)}", "")
     if evaluation.verdicts:
-        part = Room(room.left // 2)
+        part = ByteBudget(room.left // 2)
         put_verdicts(part, evaluation.verdicts)
         room.put(*part.lines, spare=0)
     room.put(_completeness(evaluation), "")
     _put_list(room, failures(evaluation.failures))
-    found = boards(evaluation)
+    found = leaderboards(evaluation)
     for n_left, dataset in zip(range(len(found) + 1, 1, -1), found, strict=True):  # one share is for what follows
-        part = Room(room.left // n_left)
+        part = ByteBudget(room.left // n_left)
         _put_dataset(part, page, dataset, found[dataset], n_measures)
         room.put(*part.lines, spare=0)
     for history in page.history:
         _put_history(room, history)
-    told = [*remarks(evaluation), *page.remarks]
+    told = [*notes(evaluation), *page.remarks]
     if told and room.put("### What to know", ""):
         _put_list(room, told)
     return [*room.lines, *end.lines]
@@ -132,10 +132,10 @@ def _completeness(evaluation: Evaluation) -> str:
     return f"**Complete:** {evaluated}."
 
 
-def _put_dataset(room: Room, page: Page, dataset: str, board: Board, n_measures: int) -> None:
+def _put_dataset(room: ByteBudget, page: Page, dataset: str, board: Leaderboard, n_measures: int) -> None:
     """The leaderboard of a dataset, and by its leading measure the differences, worst slices and moved queries."""
     n_queries = max(line.n_queries for lines in board.values() for line in lines.values())
-    room.put(f"### {_text(called(dataset))} ({counted(n_queries, 'query', 'queries')})", "")
+    room.put(f"### {_text(display_name(dataset))} ({counted(n_queries, 'query', 'queries')})", "")
     _put_sheet(room, _leaderboard(page.evaluation, board, n_measures), most=_MODELS, where="summary.csv")
     left = len(next(iter(board.values()))) - n_measures
     if left > 0:
@@ -146,17 +146,17 @@ def _put_dataset(room: Room, page: Page, dataset: str, board: Board, n_measures:
         _put_moved(room, pair)
 
 
-def _leaderboard(evaluation: Evaluation, board: Board, n_measures: int) -> Sheet:
+def _leaderboard(evaluation: Evaluation, board: Leaderboard, n_measures: int) -> TextTable:
     """A row per model, the best first, with the first measures of the dataset."""
     measures = list(next(iter(board.values())))[:n_measures]
     rows = tuple(
         (clipped(model), *(cell(board[model][measure]).replace(", ", _UNBROKEN) for measure in measures))
         for model in ranked(evaluation, board, measures[0])
     )
-    return Sheet("leaderboard", ("model", *measures), (False, *[True] * len(measures)), rows)
+    return TextTable("leaderboard", ("model", *measures), (False, *[True] * len(measures)), rows)
 
 
-def _put_differences(room: Room, page: Page, dataset: str) -> None:
+def _put_differences(room: ByteBudget, page: Page, dataset: str) -> None:
     """The leading differences, what each comes to, and by which rule."""
     measure = page.evaluation.leading_difference[dataset]
     lines = [
@@ -167,12 +167,12 @@ def _put_differences(room: Room, page: Page, dataset: str) -> None:
     if not lines:
         return
     sheet = of_one_measure(dataset, lines)
-    readings = tuple((*row, reading(line, page.matters)) for row, line in zip(sheet.rows, lines, strict=True))
+    readings = tuple((*row, effect_label(line, page.matters)) for row, line in zip(sheet.rows, lines, strict=True))
     sheet = replace(sheet, headers=(*sheet.headers, "reading"), numeric=(*sheet.numeric, False), rows=readings)
     room.put(f"Differences, {_text(sheet.title)}:", "")
     _put_sheet(room, sheet, most=_MODELS, where="comparisons.csv")
     families = dict.fromkeys(line.family for line in lines if line.family)
-    said = (rule(measure, page.matters), *(f"corrected p: among {family}" for family in families))
+    said = (effect_rule(measure, page.matters), *(f"corrected p: among {family}" for family in families))
     room.put(f"{_text('; '.join(said), _REASON)}.", "")
 
 
@@ -181,7 +181,7 @@ def _named(line: Comparison) -> Comparison:
     return replace(line, model=clipped(line.model), baseline=clipped(line.baseline))
 
 
-def _put_slices(room: Room, page: Page, dataset: str) -> None:
+def _put_slices(room: ByteBudget, page: Page, dataset: str) -> None:
     """The slices that did worst by the leading measure, folded away."""
     measure = page.evaluation.leading_difference[dataset]
     compared = [
@@ -201,20 +201,20 @@ def _put_slices(room: Room, page: Page, dataset: str) -> None:
     if lines and page.evaluation.directions[measure] != "neither":
         lines.sort(key=lambda line: (line.n_clusters < FEW, sign * (line.estimate or 0.0)))
         rows = tuple((clipped(line.model), line.slice, cell(line), f"{line.n_queries:,}") for line in lines)
-        sheet = Sheet("", ("model", "slice", measure, "n"), (False, False, True, True), rows)
+        sheet = TextTable("", ("model", "slice", measure, "n"), (False, False, True, True), rows)
         _put_folded(room, f"Worst slices by {measure}", sheet, most=_SLICES, where="summary.csv")
 
 
-def _put_moved(room: Room, pair: PairedScores) -> None:
+def _put_moved(room: ByteBudget, pair: PairedScores) -> None:
     """The queries of a pair that moved most, folded away."""
     title = f"{models(clipped(pair.model), clipped(pair.baseline))}: the queries that moved most by {pair.measure}"
-    sheet = queries("", pair.movers)
+    sheet = query_rows("", pair.movers)
     kept = sheet.only([header for header in sheet.headers if header != "model"])
     rows = tuple((clipped(query_id), *cells) for query_id, *cells in kept.rows)
     _put_folded(room, title, replace(kept, rows=rows), most=_QUERIES, where="movers.csv")
 
 
-def _put_history(room: Room, history: History) -> None:
+def _put_history(room: ByteBudget, history: History) -> None:
     """A line per model and dataset: where it was, where it is, and where its level moved."""
     rows = []
     for series in history.series:
@@ -223,28 +223,35 @@ def _put_history(room: Room, history: History) -> None:
         steps = ", ".join(f"{step.date}: {signed(step.after - step.before)}" for step in series.steps)
         change = signed(nights[-1].change) if nights and nights[-1].change is not None else ""
         rows.append(
-            (clipped(called(series.dataset)), clipped(series.model), f"{len(series.nights):,}", ends, change, steps)
+            (
+                clipped(display_name(series.dataset)),
+                clipped(series.model),
+                f"{len(series.nights):,}",
+                ends,
+                change,
+                steps,
+            )
         )
     headers = ("dataset", "model", "nights", "figure", "last change", "steps")
-    sheet = Sheet("", headers, (False, False, True, True, True, False), tuple(rows))
+    sheet = TextTable("", headers, (False, False, True, True, True, False), tuple(rows))
     if room.put(f"### History by {_text(history.measure)}", ""):
         _put_sheet(room, sheet, most=_MODELS, where="`rankledger history`")
         _put_list(room, history.remarks)
 
 
-def _put_folded(room: Room, title: str, sheet: Sheet, *, most: int, where: str) -> None:
+def _put_folded(room: ByteBudget, title: str, sheet: TextTable, *, most: int, where: str) -> None:
     if room.put(f"<details><summary>{html.escape(clipped(visible(title), _LETTERS))}</summary>", ""):
         _put_sheet(room, sheet, most=most, where=where)
         room.put("</details>", "", spare=0)
 
 
-def _put_sheet(room: Room, sheet: Sheet, *, most: int, where: str) -> None:
+def _put_sheet(room: ByteBudget, sheet: TextTable, *, most: int, where: str) -> None:
     rows = tuple(tuple(clipped(text, _CELL) for text in row) for row in sheet.rows)
     head, rule, *lines = replace(sheet, rows=rows).in_markdown()
     room.put_rows((head, rule), lines, where=where, most=most)
 
 
-def _put_list(room: Room, lines: Iterable[str]) -> None:
+def _put_list(room: ByteBudget, lines: Iterable[str]) -> None:
     items = [f"- {_MARKER.sub(_unmarked, _text(line.strip(), _REASON))}" for line in lines]
     if items:
         room.put_rows((), items, where="the record", most=_REMARKS)

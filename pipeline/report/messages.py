@@ -9,22 +9,32 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rankledger.pipeline.report.tables import ALL, FLIPS, UNSURE, Board, best, boards, called, challengers, ranked
+from rankledger.pipeline.report.tables import (
+    ALL,
+    FLIPS,
+    UNSURE,
+    Leaderboard,
+    best,
+    challengers,
+    display_name,
+    leaderboards,
+    ranked,
+)
 from rankledger.pipeline.report.text_table import counted, size
-from rankledger.pipeline.types.checks import MovedFigure, Pruning, Reproduction
+from rankledger.pipeline.types.checks import MovedFigure, PruneResult, Reproduction
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Acceptance, Estimate, Evaluation, Failure
 
 __all__ = [
     "acceptance",
-    "asked_for",
+    "dataset_counts",
     "failures",
-    "joined",
     "legend",
+    "notes",
     "pruning_lines",
-    "remarks",
     "reproduction_data",
     "reproduction_lines",
+    "rerun_command",
     "verification",
 ]
 
@@ -32,15 +42,15 @@ _NAMED = 3  # intervals with a mark, and failures for one reason, that are named
 _ALIKE = 5  # failures for one reason that are all shown
 
 
-def remarks(evaluation: Evaluation) -> Iterator[str]:
+def notes(evaluation: Evaluation) -> Iterator[str]:
     """What the joins found, which inputs are likely wrong, which leads and intervals are unsure, and the slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
-        yield f"{model} on {dataset}: {joined(quality, n_queries[dataset])}"
+        yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
     yield from map(str, evaluation.data_warnings)
-    for dataset, board in boards(evaluation).items():
-        yield from _flips(evaluation, called(dataset), board)
-        yield from _unsure(called(dataset), board)
+    for dataset, board in leaderboards(evaluation).items():
+        yield from _flips(evaluation, display_name(dataset), board)
+        yield from _unsure(display_name(dataset), board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
     if slices:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
@@ -84,7 +94,7 @@ def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, 
     return "; ".join(said)
 
 
-def joined(quality: Quality, n_queries: int) -> str:
+def dataset_counts(quality: Quality, n_queries: int) -> str:
     """What the join of one output found, in a line.
 
     Args:
@@ -106,7 +116,7 @@ def joined(quality: Quality, n_queries: int) -> str:
     return ", ".join(found)
 
 
-def _flips(evaluation: Evaluation, dataset: str, board: Board) -> Iterator[str]:
+def _flips(evaluation: Evaluation, dataset: str, board: Leaderboard) -> Iterator[str]:
     """The measures whose winner is decided by the order of tied documents."""
     for measure in next(iter(board.values())):
         leader = ranked(evaluation, board, measure)[0]
@@ -118,7 +128,7 @@ def _flips(evaluation: Evaluation, dataset: str, board: Board) -> Iterator[str]:
             yield f"{FLIPS} {measure} on {dataset}: the order of tied documents decides who leads: {spans}"
 
 
-def _unsure(dataset: str, board: Board) -> Iterator[str]:
+def _unsure(dataset: str, board: Leaderboard) -> Iterator[str]:
     """The intervals that are not to be trusted, by what is wrong with them."""
     reasons = {
         "sparse": "fewer than 30 queries or clusters differ from the most frequent score",
@@ -140,7 +150,7 @@ def _span(line: Estimate) -> str:
     return f"{line.ties_least:.4f} to {line.ties_greatest:.4f}"
 
 
-def asked_for(manifest: Mapping[str, Any]) -> str:
+def rerun_command(manifest: Mapping[str, Any]) -> str:
     """The command that makes the same figures: without what says where and how fast, as `--runs-dir` and `--jobs` do.
 
     Args:
@@ -179,7 +189,7 @@ def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[
     return [*lines, f"written to {file}; commit it"]
 
 
-def pruning_lines(pruning: Pruning) -> Iterator[str]:
+def pruning_lines(pruning: PruneResult) -> Iterator[str]:
     """A line per record that goes; then their sum, that of the block store, and what stays though it is old."""
     for going in pruning.records:
         yield f"{going.evaluation_id}  {size(going.size)}, {counted(len(going.run_ids), 'run')}"

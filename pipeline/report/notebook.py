@@ -7,8 +7,18 @@ from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
 
-from rankledger.pipeline.report.messages import failures, legend, remarks
-from rankledger.pipeline.report.tables import Board, Interval, Scale, boards, called, lettered, marked, ranked, scale_of
+from rankledger.pipeline.report.messages import failures, legend, notes
+from rankledger.pipeline.report.tables import (
+    Interval,
+    Leaderboard,
+    TextScale,
+    display_name,
+    leaderboards,
+    lettered,
+    marked,
+    ranked,
+    text_scale,
+)
 from rankledger.pipeline.report.terminal import NO_RECORD
 from rankledger.pipeline.report.text_table import clipped, counted, printable
 from rankledger.pipeline.report.verdicts import headline
@@ -92,7 +102,7 @@ def leaderboard(evaluation: Evaluation) -> str:
     Args:
         evaluation: what to show.
     """
-    tables = [_table(evaluation, dataset, board) for dataset, board in boards(evaluation).items()]
+    tables = [_table(evaluation, dataset, board) for dataset, board in leaderboards(evaluation).items()]
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_TEMPLATE)
     return template.render(
         title=_shown(evaluation.evaluation_id),
@@ -103,12 +113,12 @@ def leaderboard(evaluation: Evaluation) -> str:
     )
 
 
-def _table(evaluation: Evaluation, dataset: str, board: Board) -> _Table:
+def _table(evaluation: Evaluation, dataset: str, board: Leaderboard) -> _Table:
     every = tuple(next(iter(board.values())))
     measures, first = every[:_MEASURES], every[0]
     models = ranked(evaluation, board, first)
     letters = lettered(evaluation, dataset, board, first)
-    scale = scale_of((figures[first] for figures in board.values()), _PIXELS + 1)
+    scale = text_scale((figures[first] for figures in board.values()), _PIXELS + 1)
     rows = tuple(
         _Row(
             model=_shown(model),
@@ -121,10 +131,12 @@ def _table(evaluation: Evaluation, dataset: str, board: Board) -> _Table:
     n_queries = board[models[0]][first].n_queries
     left = ((models[_MODELS:], "more model"), (every[_MEASURES:], "more measure"))
     left_out = tuple(counted(len(found), word) for found, word in left if found)
-    return _Table(f"{_shown(called(dataset))} ({counted(n_queries, 'query', 'queries')})", measures, rows, left_out)
+    return _Table(
+        f"{_shown(display_name(dataset))} ({counted(n_queries, 'query', 'queries')})", measures, rows, left_out
+    )
 
 
-def _drawing(line: Interval, scale: Scale) -> tuple[int, int, int] | None:
+def _drawing(line: Interval, scale: TextScale) -> tuple[int, int, int] | None:
     if line.ci_low is None or line.estimate is None or line.ci_high is None:
         return None
     return scale.place(line.ci_low), scale.place(line.estimate), scale.place(line.ci_high)
@@ -143,7 +155,7 @@ def _below(evaluation: Evaluation, tables: Sequence[_Table]) -> Iterator[str]:
     for table in tables:
         if table.left_out:
             yield f"{table.title}: {', '.join(table.left_out)} in summary"
-    found = [*failures(evaluation.failures), *list(remarks(evaluation))[len(evaluation.quality) :]]
+    found = [*failures(evaluation.failures), *list(notes(evaluation))[len(evaluation.quality) :]]
     yield from found[:_REMARKS]
     if len(found) > _REMARKS:
         yield f"{counted(len(found) - _REMARKS, 'more remark')} in the report"

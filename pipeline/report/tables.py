@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
-from rankledger.pipeline.report.text_table import Screen, Sheet, number
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, definitions_on
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, number
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, definitions_for
 from rankledger.pipeline.types.views import Page
 
 __all__ = [
@@ -23,42 +23,42 @@ __all__ = [
     "MOST_CELLS",
     "POOLED",
     "UNSURE",
-    "Board",
+    "EffectLabel",
     "Interval",
-    "Reading",
-    "Scale",
+    "Leaderboard",
+    "TextScale",
     "best",
-    "boards",
-    "called",
     "cell",
     "challengers",
+    "comparability_notes",
     "differences",
+    "display_name",
+    "effect_label",
+    "effect_rule",
     "figure",
     "is_alike",
+    "leaderboards",
     "leading",
+    "letter_display",
     "lettered",
-    "letters",
     "letters_of",
     "marked",
     "models",
     "of_one_measure",
     "p_value",
     "ranked",
-    "reading",
-    "rule",
-    "scale_of",
-    "shared_leading",
+    "shared_lead_measures",
     "signed",
-    "unlike",
+    "text_scale",
 ]
 
 FEW = 30
 """Clusters under which a slice is shown and not judged."""
 
-Reading: TypeAlias = Literal["better", "worse", "no difference that matters", "unclear"]
+EffectLabel: TypeAlias = Literal["better", "worse", "no difference that matters", "unclear"]
 
 
-def reading(line: Comparison, matters: Mapping[str, float]) -> Reading:
+def effect_label(line: Comparison, matters: Mapping[str, float]) -> EffectLabel:
     """What a difference comes to.
 
     Args:
@@ -76,7 +76,7 @@ def reading(line: Comparison, matters: Mapping[str, float]) -> Reading:
     return "no difference that matters" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
 
 
-def rule(measure: str, matters: Mapping[str, float]) -> str:
+def effect_rule(measure: str, matters: Mapping[str, float]) -> str:
     """How the words are found, in a sentence."""
     margin = matters.get(measure)
     if margin is None:
@@ -104,7 +104,7 @@ def is_alike(line: Comparison, alpha: float) -> bool:
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 
 
-def letters(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
+def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
     """The letters of each model, `a` being the first model's.
 
     Two models share a letter if, and only if, they are alike; no letter's models are all among those of another.
@@ -140,7 +140,7 @@ def letters_of(order: Sequence[str], lines: Sequence[Comparison], alpha: float) 
     pairs = {frozenset((line.model, line.baseline)) for line in lines}
     if len(order) < 2 or len(pairs) < len(order) * (len(order) - 1) / 2:
         return {}
-    return letters(order, {frozenset((line.model, line.baseline)) for line in lines if is_alike(line, alpha)})
+    return letter_display(order, {frozenset((line.model, line.baseline)) for line in lines if is_alike(line, alpha)})
 
 
 def _columns(order: Sequence[str], alike: Collection[frozenset[str]]) -> list[frozenset[str]]:
@@ -185,13 +185,13 @@ FLIPS = "†"
 UNSURE = "~"
 """Behind an interval that is not to be trusted."""
 
-Board: TypeAlias = dict[str, dict[str, Estimate]]
+Leaderboard: TypeAlias = dict[str, dict[str, Estimate]]
 """The lines of a dataset on all queries, by model and measure."""
 
 
-def boards(evaluation: Evaluation) -> dict[str, Board]:
+def leaderboards(evaluation: Evaluation) -> dict[str, Leaderboard]:
     """The board of each dataset, in the order of the summary but for the leading measure, which comes first."""
-    found: dict[str, Board] = {}
+    found: dict[str, Leaderboard] = {}
     for line in evaluation.estimates:
         if line.slice == ALL:
             found.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
@@ -206,12 +206,12 @@ def _led(lines: Mapping[str, Estimate], measure: str) -> dict[str, Estimate]:
     return dict(sorted(lines.items(), key=lambda item: item[0] != measure))
 
 
-def called(dataset: str) -> str:
+def display_name(dataset: str) -> str:
     """What a dataset is called, or all of them together."""
     return "mean of all datasets" if dataset == POOLED else dataset
 
 
-def ranked(evaluation: Evaluation, board: Board, measure: str) -> list[str]:
+def ranked(evaluation: Evaluation, board: Leaderboard, measure: str) -> list[str]:
     """The models, the best first by this measure; those without a figure last."""
     sign = 1 if evaluation.directions[measure] == "lower" else -1
 
@@ -222,7 +222,7 @@ def ranked(evaluation: Evaluation, board: Board, measure: str) -> list[str]:
     return sorted(board, key=place)
 
 
-def best(evaluation: Evaluation, board: Board, measure: str) -> float | None:
+def best(evaluation: Evaluation, board: Leaderboard, measure: str) -> float | None:
     """The best figure, where one end is better."""
     figures = [line.estimate for lines in board.values() if (line := lines[measure]).estimate is not None]
     if not figures or evaluation.directions[measure] == "neither":
@@ -230,7 +230,7 @@ def best(evaluation: Evaluation, board: Board, measure: str) -> float | None:
     return min(figures) if evaluation.directions[measure] == "lower" else max(figures)
 
 
-def challengers(evaluation: Evaluation, board: Board, leader: str, measure: str) -> list[str]:
+def challengers(evaluation: Evaluation, board: Leaderboard, leader: str, measure: str) -> list[str]:
     """The models that another order of tied documents could put above the leader."""
     sign = -1 if evaluation.directions[measure] == "lower" else 1
 
@@ -251,7 +251,7 @@ def cell(line: Estimate) -> str:
     return f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]{UNSURE if line.mark else ''}"
 
 
-def marked(evaluation: Evaluation, board: Board, model: str, measure: str) -> tuple[str, bool]:
+def marked(evaluation: Evaluation, board: Leaderboard, model: str, measure: str) -> tuple[str, bool]:
     """The same with the mark of a lead that ties decide, and whether the model leads by the measure."""
     line, top = board[model][measure], best(evaluation, board, measure)
     leads = top is not None and line.estimate == top
@@ -259,7 +259,7 @@ def marked(evaluation: Evaluation, board: Board, model: str, measure: str) -> tu
     return cell(line) + mark, leads
 
 
-def lettered(evaluation: Evaluation, dataset: str, board: Board, measure: str) -> Mapping[str, str]:
+def lettered(evaluation: Evaluation, dataset: str, board: Leaderboard, measure: str) -> Mapping[str, str]:
     """By model the letters that those share which are not distinguishable; none where not all pairs were compared."""
     compared = [
         line
@@ -282,7 +282,7 @@ def leading(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: 
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
+    screen = TerminalText(width=width, colour=colour)
     for dataset in dict.fromkeys(line.dataset for line in lines):
         measure = measures[dataset]
         own = [line for line in lines if line.dataset == dataset]
@@ -298,7 +298,7 @@ def leading(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: 
     return str(screen)
 
 
-def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:
+def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> TextTable:
     """The table by one measure, which its title names; and the baseline too, where all have the same."""
     baselines = {line.baseline for line in lines}
     against = f" against {lines[0].baseline}" if len(baselines) == 1 else ""
@@ -309,7 +309,7 @@ def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> Sheet:
 
 def differences(
     title: str, lines: Sequence[Comparison], by: str, sides: tuple[str, str] = ("before", "after")
-) -> Sheet:
+) -> TextTable:
     """A row per comparison.
 
     Args:
@@ -337,7 +337,7 @@ def differences(
     corrected = any(line.p_corrected is not None for line in lines)
     unmarked = () if any(map(_mark, lines)) else ("mark",)
     spare = ("+ / = / −", "p" if corrected else "corrected", sides[0], *unmarked)
-    return Sheet(title, headers, (False, False, *[True] * 7, False), tuple(rows), spare=spare)
+    return TextTable(title, headers, (False, False, *[True] * 7, False), tuple(rows), spare=spare)
 
 
 def models(model: str, baseline: str) -> str:
@@ -393,7 +393,7 @@ class Interval(Protocol):
 
 
 @dataclass(frozen=True)
-class Scale:
+class TextScale:
     """From where to where intervals are drawn.
 
     Attributes:
@@ -429,28 +429,28 @@ class Scale:
         return round((value - self.low) / (self.high - self.low) * last) if self.high > self.low else self.n_cells // 2
 
 
-def scale_of(lines: Iterable[Interval], n_cells: int) -> Scale:
+def text_scale(lines: Iterable[Interval], n_cells: int) -> TextScale:
     """The scale on which all of them have room: from 0 to 0 where none has a figure."""
     ends = [end for line in lines for end in (line.ci_low, line.estimate, line.ci_high) if end is not None]
-    return Scale(min(ends, default=0.0), max(ends, default=0.0), n_cells)
+    return TextScale(min(ends, default=0.0), max(ends, default=0.0), n_cells)
 
 
-def shared_leading(pages: Sequence[Page]) -> dict[str, str]:
+def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
     """By dataset of any of the evaluations the measure that leads; where they differ, that of the newest."""
     by_age = sorted(pages, key=lambda page: str(page.manifest["created"]))
     newest = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
     return {dataset: newest[dataset] for page in pages for dataset in page.datasets}
 
 
-def unlike(pages: Sequence[Page]) -> Iterator[str]:
+def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
     """What keeps their leading figures from being compared, a sentence each."""
-    for dataset, measure in shared_leading(pages).items():
+    for dataset, measure in shared_lead_measures(pages).items():
         own = [page.manifest for page in pages if dataset in page.datasets]
-        on = f"on {called(dataset)} in these evaluations: figures there cannot be compared"
+        on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
         if len({manifest["datasets"].get(dataset, {}).get("reading") for manifest in own}) > 1:
             yield f"the judgments are not the same {on}"
         if (
-            len({definitions_on(manifest, dataset).get(measure, {}).get("fingerprint") for manifest in own} - {None})
+            len({definitions_for(manifest, dataset).get(measure, {}).get("fingerprint") for manifest in own} - {None})
             > 1
         ):
             yield f"{measure} is not defined alike {on}"

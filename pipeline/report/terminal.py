@@ -13,20 +13,20 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from rankledger.pipeline.report.messages import failures, joined, legend, remarks
+from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
     MOST_CELLS,
-    Board,
-    boards,
-    called,
+    Leaderboard,
     cell,
+    display_name,
+    leaderboards,
     lettered,
     marked,
     ranked,
-    scale_of,
+    text_scale,
 )
-from rankledger.pipeline.report.text_table import Screen, clipped, counted
+from rankledger.pipeline.report.text_table import TerminalText, clipped, counted
 from rankledger.pipeline.support.escaping import visible
 from rankledger.pipeline.types.results import Estimate, Evaluation, Validation
 
@@ -52,8 +52,8 @@ def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
         width: columns of the terminal; as many measures are shown as fit, and the intervals of the first drawn.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
-    shown = [_Shown.fitting(evaluation, dataset, board, width) for dataset, board in boards(evaluation).items()]
+    screen = TerminalText(width=width, colour=colour)
+    shown = [_Shown.fitting(evaluation, dataset, board, width) for dataset, board in leaderboards(evaluation).items()]
     for each in shown:
         screen.draw(each.table(width))
         if each.left:
@@ -98,10 +98,10 @@ def matrix(validation: Validation, *, width: int) -> str:
         tasks = [(dataset, model) for dataset in validation.n_queries]
         states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
         table.add_row(Text(visible(model)), *states)
-    screen = Screen(width=width)
+    screen = TerminalText(width=width)
     screen.draw(table)
     for (dataset, model), quality in validation.quality.items():
-        screen.say(f"{model} on {dataset}: {joined(quality, validation.n_queries[dataset])}")
+        screen.say(f"{model} on {dataset}: {dataset_counts(quality, validation.n_queries[dataset])}")
     for line in failures(validation.failures, verb=""):
         screen.say(line)
     return str(screen)
@@ -123,7 +123,7 @@ def closing(evaluation: Evaluation) -> list[str]:
 
 def _remarks(evaluation: Evaluation) -> list[str]:
     """What to know about the data; of very many outputs the first are told of."""
-    found = list(remarks(evaluation))  # a line for each output comes first
+    found = list(notes(evaluation))  # a line for each output comes first
     n_left = len(evaluation.quality) - _OUTPUTS
     if n_left > 0:
         found[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
@@ -146,14 +146,14 @@ class _Shown:
 
     evaluation: Evaluation
     dataset: str
-    board: Board
+    board: Leaderboard
     measures: tuple[str, ...]
     left: tuple[str, ...]
     letters: Mapping[str, str]
     n_cells: int
 
     @classmethod
-    def fitting(cls, evaluation: Evaluation, dataset: str, board: Board, width: int) -> _Shown:
+    def fitting(cls, evaluation: Evaluation, dataset: str, board: Leaderboard, width: int) -> _Shown:
         """As much as fits beside names, of which long ones are folded; a drawing takes the place of a third measure."""
         measures = tuple(next(iter(board.values())))
         letters = lettered(evaluation, dataset, board, measures[0])
@@ -166,16 +166,16 @@ class _Shown:
             if n_shown > _BESIDE and room - ends[n_shown - 1] < _wide(["." * FEWEST_CELLS]):
                 n_shown -= 1
             fits = min(room - ends[n_shown - 1] - _wide([""]), MOST_CELLS)
-            n_cells = fits if fits >= len(scale_of(_column(board, measures[0]), FEWEST_CELLS).header) else 0
+            n_cells = fits if fits >= len(text_scale(_column(board, measures[0]), FEWEST_CELLS).header) else 0
         return cls(evaluation, dataset, board, measures[:n_shown], measures[n_shown:], letters, n_cells)
 
     def table(self, width: int) -> Table:
         """The table, as rich prints it: as wide as `width` allows, and wider rather than with figures cut."""
         n_queries = next(iter(_column(self.board, self.measures[0]))).n_queries
-        title = Text(f"{_named(called(self.dataset))} ({counted(n_queries, 'query', 'queries')})")
+        title = Text(f"{_named(display_name(self.dataset))} ({counted(n_queries, 'query', 'queries')})")
         least = self._least_width
         table = Table(title=title, title_justify="left", width=least if least > width else None)
-        scale = scale_of(_column(self.board, self.measures[0]), self.n_cells)
+        scale = text_scale(_column(self.board, self.measures[0]), self.n_cells)
         table.add_column("model", overflow="fold")
         for place, measure in enumerate(self.measures):
             table.add_column(Text(measure), justify="right", no_wrap=True)
@@ -204,7 +204,7 @@ def _named(name: str) -> str:
     return clipped(visible(name), _NAME)
 
 
-def _column(board: Board, measure: str) -> list[Estimate]:
+def _column(board: Leaderboard, measure: str) -> list[Estimate]:
     """The lines of a measure."""
     return [lines[measure] for lines in board.values()]
 

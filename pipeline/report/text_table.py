@@ -17,9 +17,9 @@ from rankledger.pipeline.support.escaping import one_line, visible
 
 __all__ = [
     "COMMENT",
-    "Room",
-    "Screen",
-    "Sheet",
+    "ByteBudget",
+    "TerminalText",
+    "TextTable",
     "clipped",
     "counted",
     "n_bytes",
@@ -37,7 +37,7 @@ _UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # 
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextTable:
     """A table as text: its title, and for each column the header, whether it holds numbers, and the cells.
 
     The columns of the headers that are `drawn` hold pictures of one width, which stand as they are. A narrow terminal
@@ -51,10 +51,10 @@ class Sheet:
     drawn: Collection[str] = ()
     spare: tuple[str, ...] = ()
 
-    def only(self, headers: Collection[str]) -> Sheet:
+    def only(self, headers: Collection[str]) -> TextTable:
         """The table of these columns alone."""
         kept = [column for column, header in enumerate(self.headers) if header in headers]
-        return Sheet(
+        return TextTable(
             title=self.title,
             headers=tuple(self.headers[column] for column in kept),
             numeric=tuple(self.numeric[column] for column in kept),
@@ -68,7 +68,7 @@ class Sheet:
         sheet, left = self._within(width)
         return sheet._framed_for(width, f"a wider terminal shows {', '.join(left)} too" if left else None)
 
-    def _within(self, width: int) -> tuple[Sheet, list[str]]:
+    def _within(self, width: int) -> tuple[TextTable, list[str]]:
         """The table without spare columns until it fits or none is left, and those of them that hold something."""
         filled = {h for column, h in enumerate(self.headers) if any(row[column] for row in self.rows)}
         sheet, left = self, []
@@ -170,7 +170,7 @@ def size(n_bytes: int) -> str:
     return f"{n_bytes} B"
 
 
-class Screen:
+class TerminalText:
     """What is shown, from top to bottom; `str` gives it.
 
     Attributes:
@@ -214,7 +214,7 @@ COMMENT = 60_000
 _SPARE = 200  # bytes that are kept for what is said of rows that were cut, and for the end of what is folded away
 
 
-class Room:
+class ByteBudget:
     """Lines, as many as there is room for.
 
     Attributes:

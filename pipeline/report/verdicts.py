@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 from rich.table import Table
 from rich.text import Text
 
-from rankledger.pipeline.report.text_table import COMMENT, Room, Screen, clipped, plain, printable
-from rankledger.pipeline.types.results import Verdict, failed
+from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TerminalText, clipped, plain, printable
+from rankledger.pipeline.types.results import Verdict, overall_outcome
 
 __all__ = ["failing", "headline", "junit", "markdown", "put_verdicts", "table"]
 
@@ -25,7 +25,7 @@ _FOLDED = 500  # bytes that are kept for the head of what is folded away
 def headline(verdicts: Sequence[Verdict]) -> str:
     """What the gates come to, in a line, such as `Gates failed: 1 fail, 2 warn, 21 pass.`"""
     counts = Counter(verdict.effect for verdict in verdicts)
-    said = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}[failed(verdicts)]
+    said = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}[overall_outcome(verdicts)]
     parts = [f"{counts[effect]} {effect}" for effect in _ORDER if counts[effect]]
     return f"Gates {said}: {', '.join(parts) or 'nothing was judged'}."
 
@@ -46,7 +46,7 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = Screen(width=width, colour=colour)
+    screen = TerminalText(width=width, colour=colour)
     screen.say(headline(verdicts), style="bold")
     raised = _raised(verdicts)
     if raised:
@@ -72,13 +72,13 @@ def markdown(verdicts: Sequence[Verdict], *, name: str) -> str:
         verdicts: in the order of the gates.
         name: what was evaluated.
     """
-    room = Room(COMMENT)
+    room = ByteBudget(COMMENT)
     room.put(f"### {plain(printable(name))}", "")
     put_verdicts(room, verdicts)
     return "\n".join(room.lines)
 
 
-def put_verdicts(room: Room, verdicts: Sequence[Verdict]) -> None:
+def put_verdicts(room: ByteBudget, verdicts: Sequence[Verdict]) -> None:
     """Put the headline in, a table of what fails or warns, and what passes folded away.
 
     Args:

@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 __all__ = [
     "DELETED",
     "SAME_ROW",
+    "ConflictError",
     "Delivered",
-    "OvertakenError",
     "deliver",
     "logged_model_id",
     "open_experiments",
-    "settled",
+    "retry_conflicts",
 ]
 
 Result = TypeVar("Result")
@@ -53,11 +53,11 @@ _ATTEMPTS = 8
 _PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
 
 
-class OvertakenError(Exception):
+class ConflictError(Exception):
     """Another delivery of the same evaluation has chosen another run."""
 
 
-def settled(step: Callable[[], Result], *conflicts: str) -> Result:
+def retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
     """What a step gives, which may be done again: it is where the server said that another came between.
 
     Args:
@@ -72,7 +72,7 @@ def settled(step: Callable[[], Result], *conflicts: str) -> Result:
     for attempt in range(1, _ATTEMPTS):
         try:
             return step()
-        except OvertakenError:
+        except ConflictError:
             pass
         except MlflowException as error:
             if not any(conflict in str(error).lower() for conflict in conflicts):
@@ -222,7 +222,7 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
         experiments = open_experiments(client, public, None if is_server else artifacts)
         return _Sender(client, experiments, n_threads=_THREADS if is_server else 1).send(public)
 
-    return settled(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
+    return retry_conflicts(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
 
 
 class _Sender:
@@ -268,7 +268,7 @@ class _Sender:
         def fill(run: Run) -> None:
             model_id, missing = models.get(run.logged_model, (None, {}))
             whole = replace(run, tags={**run.tags, **missing})
-            settled(lambda: self._fill(whole, ids[run.task], model_id), SAME_ROW)
+            retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), SAME_ROW)
 
         self._each(fill, [run for run in waiting if run.task is not None])
         for run in waiting:
@@ -292,7 +292,7 @@ class _Sender:
         """
         for task, found in self._found(runs[-1].tags[EVALUATION], "attributes.status = 'RUNNING'").items():
             if any(str(run.info.run_id) < ids[task] for run in found):
-                raise OvertakenError(ids[task])
+                raise ConflictError(ids[task])
             self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:

@@ -39,14 +39,14 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, definitions_on, failed
+from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, definitions_for, overall_outcome
 
 __all__ = [
     "EVALUATION",
     "MANIFEST",
     "METRIC_LIMIT",
-    "Figures",
     "Logged",
+    "MetricSelection",
     "Run",
     "RunInput",
     "TrackingError",
@@ -158,14 +158,14 @@ class Logged:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MetricGroup:
     """Metrics that are logged all or not at all: (name, what has it, figure)."""
 
     order: _Order
     metrics: tuple[tuple[str, str, float], ...]
 
 
-class Figures:
+class MetricSelection:
     """The figures of a record, by dataset and model."""
 
     def __init__(self, record: Record, template: str) -> None:
@@ -184,7 +184,7 @@ class Figures:
     def of_model(self, task: tuple[str, str]) -> Logged:
         """What the run of a model on a dataset says: every suite's figures, differences, and its own numbers."""
         dataset, model = task
-        parts: list[_Part] = []
+        parts: list[_MetricGroup] = []
         tags: dict[str, str] = {}
         primary = _primary(self._manifest, dataset)
         for suite, measure in measures_of(self._manifest, dataset):
@@ -206,7 +206,7 @@ class Figures:
         pooled, those over all datasets together.
         """
         primary = {measure for dataset in self._manifest["datasets"] for measure in _primary(self._manifest, dataset)}
-        parts: list[_Part] = []
+        parts: list[_MetricGroup] = []
         for (dataset, model), measures in self._lines.items():
             if dataset != "*":
                 parts.append(self._overview(dataset, model))
@@ -216,7 +216,7 @@ class Figures:
                 parts += _own(names, f"{measure} of {model}", lines[0], first)
         return _logged(parts, {})
 
-    def _overview(self, dataset: str, model: str) -> _Part:
+    def _overview(self, dataset: str, model: str) -> _MetricGroup:
         measure = _lead(self._manifest, dataset)
         whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
         name = overview(model, dataset, self._key(measure))
@@ -243,13 +243,13 @@ class Figures:
     def _direction(self, measure: str) -> str:
         return str(self._manifest["definitions"][measure]["direction"])
 
-    def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_Part]:
+    def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_MetricGroup]:
         order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
         for line in self._compared[task][measure]:
             names, owner = self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}"
             yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
 
-    def _extras(self, model: str) -> Iterator[_Part]:
+    def _extras(self, model: str) -> Iterator[_MetricGroup]:
         for number, figure in self._manifest.get("extras", {}).get(model, {}).get("numbers", {}).items():
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
@@ -270,7 +270,7 @@ def _primary(manifest: Mapping[str, Any], dataset: str) -> set[str]:
     return {lead if lead in measures else measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
 
 
-def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_Part]:
+def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_MetricGroup]:
     """A figure and all that is said of it; the orders that are named come first instead."""
     for order, keys in _FIELDS.items():
         at = order
@@ -284,9 +284,9 @@ def _owner(key: str, owner: str) -> str:
     return owner if key in ("estimate", "difference") else f"{key} of {owner}"
 
 
-def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _Part:
+def _part(order: _Order, metrics: Iterable[tuple[str, str, float | None]]) -> _MetricGroup:
     """What of it is finite."""
-    return _Part(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
+    return _MetricGroup(order, tuple((name, owner, figure) for name, owner, figure in metrics if _finite(figure)))
 
 
 def _finite(figure: float | None) -> TypeGuard[float]:
@@ -310,7 +310,7 @@ def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
     return worst if whole is None or not sign * figure > sign * whole else None
 
 
-def _logged(parts: Sequence[_Part], tags: Mapping[str, str]) -> Logged:
+def _logged(parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
     """As many of the parts as a run takes, in the order of importance, under names that MLflow allows."""
     every = by_name("measures", (metric for part in parts for metric in part.metrics))
     chosen: dict[str, float] = {}
@@ -409,7 +409,7 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
         if (dataset, model) in known
     ]
     last = _milliseconds(manifest["created"]) + len(tasks)
-    figures = Figures(record, metric_name)
+    figures = MetricSelection(record, metric_name)
     models = [
         _failed_run(record, task, last - 1 - i, figures, failures[task])
         if task in failures
@@ -419,7 +419,7 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
     return (*models, _evaluation_run(record, last, figures, note))
 
 
-def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> Run:
+def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: str) -> Run:
     manifest, logged = record.manifest, figures.of_evaluation()
     settings = {"seed": manifest["seed"]}
     settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
@@ -441,8 +441,8 @@ def _evaluation_run(record: Record, start: int, figures: Figures, note: str) -> 
     )
 
 
-def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figures) -> Run:
-    definitions = definitions_on(record.manifest, task[0])
+def _model_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection) -> Run:
+    definitions = definitions_for(record.manifest, task[0])
     measures = [measure for _, measure in measures_of(record.manifest, task[0])]
     logged = figures.of_model(task)
     tags = {
@@ -458,14 +458,16 @@ def _model_run(record: Record, task: tuple[str, str], start: int, figures: Figur
     return replace(run, metrics=logged.metrics)
 
 
-def _failed_run(record: Record, task: tuple[str, str], start: int, figures: Figures, reason: str) -> Run:
+def _failed_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection, reason: str) -> Run:
     verbatim = reason.replace("\n", "\n    ")  # Markdown would take `_` and `*` in a path for emphasis
     note = _shortened(f"Not evaluated:\n\n    {verbatim}")
     tags = {"rankledger.failure": reason, "mlflow.note.content": note}
     return replace(_task_run(record, task, start, figures, tags), failed=True)
 
 
-def _task_run(record: Record, task: tuple[str, str], start: int, figures: Figures, tags: Mapping[str, str]) -> Run:
+def _task_run(
+    record: Record, task: tuple[str, str], start: int, figures: MetricSelection, tags: Mapping[str, str]
+) -> Run:
     """A model's run but for its metrics."""
     manifest = record.manifest
     dataset, model = task
@@ -501,7 +503,7 @@ def _name(manifest: Mapping[str, Any], what: str) -> str:
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
     """The tag that says what the gates came to; none where there are none."""
-    return {"rankledger.gates": failed(verdicts)} if verdicts else {}
+    return {"rankledger.gates": overall_outcome(verdicts)} if verdicts else {}
 
 
 def _tags(

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL",
     "Cause",
-    "MovedQuery",
-    "Movement",
-    "Part",
+    "ChangePart",
+    "ChangeSplit",
+    "ComparisonReport",
+    "DatasetFigure",
+    "QueryChange",
     "RankedDocument",
-    "SetFigure",
     "Side",
-    "Split",
 ]
 
 ALL = "all"
@@ -72,7 +72,7 @@ class RankedDocument:
 
 
 @dataclass(frozen=True)
-class MovedQuery:
+class QueryChange:
     """A query whose score is another.
 
     Attributes:
@@ -99,7 +99,7 @@ class MovedQuery:
 
 
 @dataclass(frozen=True)
-class SetFigure:
+class DatasetFigure:
     """A figure of all lists together, of which no query has a score; None where it is undefined."""
 
     dataset: str
@@ -111,7 +111,7 @@ class SetFigure:
 
 
 @dataclass(frozen=True)
-class Part:
+class ChangePart:
     """What a figure's change is due to.
 
     Attributes:
@@ -126,7 +126,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Split:
+class ChangeSplit:
     """A figure's change taken apart, where judgments, queries or definitions changed too.
 
     Attributes:
@@ -147,11 +147,11 @@ class Split:
     before: float
     after: float
     change: float
-    parts: tuple[Part, ...]
+    parts: tuple[ChangePart, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Movement:
+class ComparisonReport:
     """What moved from the base to the candidate.
 
     Attributes:
@@ -177,9 +177,9 @@ class Movement:
     moved: bool
     comparisons: tuple[Comparison, ...]
     leading: Mapping[str, str]
-    movers: tuple[MovedQuery, ...]
-    figures: tuple[SetFigure, ...]
-    splits: tuple[Split, ...]
+    movers: tuple[QueryChange, ...]
+    figures: tuple[DatasetFigure, ...]
+    splits: tuple[ChangeSplit, ...]
     confidence: float
     remarks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
@@ -208,7 +208,7 @@ class Movement:
         """
         import pandas as pd
 
-        names = [field.name for field in fields(MovedQuery) if field.name != "documents"]
+        names = [field.name for field in fields(QueryChange) if field.name != "documents"]
         nothing = RankedDocument("", float("nan"), None, None)
         rows = [
             [

@@ -10,7 +10,7 @@ from typing import Literal
 
 from rankledger.metrics.block import Bools, Floats
 
-__all__ = ["ChangedInput", "Figures", "Going", "MovedFigure", "Pruning", "Reproduction"]
+__all__ = ["ChangedInput", "ComparedFigures", "MovedFigure", "PruneResult", "PrunedRecord", "Reproduction"]
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ChangedInput:
 
 
 @dataclass(frozen=True, eq=False)
-class Figures:
+class ComparedFigures:
     """A file of figures, N rows.
 
     Attributes:
@@ -109,7 +109,7 @@ class Reproduction:
 
 
 @dataclass(frozen=True)
-class Going:
+class PrunedRecord:
     """A record that goes.
 
     Attributes:
@@ -124,7 +124,7 @@ class Going:
 
 
 @dataclass(frozen=True)
-class Pruning:
+class PruneResult:
     """What goes, or went.
 
     Attributes:
@@ -139,7 +139,7 @@ class Pruning:
 
     before: datetime
     done: bool
-    records: tuple[Going, ...]
+    records: tuple[PrunedRecord, ...]
     n_blocks: int
     n_block_bytes: int
     stays: Mapping[str, int]

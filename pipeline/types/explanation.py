@@ -13,14 +13,14 @@ from rankledger.metrics.rating import RatingsBlock
 
 __all__ = [
     "HEAD",
-    "Choice",
+    "ConventionChoice",
     "Explanation",
-    "Line",
     "Outcome",
     "ProfileComparison",
     "QueryList",
-    "Recorded",
-    "Sum",
+    "RecordedScore",
+    "ScoreTerm",
+    "ScoreTotal",
 ]
 
 HEAD = 20  # ranks down to which every document is named, judged or not
@@ -50,7 +50,7 @@ class QueryList:
 
 
 @dataclass(frozen=True)
-class Line:
+class ScoreTerm:
     """One document and what it adds; None where there is no such thing.
 
     Attributes:
@@ -81,7 +81,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Sum:
+class ScoreTotal:
     """The last line: the score is `scale (rest + total) / divisor`, or the square root of that.
 
     Attributes:
@@ -123,7 +123,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ConventionChoice:
     """One choice on which two profiles differ.
 
     Attributes:
@@ -156,12 +156,12 @@ class ProfileComparison:
 
     profile: Profile
     outcome: Outcome
-    choices: tuple[Choice, ...]
-    idle: tuple[Choice, ...]
+    choices: tuple[ConventionChoice, ...]
+    idle: tuple[ConventionChoice, ...]
 
 
 @dataclass(frozen=True)
-class Recorded:
+class RecordedScore:
     """What a record says of a score; where it has the score, it is the same one.
 
     Attributes:
@@ -203,10 +203,10 @@ class Explanation:
     profile: Profile
     outcome: Outcome
     why: str | None
-    documents: tuple[Line, ...]
+    documents: tuple[ScoreTerm, ...]
     n_retrieved: int
     n_condensed: int
-    ideal: tuple[Line, ...] | None
-    sum: Sum
+    ideal: tuple[ScoreTerm, ...] | None
+    sum: ScoreTotal
     comparison: ProfileComparison | None = None
-    recorded: Recorded | None = None
+    recorded: RecordedScore | None = None

@@ -38,9 +38,9 @@ __all__ = [
     "Validation",
     "Verdict",
     "Waiver",
-    "definitions_on",
-    "failed",
-    "summed_up",
+    "definitions_for",
+    "overall_effect",
+    "overall_outcome",
 ]
 
 
@@ -328,7 +328,7 @@ class Verdict:
     mark: str = ""
 
 
-def failed(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
+def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
     """What all verdicts come to: `fail` where one fails, else `inconclusive` where one that must be settled is not."""
     effects = {(verdict.effect, verdict.outcome) for verdict in verdicts}
     if ("fail", "fail") in effects:
@@ -336,9 +336,9 @@ def failed(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive
     return "inconclusive" if any(effect == "fail" for effect, _ in effects) else "pass"
 
 
-def summed_up(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
+def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
     """What all verdicts come to, in a word; empty where there are none."""
-    found = failed(verdicts)
+    found = overall_outcome(verdicts)
     if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
         return "warn"
     return found if verdicts else ""
@@ -564,7 +564,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
 
 
-def definitions_on(manifest: Mapping[str, Any], dataset: str) -> Mapping[str, Any]:
+def definitions_for(manifest: Mapping[str, Any], dataset: str) -> Mapping[str, Any]:
     """What a manifest says of measures, by name, as the dataset defines them; of other datasets, as most do."""
     own = manifest["datasets"].get(dataset, {}).get("definitions", {}) if "datasets" in manifest else {}
     return {**manifest["definitions"], **own}

@@ -14,28 +14,28 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.results import Evaluation
 
 __all__ = [
-    "Break",
     "Curve",
     "CurvePoint",
-    "Figure",
-    "Found",
+    "FigureMatch",
     "History",
     "LevelChange",
-    "Listed",
-    "Listing",
     "Night",
     "Page",
     "PairedScores",
+    "RecordList",
+    "RecordSummary",
+    "RecordedFigure",
     "Series",
+    "SeriesBreak",
 ]
 
 
 @dataclass(frozen=True)
-class Break:
+class SeriesBreak:
     """What makes the figures from a night on no longer comparable with those before.
 
     Attributes:
@@ -81,7 +81,7 @@ class Night:
     change: float | None
     gates: str
     commit: str | None
-    breaks: tuple[Break, ...] = ()
+    breaks: tuple[SeriesBreak, ...] = ()
     failure: str = ""
 
 
@@ -153,7 +153,7 @@ class History:
 
 
 @dataclass(frozen=True)
-class Listed:
+class RecordSummary:
     """A line of the list of evaluations.
 
     Attributes:
@@ -184,7 +184,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Listing:
+class RecordList:
     """Evaluations, the newest first.
 
     Attributes:
@@ -194,12 +194,12 @@ class Listing:
     """
 
     place: str
-    evaluations: tuple[Listed, ...]
+    evaluations: tuple[RecordSummary, ...]
     remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Figure:
+class RecordedFigure:
     """A figure of a record.
 
     Attributes:
@@ -228,7 +228,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Found:
+class FigureMatch:
     """Where a published figure may come from.
 
     Attributes:
@@ -242,7 +242,7 @@ class Found:
     published: str
     measure: str
     n_records: int
-    figures: tuple[Figure, ...]
+    figures: tuple[RecordedFigure, ...]
     remarks: tuple[str, ...] = ()
 
 
@@ -299,7 +299,7 @@ class PairedScores:
     before: Floats
     after: Floats
     change: Floats
-    movers: tuple[MovedQuery, ...] = ()
+    movers: tuple[QueryChange, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,8 +13,8 @@ from typing import Any
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.data.external_scores import Extra, read_extra
-from rankledger.pipeline.data.join import judged_by_rank
+from rankledger.pipeline.data.external_scores import ExternalMetrics, read_external_metrics
+from rankledger.pipeline.data.join import judged_share_by_rank
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference.gate_bounds import Evidence, NightKey
 from rankledger.pipeline.inference.gates import judge
@@ -30,7 +30,7 @@ from rankledger.pipeline.inference.summary import (
 from rankledger.pipeline.record.accepted import ACCEPTED
 from rankledger.pipeline.record.accepted import config_of as recorded_config
 from rankledger.pipeline.record.folder import Judged
-from rankledger.pipeline.record.lookup import Line, Shelf, created_at, failures_in_a_row
+from rankledger.pipeline.record.lookup import Line, RecordHistory, created_at, failures_in_a_row
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.environment import physical_memory
@@ -38,19 +38,19 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.results import Comparison, Estimate, Failure, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
-from rankledger.pipeline.workflow.baselines import Past, Tonight, look_back
+from rankledger.pipeline.workflow.baselines import CurrentEvaluation, ResolvedBaselines, resolve_baselines
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.sources import Opened
 from rankledger.pipeline.workflow.tracking import fetch_record
 
 __all__ = [
-    "Inferred",
+    "Analysis",
+    "analyze",
     "check_comparison",
     "compare_models",
     "config_of",
     "curves_of",
-    "described",
-    "infer",
+    "describe_external_metrics",
     "judge_models",
     "read_extras",
     "score_recall",
@@ -103,7 +103,7 @@ def _judged(dataset: str, model: str, inputs: Inputs) -> Iterator[CurvePoint]:
     assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
     assert hits is not None, "what is joined with judgments has hits"
     grades = read.judgments.rows.values[hits.judgment_rows]
-    for rank, share, n_queries in judged_by_rank(hits.ranks, grades, hits.n_retrieved):
+    for rank, share, n_queries in judged_share_by_rank(hits.ranks, grades, hits.n_retrieved):
         yield CurvePoint(dataset, model, "judged", float(rank), share, None, None, n_queries)
 
 
@@ -144,18 +144,18 @@ def compare_models(
     return tuple(lines)
 
 
-def read_extras(planned: Plan) -> dict[str, Extra | str]:
+def read_extras(planned: Plan) -> dict[str, ExternalMetrics | str]:
     """The numbers from outside by model, or why they cannot be read."""
-    found: dict[str, Extra | str] = {}
+    found: dict[str, ExternalMetrics | str] = {}
     for model, file in planned.extras.items():
         try:
-            found[model] = read_extra(source_of(file).path)
+            found[model] = read_external_metrics(source_of(file).path)
         except InputError as error:
             found[model] = str(error)
     return found
 
 
-def described(extras: Mapping[str, Extra | str]) -> dict[str, Any]:
+def describe_external_metrics(extras: Mapping[str, ExternalMetrics | str]) -> dict[str, Any]:
     """What the manifest says of numbers from outside."""
     return {
         model: {"reason": extra}
@@ -172,9 +172,9 @@ def judge_models(
     results: Sequence[Scores],
     failures: Sequence[Failure],
     samples: Sequence[Sample],
-    past: Past,
+    past: ResolvedBaselines,
     *,
-    extras: Mapping[str, Extra | str],
+    extras: Mapping[str, ExternalMetrics | str],
     nights: Mapping[NightKey, int] | str,
     today: date,
 ) -> tuple[Verdict, ...] | None:
@@ -206,7 +206,7 @@ def _pairs(wanted: PlannedComparison, dataset: str, there: Collection[tuple[str,
 
 
 @dataclass(frozen=True, eq=False)
-class Inferred:
+class Analysis:
     """What is said of an evaluation's scores.
 
     Attributes:
@@ -224,7 +224,7 @@ class Inferred:
     manifest: Mapping[str, Any]
 
 
-def infer(
+def analyze(
     opened: Opened,
     inputs: Inputs,
     results: Sequence[Scores],
@@ -234,7 +234,7 @@ def infer(
     runs_dir: Path,
     records: Records,
     started: datetime,
-) -> Inferred:
+) -> Analysis:
     """Resample every dataset once, and say what follows.
 
     Args:
@@ -249,10 +249,10 @@ def infer(
     """
     config, planned = opened.loaded.config, opened.planned
     before = created_at(opened.record) if opened.record else started
-    shelf = Shelf(records, config.name, before)
-    tonight = Tonight(config.conventions.resolved, inputs, workers, runs_dir)
+    shelf = RecordHistory(records, config.name, before)
+    tonight = CurrentEvaluation(config.conventions.resolved, inputs, workers, runs_dir)
     fetch = partial(fetch_record, tracking=config.tracking, runs_dir=runs_dir, records=records)
-    past = look_back(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
+    past = resolve_baselines(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
     samples = _draw(config, [*results, *past.scores], recall, inputs, workers)
     extras = read_extras(planned)
     verdicts = judge_models(
@@ -266,16 +266,16 @@ def infer(
         nights=_nights(planned, shelf),
         today=before.date(),
     )
-    return Inferred(
+    return Analysis(
         estimates=_estimate(config, results, samples),
         comparisons=compare_models(config, planned, results, samples, workers),
         judged=None if verdicts is None else Judged(verdicts, past.references),
         curves=tuple(curves_of(samples, recall, _rule(config), inputs)),
-        manifest={"baselines": past.references, "extras": described(extras)},
+        manifest={"baselines": past.references, "extras": describe_external_metrics(extras)},
     )
 
 
-def _nights(planned: Plan, shelf: Shelf) -> Mapping[Line, int] | str:
+def _nights(planned: Plan, shelf: RecordHistory) -> Mapping[Line, int] | str:
     """How many evaluations in a row failed each line of the gates before; or why that is not known."""
     try:
         return failures_in_a_row(shelf) if planned.gates else {}

@@ -19,28 +19,28 @@ from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import MLFLOW
 from rankledger.pipeline.config.planned import Plan, PlannedDataset
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.record.accepted import digest_of
-from rankledger.pipeline.record.lookup import Resolved, Shelf, resolve
+from rankledger.pipeline.record.lookup import RecordHistory, Resolved, resolve
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
-from rankledger.pipeline.types.results import PlannedGate, Record, Reference, Scores, definitions_on
-from rankledger.pipeline.workflow.inputs import Inputs, kept_of, rescored, source_of
-from rankledger.pipeline.workflow.manifest import reading_of
+from rankledger.pipeline.types.results import PlannedGate, Record, Reference, Scores, definitions_for
+from rankledger.pipeline.workflow.inputs import Inputs, output_store, rescored, source_of
+from rankledger.pipeline.workflow.manifest import judgments_digest
 from rankledger.pipeline.workflow.sources import open_record, recorded_output
 
-__all__ = ["Past", "Recalled", "Tonight", "look_back", "recall"]
+__all__ = ["BaselineScores", "CurrentEvaluation", "ResolvedBaselines", "baseline_scores", "resolve_baselines"]
 
 
 @dataclass(frozen=True, eq=False)
-class Tonight:
+class CurrentEvaluation:
     """What a record is held against.
 
     Attributes:
@@ -57,7 +57,7 @@ class Tonight:
 
 
 @dataclass(frozen=True, eq=False)
-class Recalled:
+class BaselineScores:
     """One model of a record on one of tonight's datasets.
 
     Attributes:
@@ -69,9 +69,9 @@ class Recalled:
     reasons: Mapping[Measure, str] = field(default_factory=dict)
 
 
-def recall(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: Tonight
-) -> Recalled:
+def baseline_scores(
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: CurrentEvaluation
+) -> BaselineScores:
     """The scores that a model of a record has, or would have, on tonight's queries.
 
     Args:
@@ -83,15 +83,15 @@ def recall(
     """
     if not any((found["dataset"], found["model"]) == (dataset.name, model) for found in record.manifest["outputs"]):
         reason = f"{model!r} was not evaluated on {dataset.name!r} in {record.path.name}"
-        return Recalled(None, dict.fromkeys(measures, reason))
+        return BaselineScores(None, dict.fromkeys(measures, reason))
     kept, differing = _kept(record, model, dataset, measures, tonight)
     anew, reasons = _scored_anew(record, model, dataset, differing, tonight)
     found = [scores for scores in (kept, anew) if scores is not None and scores.measures]
-    return Recalled(_together(found) if found else None, reasons)
+    return BaselineScores(_together(found) if found else None, reasons)
 
 
 def _kept(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: Tonight
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The record's own scores that mean tonight what they meant then; and what is different of the other measures."""
     differing = {measure: what for measure in measures if (what := _difference(record, dataset, measure, tonight))}
@@ -106,9 +106,9 @@ def _kept(
     return scores, differing
 
 
-def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonight: Tonight) -> str | None:
+def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonight: CurrentEvaluation) -> str | None:
     """Why a score of the record does not mean what the measure means tonight; None where it does."""
-    definition = definitions_on(record.manifest, dataset.name).get(str(measure))
+    definition = definitions_for(record.manifest, dataset.name).get(str(measure))
     if definition is None or not any(
         str(measure) in suite for suite in record.manifest["datasets"][dataset.name]["suites"].values()
     ):
@@ -119,7 +119,7 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
         return None
     before = record.manifest["datasets"][dataset.name]
     files = tonight.inputs.datasets[dataset.name].files
-    if before["reading"] != reading_of(dataset, files):
+    if before["reading"] != judgments_digest(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
         was = [file["sha256"] for file in before["inputs"] if file["role"] == role]
@@ -143,7 +143,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
 
 
 def _scored_anew(
-    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], tonight: Tonight
+    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], tonight: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the block store has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
@@ -160,7 +160,7 @@ def _scored_anew(
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
 
 
-def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Tonight) -> Joined:
+def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: CurrentEvaluation) -> Joined:
     """The output that was evaluated then, joined with tonight's judgments.
 
     Raises:
@@ -171,7 +171,7 @@ def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Toni
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
     inputs = record.manifest["datasets"][dataset.name]["inputs"]
     judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in inputs if file["role"] == "judgments"]
-    kept = kept_of(then, judged, tonight.profile.conventions, BlockStore(tonight.runs_dir / "blocks"))
+    kept = output_store(then, judged, tonight.profile.conventions, OutputCache(tonight.runs_dir / "blocks"))
     now = tonight.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was no dataset of rankings; give the dataset of now another name")
@@ -190,7 +190,7 @@ def _together(found: Sequence[Scores]) -> Scores:
 
 
 @dataclass(frozen=True, eq=False)
-class Past:
+class ResolvedBaselines:
     """What the gates look back on.
 
     Attributes:
@@ -206,7 +206,9 @@ class Past:
 
 
 @stage("Looking back")
-def look_back(planned: Plan, shelf: Shelf, accepted: Path, tonight: Tonight, fetch: Callable[[str], Path]) -> Past:
+def resolve_baselines(
+    planned: Plan, shelf: RecordHistory, accepted: Path, tonight: CurrentEvaluation, fetch: Callable[[str], Path]
+) -> ResolvedBaselines:
     """The baselines of all gates.
 
     Args:
@@ -216,7 +218,7 @@ def look_back(planned: Plan, shelf: Shelf, accepted: Path, tonight: Tonight, fet
         tonight: the evaluation that looks back.
         fetch: gives the folder of the record that a run of MLflow is of, or raises an InputError.
     """
-    looker = _Looker(planned, shelf, accepted, tonight, fetch)
+    looker = _BaselineResolver(planned, shelf, accepted, tonight, fetch)
     baselines = {
         (gate.name, dataset, model): looker.baseline(gate, dataset, model)
         for gate in planned.gates
@@ -224,16 +226,21 @@ def look_back(planned: Plan, shelf: Shelf, accepted: Path, tonight: Tonight, fet
         for dataset, model in gate.tasks
     }
     scores = [recalled.scores for recalled in looker.recalled.values() if recalled.scores is not None]
-    return Past(tuple(scores), baselines, looker.references())
+    return ResolvedBaselines(tuple(scores), baselines, looker.references())
 
 
-class _Looker:
+class _BaselineResolver:
     """Resolves each reference once for each model, and recalls each model of a record once for each dataset."""
 
     def __init__(
-        self, planned: Plan, shelf: Shelf, accepted: Path, tonight: Tonight, fetch: Callable[[str], Path]
+        self,
+        planned: Plan,
+        shelf: RecordHistory,
+        accepted: Path,
+        tonight: CurrentEvaluation,
+        fetch: Callable[[str], Path],
     ) -> None:
-        self.recalled: dict[tuple[str, str], Recalled] = {}
+        self.recalled: dict[tuple[str, str], BaselineScores] = {}
         self._resolved: dict[tuple[Reference, str], Resolved] = {}
         self._planned = planned
         self._shelf = shelf
@@ -291,19 +298,19 @@ class _Looker:
             return reference
         return replace(reference, record=str(self._fetch(record.removeprefix(MLFLOW))))
 
-    def _recall(self, resolved: Resolved, dataset: PlannedDataset, column: str) -> Recalled:
+    def _recall(self, resolved: Resolved, dataset: PlannedDataset, column: str) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
         assert resolved.record is not None, "what was not found is told before"
         key = (dataset.name, column)
         if key not in self.recalled:
-            measures = _asked(self._planned.gates, dataset)
-            found = recall(resolved.record, resolved.model, dataset, measures, self._tonight)
+            measures = _asked_references(self._planned.gates, dataset)
+            found = baseline_scores(resolved.record, resolved.model, dataset, measures, self._tonight)
             scores = None if found.scores is None else replace(found.scores, model=column)
             self.recalled[key] = replace(found, scores=scores)
         return self.recalled[key]
 
 
-def _asked(gates: Sequence[PlannedGate], dataset: PlannedDataset) -> list[Measure]:
+def _asked_references(gates: Sequence[PlannedGate], dataset: PlannedDataset) -> list[Measure]:
     """The measures of the dataset by which a gate holds a model against a record."""
     asked = {measure for gate in gates if gate.against and gate.against.record for measure in gate.measures}
     return [measure for measure in dataset.measures if measure in asked]

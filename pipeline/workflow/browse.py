@@ -12,7 +12,7 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.lookup import Entry, Resolved, Shelf, browse, resolve
+from rankledger.pipeline.record.lookup import RecordEntry, RecordHistory, Resolved, resolve, scan_records
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.types.joined import Quality
@@ -22,29 +22,29 @@ from rankledger.pipeline.types.results import (
     Failure,
     Record,
     Reference,
-    definitions_on,
-    summed_up,
+    definitions_for,
+    overall_effect,
 )
-from rankledger.pipeline.types.views import Figure, Found, Listed, Listing
+from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
 from rankledger.pipeline.workflow.tracking import fetch_record
 
 __all__ = [
     "evaluation_of",
     "find",
+    "last_record",
     "list_evaluations",
     "lost_among",
-    "named_path",
-    "named_record",
-    "newest_record",
     "one_record",
+    "record_to_show",
+    "resolve_path",
+    "resolve_record",
     "show",
-    "shown_record",
     "skipped",
 ]
 
 
-def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
+def resolve_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Path:
     """The folder of the record that `PATH|ID|mlflow:RUN_ID` means.
 
     Args:
@@ -67,23 +67,23 @@ def named_path(text: str, records: Records, runs_dir: Path, tracking_uri: str | 
     return path
 
 
-def named_record(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Record:
+def resolve_record(text: str, records: Records, runs_dir: Path, tracking_uri: str | None = None) -> Record:
     """The record itself; arguments and errors are those of `named_path`.
 
     Raises:
         InputError: it cannot be read, too.
     """
-    return read_record(named_path(text, records, runs_dir, tracking_uri))
+    return read_record(resolve_path(text, records, runs_dir, tracking_uri))
 
 
-def newest_record(name: str, records: Records) -> Record:
+def last_record(name: str, records: Records) -> Record:
     """The newest evaluation of that name.
 
     Raises:
         InputError: there is none.
         OSError: the place of records cannot be reached.
     """
-    shelf = Shelf(records, name)
+    shelf = RecordHistory(records, name)
     newest = next(iter(shelf), None)
     if newest is None and shelf.lost:
         raise InputError(f"no record of {name!r} can be read: {shelf.lost[0]}")
@@ -154,11 +154,11 @@ def show(
         InputError: there is no such record, or a word means another one for each model.
         OSError: the place of records cannot be reached.
     """
-    record, lost = shown_record(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri)
+    record, lost = record_to_show(reference, name, open_records(Path(runs_dir), records), runs_dir, tracking_uri)
     return replace(evaluation_of(record), warnings=skipped(reference, lost, record))
 
 
-def shown_record(
+def record_to_show(
     reference: str, name: str | None, records: Records, runs_dir: str | Path, tracking_uri: str | None
 ) -> tuple[Record, tuple[str, ...]]:
     """The record that a reference means, of which `evaluation_of` gives the evaluation; and why newer ones were
@@ -178,7 +178,7 @@ def shown_record(
     parsed = parse_reference(reference, ())
     if parsed.record in WORDS:
         return _of_a_word(parsed, name, records)
-    record = named_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
+    record = resolve_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
     models = list(record.manifest["models"])
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
@@ -215,15 +215,17 @@ def _of_a_word(reference: Reference, name: str | None, records: Records) -> tupl
     """
     if name is None:
         raise InputError(f"{reference.text}: is of an evaluation; add --name")
-    newest = newest_record(name, records)
+    newest = last_record(name, records)
     accepted = config_of(newest).parent / ACCEPTED
     models = [reference.model] if reference.model else newest.manifest["models"]
-    shelf = Shelf(records, name)
+    shelf = RecordHistory(records, name)
     found = [resolve(reference, shelf, accepted, model=model) for model in models]
     return one_record(reference.text, found), lost_among(found)
 
 
-def list_evaluations(name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None) -> Listing:
+def list_evaluations(
+    name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None
+) -> RecordList:
     """The evaluations of a name, the newest first.
 
     Args:
@@ -236,14 +238,14 @@ def list_evaluations(name: str | None = None, *, runs_dir: str | Path = "runs", 
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
-    browsed = browse(kept, name, _listed)
-    return Listing(kept.place, browsed.found, browsed.remarks)
+    browsed = scan_records(kept, name, _listed)
+    return RecordList(kept.place, browsed.found, browsed.remarks)
 
 
-def _listed(entry: Entry) -> Listed:
+def _listed(entry: RecordEntry) -> RecordSummary:
     manifest = entry.manifest
     receipt = read_receipt(entry.records, entry.evaluation_id)
-    return Listed(
+    return RecordSummary(
         evaluation_id=entry.evaluation_id,
         name=manifest["name"],
         date=entry.date,
@@ -251,7 +253,7 @@ def _listed(entry: Entry) -> Listed:
         n_models=len(manifest["models"]),
         n_datasets=len(manifest["datasets"]),
         n_failures=len(manifest["failures"]),
-        gates=summed_up(entry.verdicts),
+        gates=overall_effect(entry.verdicts),
         delivered=None if receipt is None else receipt.delivered,
         wanted=bool(manifest["tracking"]["wanted"]),
         size=entry.size,
@@ -263,7 +265,7 @@ _FARTHEST = 400  # powers of ten: doubles end before
 
 def find(
     published: str, *, measure: str, name: str | None = None, runs_dir: str | Path = "runs", records: str | None = None
-) -> Found:
+) -> FigureMatch:
     """The figures of all records that round to a published one, to as many digits as it has.
 
     Args:
@@ -279,12 +281,12 @@ def find(
     """
     low, high = _range(published)
     kept = open_records(Path(runs_dir), records)
-    browsed = browse(kept, name, lambda entry: (_measures(entry), tuple(_figures(entry, measure, low, high))))
+    browsed = scan_records(kept, name, lambda entry: (_measures(entry), tuple(_figures(entry, measure, low, high))))
     known = [*dict.fromkeys(found for measures, _ in browsed.found for found in measures)]
     if measure not in known:
         raise InputError(_nothing(kept.place, measure, known))
     figures = tuple(figure for _, found in browsed.found for figure in found)
-    return Found(published, measure, len(browsed.found), figures, browsed.remarks)
+    return FigureMatch(published, measure, len(browsed.found), figures, browsed.remarks)
 
 
 def _nothing(place: str, measure: str, known: Sequence[str]) -> str:
@@ -313,14 +315,14 @@ def _range(published: str) -> tuple[Decimal, Decimal]:
     return (value - half) / share, (value + half) / share
 
 
-def _measures(entry: Entry) -> tuple[str, ...]:
+def _measures(entry: RecordEntry) -> tuple[str, ...]:
     return tuple(entry.manifest["definitions"])
 
 
-def _figures(entry: Entry, measure: str, low: Decimal, high: Decimal) -> Iterator[Figure]:
+def _figures(entry: RecordEntry, measure: str, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
     for line in entry.lines(measure):
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
-            yield Figure(
+            yield RecordedFigure(
                 evaluation_id=entry.evaluation_id,
                 date=entry.date,
                 dataset=line.dataset,
@@ -330,5 +332,5 @@ def _figures(entry: Entry, measure: str, low: Decimal, high: Decimal) -> Iterato
                 estimate=line.estimate,
                 ci_low=line.ci_low,
                 ci_high=line.ci_high,
-                fingerprint=definitions_on(entry.manifest, line.dataset).get(measure, {}).get("fingerprint", ""),
+                fingerprint=definitions_for(entry.manifest, line.dataset).get(measure, {}).get("fingerprint", ""),
             )

@@ -14,7 +14,14 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
 from rankledger.pipeline.errors import InputError, likely
-from rankledger.pipeline.inference.changes import Retrieved, Step, counted, moved_queries, oriented, split
+from rankledger.pipeline.inference.changes import (
+    ChangeStep,
+    RetrievedRanks,
+    changed_queries,
+    counted_scores,
+    oriented,
+    split_change,
+)
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.resampling import contributions_of
@@ -22,19 +29,19 @@ from rankledger.pipeline.inference.samples import Sample, Settings
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import ALL, MovedQuery, Movement, SetFigure, Side, Split
+from rankledger.pipeline.types.changes import ALL, ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, Side
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Comparison, Record, Scores
 from rankledger.pipeline.types.views import PairedScores
 from rankledger.pipeline.workflow.matching import Match, Pair, Sides, match_datasets, open_sides
-from rankledger.pipeline.workflow.rescoring import Kept, can_rescore, rescore, retrieved
+from rankledger.pipeline.workflow.rescoring import RecordedDataset, can_rescore, rescore, retrieved_ranks
 
 __all__ = ["compare", "split_changes"]
 
 Figure = tuple[float | None, str]  # and why nobody can tell it
 
 
-def split_changes(match: Match) -> Iterator[Split]:
+def split_changes(match: Match) -> Iterator[ChangeSplit]:
     """The change of every measure of every pair of models, in parts.
 
     One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
@@ -47,30 +54,30 @@ def split_changes(match: Match) -> Iterator[Split]:
         yield from (split for split in splits if math.isfinite(split.change))  # where both figures are defined
 
 
-def _split(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> Split:
+def _split(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> ChangeSplit:
     scores = match.scores[pair]
     conventions = [side.profile.conventions for side in (match.before, match.after)]
     before, after = (_figure(found, measure, rules) for found, rules in zip(scores, conventions, strict=True))
     sign = -1.0 if measure.metric.direction == "lower" else 1.0
-    steps = [*_steps(match, pair, measure, rescored), Step("output", after)]
-    parts = split(before, steps, sign=sign)
-    return Split(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
+    steps = [*_steps(match, pair, measure, rescored), ChangeStep("output", after)]
+    parts = split_change(before, steps, sign=sign)
+    return ChangeSplit(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
 
 
-def _steps(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> Iterator[Step]:
+def _steps(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> Iterator[ChangeStep]:
     """What is changed before the output is."""
     base = match.scores[pair][0]
     shared = match.query_ids
     if match.n_removed:
-        yield Step("queries removed", *_told(_figure(base, measure, match.before.profile.conventions, shared)))
+        yield ChangeStep("queries removed", *_told(_figure(base, measure, match.before.profile.conventions, shared)))
     if str(measure) in match.redefined:
-        yield Step("definition", *rescored.by_definition(measure))
+        yield ChangeStep("definition", *rescored.by_definition(measure))
     if match.rejudged:
-        yield Step("judgments", *rescored.by_judgments(measure))
+        yield ChangeStep("judgments", *rescored.by_judgments(measure))
     if match.n_added:
-        yield Step("queries added", *rescored.by_queries(measure))
+        yield ChangeStep("queries added", *rescored.by_queries(measure))
     if match.relisted(measure):
-        yield Step("documents", *rescored.by_queries(measure))
+        yield ChangeStep("documents", *rescored.by_queries(measure))
 
 
 class _Rescored:
@@ -101,7 +108,7 @@ class _Rescored:
         self,
         step: str,
         measure: Measure,
-        judged: Kept,
+        judged: RecordedDataset,
         queries: npt.NDArray[np.object_] | None,
         only: Sequence[str] | None = None,
     ) -> Figure:
@@ -147,7 +154,7 @@ def compare(
     runs_dir: str | Path = "runs",
     records: str | None = None,
     jobs: int | None = None,
-) -> Movement:
+) -> ComparisonReport:
     """What moved from one evaluation to another, or from one model to another.
 
     Args:
@@ -177,7 +184,7 @@ def compare(
 
 def _movement(
     references: tuple[str, str], sides: Sides, matches: Sequence[Match], unlike: tuple[str, ...], comparer: _Comparer
-) -> Movement:
+) -> ComparisonReport:
     figures = tuple(_set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
@@ -185,7 +192,7 @@ def _movement(
     )
     lines = tuple(line for match in matches for line in comparer.lines(match))
     movers = tuple(query for match in matches for query in comparer.movers(match))
-    return Movement(
+    return ComparisonReport(
         base=_side(references[0], matches[0].before.record),
         candidate=_side(references[1], matches[0].after.record),
         pairs=tuple(dict.fromkeys(pair for match in matches for pair in match.scores)),
@@ -240,24 +247,24 @@ class _Comparer:
         for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test):
             yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
 
-    def movers(self, match: Match) -> Iterator[MovedQuery]:
+    def movers(self, match: Match) -> Iterator[QueryChange]:
         """The queries that moved most, with the ranks of their relevant documents where these are known."""
         if match.name in self.leading:
             for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
                 yield from self._moved(match, pair, self.leading[match.name])
 
-    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[MovedQuery]:
+    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
         row = match.measures.index(measure)
         rule = match.after.profile.conventions.missing_queries
-        before, after = (counted(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
+        before, after = (counted_scores(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
         change = oriented(before, after, measure.metric.direction)
         scores = PairedScores(match.name, *pair, str(measure), match.query_ids, before, after, change)
         ranked = self._ranked(match, pair) if self._top and np.nan_to_num(change).any() else None
-        yield from moved_queries(scores, self._top, ranked)
+        yield from changed_queries(scores, self._top, ranked)
 
-    def _ranked(self, match: Match, pair: Pair) -> tuple[Retrieved, Retrieved] | None:
+    def _ranked(self, match: Match, pair: Pair) -> tuple[RetrievedRanks, RetrievedRanks] | None:
         try:
-            return retrieved(match.before, pair[1]), retrieved(match.after, pair[0])
+            return retrieved_ranks(match.before, pair[1]), retrieved_ranks(match.after, pair[0])
         except InputError as error:
             self.remarks.append(f"the ranks of documents are left out: {error}")
             return None
@@ -289,7 +296,7 @@ def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Mea
     return found
 
 
-def _set_figures(sides: Sides) -> Iterator[SetFigure]:
+def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
     """The figures of all lists together that both have."""
     records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
     before, after = (
@@ -301,7 +308,7 @@ def _set_figures(sides: Sides) -> Iterator[SetFigure]:
             for model, baseline in sides.pairs:
                 ours, theirs = (dataset.name, model, str(measure)), (dataset.name, baseline, str(measure))
                 if measure.metric.per == "dataset" and ours in after and theirs in before:
-                    yield SetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
+                    yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
 
 
 def _has_moved(match: Match) -> bool:

@@ -27,7 +27,7 @@ from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.tracking import Stores, lost_store, open_store, tracking_of
 
-__all__ = ["Synced", "deliver", "page_of", "sync", "track"]
+__all__ = ["SyncResult", "deliver", "log_record", "run_page", "sync"]
 
 
 def deliver(
@@ -50,7 +50,7 @@ def deliver(
         raise
 
 
-def track(
+def log_record(
     record: Record,
     evaluation: Evaluation,
     *,
@@ -77,7 +77,7 @@ def track(
         with one_at_a_time(records, record.path.name, store.timeout):
             told = None if again else _known(records, record.path.name)
             if told is None:
-                told = _told(record, evaluation, store, metric_name)
+                told = _logged(record, evaluation, store, metric_name)
                 write_receipt(records, told)
             return told
     except LockedError as error:
@@ -92,7 +92,7 @@ def _known(records: Records, evaluation_id: str) -> Receipt | None:
         return None
 
 
-def _told(record: Record, evaluation: Evaluation, store: TrackingStore, metric_name: str) -> Receipt:
+def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric_name: str) -> Receipt:
     delivered = store.deliver(runs_of(record, metric_name=metric_name, note=note(evaluation)))
     return Receipt(
         evaluation_id=record.path.name,
@@ -120,16 +120,16 @@ def _tracked(
     evaluation: Evaluation, record: Record, records: Records, store: TrackingStore, metric_name: str
 ) -> Evaluation:
     try:
-        receipt = track(record, evaluation, records=records, store=store, metric_name=metric_name)
+        receipt = log_record(record, evaluation, records=records, store=store, metric_name=metric_name)
     except TrackingError as error:
         return replace(evaluation, untracked=str(error))
     except OSError as error:
         missing = f"the receipt of MLflow is not kept ({records.told(error)})"
         return replace(evaluation, unsaved=evaluation.unsaved or missing)
-    return replace(evaluation, store=page_of(receipt))
+    return replace(evaluation, store=run_page(receipt))
 
 
-def page_of(receipt: Receipt) -> str:
+def run_page(receipt: Receipt) -> str:
     """The page of the evaluation's own run; the store where that is a database and no server."""
     if not receipt.server.startswith(("http://", "https://")):
         return receipt.server
@@ -137,7 +137,7 @@ def page_of(receipt: Receipt) -> str:
 
 
 @dataclass(frozen=True)
-class Synced:
+class SyncResult:
     """What became of a record.
 
     Attributes:
@@ -160,7 +160,7 @@ def sync(
     again: bool = False,
     tracking_uri: str | None = None,
     allow_env: Sequence[str] = (),
-) -> Iterator[Synced]:
+) -> Iterator[SyncResult]:
     """Deliver what is undelivered, the oldest evaluation first; one that needs nothing is passed over.
 
     Args:
@@ -180,15 +180,15 @@ def sync(
     clear_left_behind(kept, Path(runs_dir))
     with Stores(open_store, Path(runs_dir)) as stores:
         find = partial(tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False)
-        courier = _Courier(kept, Path(runs_dir), stores, find, again=again)
+        courier = _Syncer(kept, Path(runs_dir), stores, find, again=again)
         ids = kept.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
             found = courier.deliver(evaluation_id)
-            if found != Synced(evaluation_id):
+            if found != SyncResult(evaluation_id):
                 yield found
 
 
-class _Courier:
+class _Syncer:
     """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
     def __init__(
@@ -202,9 +202,9 @@ class _Courier:
         self._places = {records.place: records}
         self._away: dict[str, OSError] = {}
 
-    def deliver(self, evaluation_id: str) -> Synced:
+    def deliver(self, evaluation_id: str) -> SyncResult:
         """Deliver one record, as far as it is not."""
-        done = Synced(evaluation_id)
+        done = SyncResult(evaluation_id)
         try:
             if not self._records.has_here(evaluation_id):
                 self._reach(self._records)
@@ -265,7 +265,7 @@ class _Courier:
         if lost := lost_store(record, tracking):
             raise InputError(lost)
         with self._stores.at(tracking) as store:
-            receipt = track(
+            receipt = log_record(
                 record,
                 evaluation_of(record),
                 records=records,

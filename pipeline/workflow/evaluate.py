@@ -19,7 +19,7 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, load
 from rankledger.pipeline.config.values import checked_jobs
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.retention import clear_left_behind
@@ -30,29 +30,29 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
-from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
-from rankledger.pipeline.workflow.analysis import Inferred, check_comparison, config_of, infer, score_recall
+from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import deliver
 from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
-from rankledger.pipeline.workflow.manifest import manifest_of
-from rankledger.pipeline.workflow.page import Column, find_movers, new_page, paired
+from rankledger.pipeline.workflow.manifest import build_manifest
+from rankledger.pipeline.workflow.page import Column, largest_changes, new_page, paired_scores
 from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
-from rankledger.pipeline.workflow.tracking import is_from_environment, sync_command, told_store, with_own_places
+from rankledger.pipeline.workflow.tracking import is_from_environment, open_for_logging, sync_command, with_own_targets
 
 __all__ = [
     "Backend",
     "Clock",
     "Computed",
-    "Drawn",
+    "RenderedPage",
     "compute",
-    "draw",
     "evaluate",
     "evaluate_opened",
-    "keep",
+    "render_page",
     "validate",
     "workers_of",
+    "write",
 ]
 
 Backend = Literal["threads", "processes"]
@@ -71,7 +71,7 @@ class Computed:
 
     inputs: Inputs
     results: tuple[Scores, ...]
-    inferred: Inferred
+    inferred: Analysis
     clock: Clock
 
 
@@ -94,7 +94,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
             planned,
             config.conventions.resolved.conventions,
             workers,
-            store=BlockStore(runs_dir / "blocks") if config.execution.blocks else None,
+            store=OutputCache(runs_dir / "blocks") if config.execution.blocks else None,
             record=opened.record,
         )
     check_comparison(config, planned, inputs, workers)
@@ -102,7 +102,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
         results = _score(config, planned, inputs, workers)
         recall = score_recall(config, planned, inputs, workers)
     with clock.stage("resample"):
-        inferred = infer(
+        inferred = analyze(
             opened, inputs, results, recall, workers=workers, runs_dir=runs_dir, records=records, started=started
         )
     return Computed(inputs, results, inferred, clock)
@@ -150,7 +150,7 @@ def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> t
 
 
 @dataclass(frozen=True)
-class Drawn:
+class RenderedPage:
     """The page of an evaluation.
 
     Attributes:
@@ -160,13 +160,18 @@ class Drawn:
     """
 
     page: str | None = None
-    movers: tuple[MovedQuery, ...] = ()
+    movers: tuple[QueryChange, ...] = ()
     error: Exception | None = None
 
 
 @stage("Writing the record")
-def keep(
-    evaluation: Evaluation, opened: Opened, computed: Computed, drawn: Drawn, manifest: Mapping[str, Any], folder: Path
+def write(
+    evaluation: Evaluation,
+    opened: Opened,
+    computed: Computed,
+    drawn: RenderedPage,
+    manifest: Mapping[str, Any],
+    folder: Path,
 ) -> Record:
     """Write the record.
 
@@ -199,7 +204,9 @@ def keep(
 
 
 @stage("Drawing the page")
-def draw(evaluation: Evaluation, computed: Computed, manifest: Mapping[str, Any], records: Records) -> Drawn:
+def render_page(
+    evaluation: Evaluation, computed: Computed, manifest: Mapping[str, Any], records: Records
+) -> RenderedPage:
     """The page, and the queries that moved most; whatever goes wrong is kept for when the record is safe.
 
     Args:
@@ -211,14 +218,14 @@ def draw(evaluation: Evaluation, computed: Computed, manifest: Mapping[str, Any]
     try:
         with computed.clock.stage("report"):
             scored = {(scores.dataset, scores.model): scores for scores in computed.results}
-            shown, remarks = paired(evaluation, manifest, partial(_column, scored), records)
-            movers = tuple(find_movers(shown, computed.inputs))
+            shown, remarks = paired_scores(evaluation, manifest, partial(_column, scored), records)
+            movers = tuple(largest_changes(shown, computed.inputs))
             curves = computed.inferred.curves
             page = new_page(evaluation, manifest, curves=curves, movers=movers, shown=shown, remarks=remarks)
-            return Drawn(html([page]), movers)
+            return RenderedPage(html([page]), movers)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
-        return Drawn(error=error)
+        return RenderedPage(error=error)
 
 
 def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
@@ -266,7 +273,7 @@ def evaluate(
     """
     kept = open_records(Path(runs_dir), records)
     opened = open_source(config, kept, overrides=overrides, date=date, allow_env=allow_env)
-    opened = with_own_places(opened, Path(runs_dir), tracking=tracking)
+    opened = with_own_targets(opened, Path(runs_dir), tracking=tracking)
     return evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend),
@@ -307,7 +314,9 @@ def evaluate_opened(
     config = opened.loaded.config
     clear_left_behind(records, runs_dir)
     wanted = config.tracking if tracking and config.tracking.enabled else None
-    with told_store(wanted, runs_dir) as store:  # MLflow is loaded by a process of its own while this one computes
+    with open_for_logging(
+        wanted, runs_dir
+    ) as store:  # MLflow is loaded by a process of its own while this one computes
         started = datetime.now(UTC)
         computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
         evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
@@ -315,7 +324,7 @@ def evaluate_opened(
         if not (computed.results or even_of_nothing):
             return replace(_evaluation(path, opened, computed), record=None)
         evaluation = _evaluation(path, opened, computed)
-        manifest = manifest_of(opened.loaded, opened.planned, computed.inputs) | {
+        manifest = build_manifest(opened.loaded, opened.planned, computed.inputs) | {
             **computed.inferred.manifest,
             "records": records.remote and records.remote.url,
             "tracking": {
@@ -329,8 +338,8 @@ def evaluate_opened(
             "environment": environment(repository_of(opened)),
             "created": started.isoformat(),
         }
-        drawn = draw(evaluation, computed, manifest, records) if config.report else Drawn()
-        record = keep(evaluation, opened, computed, drawn, manifest, records.folder)
+        drawn = render_page(evaluation, computed, manifest, records) if config.report else RenderedPage()
+        record = write(evaluation, opened, computed, drawn, manifest, records.folder)
         found = deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)
         if drawn.error is not None:
             raise drawn.error

@@ -22,9 +22,9 @@ from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.record.store import open_records
-from rankledger.pipeline.types.explanation import Explanation, Recorded
+from rankledger.pipeline.types.explanation import Explanation, RecordedScore
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.results import Record, definitions_on
+from rankledger.pipeline.types.results import Record, definitions_for
 from rankledger.pipeline.workflow.inputs import read_planned, source_of
 from rankledger.pipeline.workflow.reproduce import locate
 from rankledger.pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
@@ -106,7 +106,7 @@ def _explained(
     """The same of what was opened, with its inputs where they are."""
     record = opened.record
     profile = opened.loaded.config.conventions.resolved
-    _refuse_given(planned, measure, dataset)
+    _refuse_external(planned, measure, dataset)
     wanted = choose_measure(measure, profile)
     other = None if under is None else choose_profile(under, wanted)
     tasks = choose_tasks(planned, wanted, model=model, dataset=dataset)
@@ -124,7 +124,7 @@ def _explained(
     )
 
 
-def _refuse_given(planned: Plan, measure: str, dataset: str | None) -> None:
+def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
     """Refuse a score that was made elsewhere: of that nothing but the score is known."""
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
@@ -179,7 +179,7 @@ def _refuse_other_output(record: Record, task: Task, files: Sequence[InputFile])
     refuse_changed(before, files)
 
 
-def _recorded(record: Record, found: Explanation) -> Recorded:
+def _recorded(record: Record, found: Explanation) -> RecordedScore:
     """What the record says of the score.
 
     Raises:
@@ -187,7 +187,7 @@ def _recorded(record: Record, found: Explanation) -> Recorded:
     """
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name)
-    definition = definitions_on(record.manifest, found.dataset).get(name, {}).get("fingerprint")
+    definition = definitions_for(record.manifest, found.dataset).get(name, {}).get("fingerprint")
     same = definition == found.measure.fingerprint(found.profile)
     value = math.nan if found.outcome.value is None else found.outcome.value
     if stored is not None and not np.isclose(stored, value, rtol=1e-12, atol=1e-12, equal_nan=True):
@@ -196,4 +196,4 @@ def _recorded(record: Record, found: Explanation) -> Recorded:
             f"{record.path}: {name} of query {found.query_id!r} is {stored!r} in scores.parquet and comes to {value!r} "
             f"now, {why}; explain {record.path / 'config.yaml'} to see it as it is now"
         )
-    return Recorded(record.manifest["evaluation_id"], measured=stored is not None, same_definition=same)
+    return RecordedScore(record.manifest["evaluation_id"], measured=stored is not None, same_definition=same)

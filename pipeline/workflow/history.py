@@ -9,14 +9,14 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 from rankledger.pipeline.errors import InputError, likely
-from rankledger.pipeline.inference.changepoints import Step, find_steps
-from rankledger.pipeline.record.lookup import Entry, browse
+from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
+from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.results import Estimate, Verdict, summed_up
-from rankledger.pipeline.types.views import Break, History, LevelChange, Night, Series
+from rankledger.pipeline.types.results import Estimate, Verdict, overall_effect
+from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 
-__all__ = ["Evaluated", "history", "history_of"]
+__all__ = ["HistoryEntry", "history", "history_of"]
 
 _ALL = "all"
 _POOLED = "*"  # what the summary calls all datasets together
@@ -25,7 +25,7 @@ Task = tuple[str, str]  # dataset, model
 
 
 @dataclass(frozen=True)
-class Evaluated:
+class HistoryEntry:
     """What the history of a measure needs of one record.
 
     Attributes:
@@ -84,9 +84,9 @@ def history(
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
-    browsed = browse(kept, name, lambda entry: _evaluated(entry, measure))
+    browsed = scan_records(kept, name, lambda entry: _evaluated(entry, measure))
     if not any(evaluated.lines for evaluated in browsed.found):
-        measures = browse(kept, name, lambda entry: tuple(entry.manifest["definitions"])).found
+        measures = scan_records(kept, name, lambda entry: tuple(entry.manifest["definitions"])).found
         known = [*dict.fromkeys(m for found in measures for m in found)]
         raise InputError(
             f"no evaluation of {name!r} has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
@@ -98,7 +98,7 @@ def history(
 def history_of(
     name: str,
     measure: str,
-    evaluations: Sequence[Evaluated],
+    evaluations: Sequence[HistoryEntry],
     *,
     model: str | None = None,
     dataset: str | None = None,
@@ -125,11 +125,11 @@ def history_of(
     return History(name, measure, direction, series, remarks)
 
 
-def _evaluated(entry: Entry, measure: str) -> Evaluated:
+def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
     manifest = entry.manifest
     definition = manifest["definitions"].get(measure, {})
     environment = manifest["environment"]
-    return Evaluated(
+    return HistoryEntry(
         evaluation_id=entry.evaluation_id,
         date=entry.date,
         created=datetime.fromisoformat(manifest["created"]).astimezone(UTC),
@@ -150,7 +150,7 @@ def _evaluated(entry: Entry, measure: str) -> Evaluated:
     )
 
 
-def _nights(evaluations: Sequence[Evaluated]) -> tuple[list[Evaluated], tuple[str, ...]]:
+def _nights(evaluations: Sequence[HistoryEntry]) -> tuple[list[HistoryEntry], tuple[str, ...]]:
     """The last evaluation of each date, by date; and what was left out."""
     ordered = sorted(evaluations, key=lambda evaluated: (evaluated.created, evaluated.evaluation_id))
     own = [evaluated for evaluated in ordered if not evaluated.repeats]
@@ -164,7 +164,7 @@ def _nights(evaluations: Sequence[Evaluated]) -> tuple[list[Evaluated], tuple[st
     return sorted(last.values(), key=lambda evaluated: (_day(evaluated), evaluated.created)), tuple(remarks)
 
 
-def _day(evaluated: Evaluated) -> date:
+def _day(evaluated: HistoryEntry) -> date:
     """The day of its night; that on which it began where its date is none."""
     try:
         return date.fromisoformat(evaluated.date)
@@ -181,11 +181,11 @@ def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: st
     return f"{model!r} was never evaluated on {dataset!r} by {measure}"
 
 
-def _series(task: Task, evaluations: Sequence[Evaluated]) -> Series:
+def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
     nights = tuple(_of_task(task, evaluations))
     with_figures = [night for night in nights if night.estimate is not None]
     breaks = [place for place, night in enumerate(with_figures) if night.breaks]
-    found = find_steps(
+    found = find_changepoints(
         [night.estimate for night in with_figures if night.estimate is not None],
         [night.std_error for night in with_figures],
         breaks,
@@ -201,9 +201,9 @@ def _series(task: Task, evaluations: Sequence[Evaluated]) -> Series:
     )
 
 
-def _of_task(task: Task, evaluations: Iterable[Evaluated]) -> Iterator[Night]:
+def _of_task(task: Task, evaluations: Iterable[HistoryEntry]) -> Iterator[Night]:
     """The nights on which the model was evaluated on the dataset, or was to be."""
-    before: tuple[Evaluated, Night] | None = None  # the last night with a figure
+    before: tuple[HistoryEntry, Night] | None = None  # the last night with a figure
     for evaluated in evaluations:
         if task not in evaluated.lines:
             if task in evaluated.failures:
@@ -219,7 +219,7 @@ def _of_task(task: Task, evaluations: Iterable[Evaluated]) -> Iterator[Night]:
             before = evaluated, night
 
 
-def _night(evaluated: Evaluated, task: Task, line: Estimate | None, breaks: tuple[Break, ...]) -> Night:
+def _night(evaluated: HistoryEntry, task: Task, line: Estimate | None, breaks: tuple[SeriesBreak, ...]) -> Night:
     dataset, model = task
     judged = [v for v in evaluated.verdicts if v.model == model and (dataset == _POOLED or v.dataset in (dataset, ""))]
     return Night(
@@ -232,36 +232,36 @@ def _night(evaluated: Evaluated, task: Task, line: Estimate | None, breaks: tupl
         n_queries=line.n_queries if line else 0,
         mark=line.mark if line else "",
         change=None,
-        gates=summed_up(judged),
+        gates=overall_effect(judged),
         commit=evaluated.commit,
         breaks=breaks,
         failure="" if line else evaluated.failures[task],
     )
 
 
-def _breaks(dataset: str, before: Evaluated, after: Evaluated) -> Iterator[Break]:
+def _breaks(dataset: str, before: HistoryEntry, after: HistoryEntry) -> Iterator[SeriesBreak]:
     """What keeps the figures of two nights on a dataset from being compared."""
     if (old := _judged(dataset, before)) != (new := _judged(dataset, after)):
-        yield Break("judgments", old, new)
+        yield SeriesBreak("judgments", old, new)
     if (old := _meant(dataset, before)) != (new := _meant(dataset, after)):
-        yield Break("definition", old, new)
+        yield SeriesBreak("definition", old, new)
     if before.version != after.version:
-        yield Break("rankledger", before.version, after.version)
+        yield SeriesBreak("rankledger", before.version, after.version)
 
 
-def _meant(dataset: str, evaluated: Evaluated) -> str | None:
+def _meant(dataset: str, evaluated: HistoryEntry) -> str | None:
     """The fingerprint of the measure on the dataset."""
     return evaluated.own_fingerprints.get(dataset, evaluated.fingerprint)
 
 
-def _judged(dataset: str, evaluated: Evaluated) -> str | None:
+def _judged(dataset: str, evaluated: HistoryEntry) -> str | None:
     """The digest of the judgments; for the mean of all datasets those of each."""
     if dataset != _POOLED:
         return evaluated.readings.get(dataset)
     return ", ".join(f"{name} {reading}" for name, reading in sorted(evaluated.readings.items()))
 
 
-def _dated(step: Step, end: int, nights: Sequence[Night]) -> LevelChange:
+def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:
     """The step by its dates; its level ends before the night at place `end`."""
     return LevelChange(
         date=nights[step.place].date,

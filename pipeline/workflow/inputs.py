@@ -19,7 +19,7 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
-from rankledger.pipeline.data.cache import BlockStore, HitsKey, JudgmentsKey, StoreError
+from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
     Source,
@@ -31,10 +31,15 @@ from rankledger.pipeline.data.dataset import (
     returns_any,
     size_of,
 )
-from rankledger.pipeline.data.external_scores import GivenInput, GivenOutput, given_dataset, read_given_scores
+from rankledger.pipeline.data.external_scores import (
+    ExternalDataset,
+    ExternalOutput,
+    external_dataset,
+    read_external_scores,
+)
 from rankledger.pipeline.data.files import PLAIN, Access
 from rankledger.pipeline.data.join import assemble, rejoin
-from rankledger.pipeline.data.judgments import rated_relevance
+from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.data.overlap import refuse_other_queries, small_overlap
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import refuse_changed
@@ -47,14 +52,14 @@ from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scor
 from rankledger.pipeline.workflow.sources import recorded_output, refuse_other_inputs
 
 __all__ = [
-    "Given",
+    "ExternalScores",
     "Inputs",
     "OutputReader",
     "OutputStore",
-    "Read",
+    "ReadOutput",
     "data_warnings",
-    "kept_of",
-    "read_given",
+    "output_store",
+    "read_external",
     "read_inputs",
     "read_planned",
     "refuse_unmatched",
@@ -73,7 +78,7 @@ class OutputStore:
         conventions: say what orders a ranking.
     """
 
-    store: BlockStore
+    store: OutputCache
     judgments: JudgmentsKey
     conventions: Conventions
 
@@ -84,7 +89,7 @@ class OutputStore:
 
 
 @dataclass(frozen=True, eq=False)
-class Read:
+class ReadOutput:
     """One model's output on a dataset with judgments or ratings.
 
     Attributes:
@@ -123,7 +128,7 @@ class OutputReader:
     compared: float
     kept: OutputStore | None = None
 
-    def read(self, output: Source, recorded: Sequence[InputFile] = (), *, allow_no_overlap: bool = False) -> Read:
+    def read(self, output: Source, recorded: Sequence[InputFile] = (), *, allow_no_overlap: bool = False) -> ReadOutput:
         """One model's output: from the store if it is there and suffices, else from its files.
 
         Args:
@@ -142,7 +147,7 @@ class OutputReader:
             joined = assemble(
                 self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
             )
-            return Read(files, joined, parsed=False)
+            return ReadOutput(files, joined, parsed=False)
         if gone:
             raise InputError(f"{output.path}: no such file, and {self._lack(remarks)}; restore it")
         files, joined = read_output(
@@ -154,7 +159,7 @@ class OutputReader:
             compared=self.compared,
             allow_no_overlap=allow_no_overlap,
         )
-        return Read(files, joined, parsed=True, remarks=(*remarks, *self._keep(output, files, joined)))
+        return ReadOutput(files, joined, parsed=True, remarks=(*remarks, *self._keep(output, files, joined)))
 
     def keep_judgments(self) -> tuple[str, ...]:
         """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""
@@ -162,7 +167,7 @@ class OutputReader:
             return ()
         try:
             self.kept.store.write_judgments(self.kept.judgments, self.dataset.judgments.rows)
-        except StoreError as error:
+        except CacheError as error:
             return (str(error),)
         return ()
 
@@ -183,7 +188,7 @@ class OutputReader:
             return None, ()
         try:
             return self.kept.store.read_hits(self.kept.key(output, files)), ()
-        except StoreError as error:
+        except CacheError as error:
             return None, (str(error),)
 
     def _keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
@@ -192,7 +197,7 @@ class OutputReader:
             return ()
         try:
             self.kept.store.write_hits(self.kept.key(output, files), joined.hits)
-        except StoreError as error:
+        except CacheError as error:
             return (str(error),)
         return ()
 
@@ -220,7 +225,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
     try:
         hits = kept.store.read_hits(kept.key(output, files))
         judgments = kept.store.read_judgments(kept.judgments)
-    except StoreError as error:
+    except CacheError as error:
         raise InputError(str(error)) from None
     if hits is None or judgments is None:
         raise InputError(f"{output.path}: {kept.store.folder} has nothing of it as it was; evaluate its config again")
@@ -228,7 +233,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class ExternalScores:
     """One model's scores on a dataset, its files, and what was found on the way."""
 
     scores: Scores
@@ -236,7 +241,7 @@ class Given:
     files: tuple[InputFile, ...]
 
 
-def read_given(
+def read_external(
     dataset: PlannedDataset,
     queries: Source | None,
     outputs: Mapping[str, tuple[Source, bool]],
@@ -244,7 +249,7 @@ def read_given(
     workers: Workers,
     *,
     recorded: Sequence[str] = (),
-) -> tuple[GivenInput, dict[str, Given | Failure]]:
+) -> tuple[ExternalDataset, dict[str, ExternalScores | Failure]]:
     """The dataset, and by model its scores, or why there are none.
 
     Args:
@@ -260,8 +265,8 @@ def read_given(
     """
     calls = [(dataset.name, model, source, dataset.measures) for model, (source, _) in outputs.items()]
     found = dict(zip(outputs, workers.run("Reading", _read, calls, unit="outputs"), strict=True))
-    read = [output for output in found.values() if isinstance(output, GivenOutput)]
-    given = given_dataset(read, queries, cluster=dataset.cluster, slices=dataset.slices, recorded=recorded)
+    read = [output for output in found.values() if isinstance(output, ExternalOutput)]
+    given = external_dataset(read, queries, cluster=dataset.cluster, slices=dataset.slices, recorded=recorded)
     return given, {
         model: output
         if isinstance(output, Failure)
@@ -270,9 +275,9 @@ def read_given(
     }
 
 
-def _read(dataset: str, model: str, output: Source, measures: Sequence[Measure]) -> GivenOutput | Failure:
+def _read(dataset: str, model: str, output: Source, measures: Sequence[Measure]) -> ExternalOutput | Failure:
     try:
-        return read_given_scores(output, measures)
+        return read_external_scores(output, measures)
     except InputError as error:
         return Failure(dataset, model, str(error))
 
@@ -280,12 +285,12 @@ def _read(dataset: str, model: str, output: Source, measures: Sequence[Measure])
 def _scores(
     dataset: PlannedDataset,
     model: str,
-    output: GivenOutput,
-    given: GivenInput,
+    output: ExternalOutput,
+    given: ExternalDataset,
     conventions: Conventions,
     *,
     allow_no_overlap: bool,
-) -> Given | Failure:
+) -> ExternalScores | Failure:
     try:
         if not allow_no_overlap:
             refuse_other_queries(output.path, output.query_ids, given.query_ids, what="queries")
@@ -302,11 +307,11 @@ def _scores(
         figures={},
         missing=missing,
     )
-    return Given(scores, quality, output.files)
+    return ExternalScores(scores, quality, output.files)
 
 
 Key = tuple[str, str]  # dataset, model
-Found = Mapping[Key, Read | Given | Failure]
+Found = Mapping[Key, ReadOutput | ExternalScores | Failure]
 
 
 def refuse_unmatched(
@@ -324,7 +329,7 @@ def refuse_unmatched(
     """
     refused: dict[Key, Failure] = {}
     for (dataset, model), output in found.items():
-        unmatched = output.joined.unmatched if isinstance(output, Read) else None
+        unmatched = output.joined.unmatched if isinstance(output, ReadOutput) else None
         if unmatched is not None and not _is_shared(dataset, unmatched, found, outputs, readers[dataset], workers):
             refused[dataset, model] = Failure(dataset, model, unmatched.refusal)
     return refused
@@ -339,7 +344,7 @@ def _is_shared(
     workers: Workers,
 ) -> bool:
     others = [
-        key for key, output in found.items() if key[0] == dataset and isinstance(output, Read) and _n_hits(output)
+        key for key, output in found.items() if key[0] == dataset and isinstance(output, ReadOutput) and _n_hits(output)
     ]
     calls = [(reader, outputs[key], unmatched.documents) for key in others]
     return any(workers.run("Reading", _returns_any, calls, unit="outputs"))
@@ -352,14 +357,14 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
         return False
 
 
-def _n_hits(output: Read | Given) -> int | None:
+def _n_hits(output: ReadOutput | ExternalScores) -> int | None:
     """The judged documents among those retrieved; None where none are retrieved."""
-    hits = output.joined.hits if isinstance(output, Read) else None
+    hits = output.joined.hits if isinstance(output, ReadOutput) else None
     return None if hits is None else len(hits.queries)
 
 
 def data_warnings(
-    planned: Plan, datasets: Mapping[str, DatasetInput | GivenInput], found: Found
+    planned: Plan, datasets: Mapping[str, DatasetInput | ExternalDataset], found: Found
 ) -> Iterator[DataWarning]:
     """What is likely wrong with the inputs, dataset by dataset: its relevance first, then its outputs."""
     for dataset in planned.datasets:
@@ -374,9 +379,9 @@ def data_warnings(
                 yield DataWarning(*key, warning)
 
 
-def _of_relevance(planned: PlannedDataset, dataset: DatasetInput | GivenInput) -> Iterator[DataWarning]:
+def _of_relevance(planned: PlannedDataset, dataset: DatasetInput | ExternalDataset) -> Iterator[DataWarning]:
     if planned.kind == "rankings" and isinstance(dataset, DatasetInput):
-        warning = rated_relevance(dataset.judgments, planned.measures, planned.relevant)
+        warning = rating_like_relevance(dataset.judgments, planned.measures, planned.relevant)
         if warning:
             yield DataWarning(planned.name, "", warning)
 
@@ -385,7 +390,7 @@ def _of_relevance(planned: PlannedDataset, dataset: DatasetInput | GivenInput) -
 class Inputs:
     """Everything that was read; a task has a join, or scores that were made elsewhere, or a failure."""
 
-    datasets: Mapping[str, DatasetInput | GivenInput]
+    datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[tuple[str, str], Joined]
     given: Mapping[tuple[str, str], Scores]
     files: Mapping[tuple[str, str], tuple[InputFile, ...]]
@@ -408,7 +413,7 @@ def read_inputs(
     conventions: Conventions,
     workers: Workers,
     *,
-    store: BlockStore | None = None,
+    store: OutputCache | None = None,
     record: Record | None = None,
 ) -> Inputs:
     """Read every dataset, and every model's output on it; an output that is late or cannot be read is a failure.
@@ -444,15 +449,15 @@ def read_inputs(
         inputs = {(task.dataset, task.model): _as_recorded(task, inputs, record) for task in planned.tasks}
     datasets = scored | {name: reader.dataset for name, reader in readers.items()}
     remarks = [remark for reader in readers.values() for remark in reader.keep_judgments()]
-    remarks += [remark for output in inputs.values() if isinstance(output, Read) for remark in output.remarks]
+    remarks += [remark for output in inputs.values() if isinstance(output, ReadOutput) for remark in output.remarks]
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
-        joined={key: output.joined for key, output in inputs.items() if isinstance(output, Read)},
-        given={key: output.scores for key, output in inputs.items() if isinstance(output, Given)},
+        joined={key: output.joined for key, output in inputs.items() if isinstance(output, ReadOutput)},
+        given={key: output.scores for key, output in inputs.items() if isinstance(output, ExternalScores)},
         files={key: output.files for key, output in inputs.items() if not isinstance(output, Failure)},
         quality={key: output.quality for key, output in inputs.items() if not isinstance(output, Failure)},
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
-        parsed={key: output.parsed if isinstance(output, Read) else True for key, output in inputs.items()},
+        parsed={key: output.parsed if isinstance(output, ReadOutput) else True for key, output in inputs.items()},
         remarks=tuple(dict.fromkeys(remarks)),
         warnings=tuple(data_warnings(planned, datasets, inputs)),
     )
@@ -465,24 +470,26 @@ def _is_judged(dataset: PlannedDataset) -> bool:
 
 def _read_scored(
     planned: Plan, conventions: Conventions, workers: Workers, record: Record | None
-) -> tuple[dict[str, DatasetInput | GivenInput], dict[tuple[str, str], Read | Given | Failure]]:
+) -> tuple[dict[str, DatasetInput | ExternalDataset], dict[tuple[str, str], ReadOutput | ExternalScores | Failure]]:
     """The datasets of scores that were made elsewhere, and the models' scores on them, by (dataset, model)."""
-    scored: dict[str, DatasetInput | GivenInput] = {}
-    found: dict[tuple[str, str], Read | Given | Failure] = {}
+    scored: dict[str, DatasetInput | ExternalDataset] = {}
+    found: dict[tuple[str, str], ReadOutput | ExternalScores | Failure] = {}
     for dataset in planned.datasets:
         if not _is_judged(dataset):
             tasks = [task for task in planned.tasks if task.dataset == dataset.name]
             outputs = {task.model: (source_of(task.output), _is_allowed(task, record)) for task in tasks}
             queries = None if dataset.queries is None else source_of(dataset.queries)
             before = () if record is None else read_query_ids(record, dataset.name)
-            scored[dataset.name], given = read_given(dataset, queries, outputs, conventions, workers, recorded=before)
+            scored[dataset.name], given = read_external(
+                dataset, queries, outputs, conventions, workers, recorded=before
+            )
             found |= {(dataset.name, model): output for model, output in given.items()}
     return scored, found
 
 
 def _as_recorded(
-    task: Task, inputs: Mapping[tuple[str, str], Read | Given | Failure], record: Record
-) -> Read | Given | Failure:
+    task: Task, inputs: Mapping[tuple[str, str], ReadOutput | ExternalScores | Failure], record: Record
+) -> ReadOutput | ExternalScores | Failure:
     """What was read of an output, if the record has it with the same files or does not have it."""
     output = inputs[task.dataset, task.model]
     before = recorded_output(record, task)
@@ -495,7 +502,7 @@ def _as_recorded(
     return output
 
 
-def _reader(dataset: PlannedDataset, conventions: Conventions, store: BlockStore | None) -> OutputReader:
+def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCache | None) -> OutputReader:
     """Whoever reads outputs on the dataset, once its own files are read."""
     read = read_planned(dataset, conventions)
     return OutputReader(
@@ -505,12 +512,12 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: BlockStore
         compared=_depth(dataset.measures, "rankings"),
         kept=None
         if store is None or dataset.kind == "ratings"
-        else kept_of(dataset, read.files["judgments"], conventions, store),
+        else output_store(dataset, read.files["judgments"], conventions, store),
     )
 
 
-def kept_of(
-    dataset: PlannedDataset, judged: Sequence[InputFile], conventions: Conventions, store: BlockStore
+def output_store(
+    dataset: PlannedDataset, judged: Sequence[InputFile], conventions: Conventions, store: OutputCache
 ) -> OutputStore:
     """What the store keeps of the outputs on a dataset of rankings.
 
@@ -526,7 +533,7 @@ def kept_of(
 
 def _read_judged(
     planned: Plan, readers: Mapping[str, OutputReader], workers: Workers, record: Record | None
-) -> dict[tuple[str, str], Read | Given | Failure]:
+) -> dict[tuple[str, str], ReadOutput | ExternalScores | Failure]:
     """The outputs on the datasets that have readers, by (dataset, model)."""
     tasks = [task for task in planned.tasks if task.dataset in readers]
     calls = [
@@ -567,7 +574,7 @@ def _is_allowed(task: Task, record: Record | None) -> bool:
 
 def _read_task(
     task: Task, reader: OutputReader, recorded: Sequence[InputFile], allow_no_overlap: bool
-) -> Read | Failure:
+) -> ReadOutput | Failure:
     try:
         return reader.read(source_of(task.output), recorded, allow_no_overlap=allow_no_overlap)
     except InputError as error:

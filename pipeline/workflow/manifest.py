@@ -15,16 +15,16 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedDataset
 from rankledger.pipeline.config.schema import Loaded
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
-from rankledger.pipeline.data.external_scores import GivenInput
+from rankledger.pipeline.data.external_scores import ExternalDataset
 from rankledger.pipeline.record.folder import definitions
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 
-__all__ = ["manifest_of", "reading_of"]
+__all__ = ["build_manifest", "judgments_digest"]
 
 
-def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]:
+def build_manifest(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]:
     """The manifest but for the command, the machine, the times and the record's own files."""
     config = loaded.config
     profile = config.conventions.resolved
@@ -46,7 +46,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
         "datasets": {
             dataset.name: {
                 "kind": dataset.kind,
-                "reading": reading_of(dataset, inputs.datasets[dataset.name].files),
+                "reading": judgments_digest(dataset, inputs.datasets[dataset.name].files),
                 "relevant": dataset.relevant,
                 "definitions": {
                     name: meant
@@ -92,7 +92,7 @@ def manifest_of(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]
     }
 
 
-def reading_of(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
+def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
     """The hex digest of all that decides what the judgments or ratings are; None where scores were made elsewhere.
 
     Args:
@@ -116,7 +116,7 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Any]:
     return definitions(found.values(), profile)
 
 
-def _n_without_relevant(dataset: DatasetInput | GivenInput, relevant: float | None) -> int | None:
+def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float | None) -> int | None:
     """The queries of which no document is relevant, or graded above 0; None where none is graded."""
     if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
         return None

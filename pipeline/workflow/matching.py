@@ -17,18 +17,18 @@ from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import describe, group_queries
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.changes import redefined, unlike_definitions
+from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of
 from rankledger.pipeline.record.folder import read_record, refuse_changed
-from rankledger.pipeline.record.lookup import Resolved, Shelf, created_at, resolve
+from rankledger.pipeline.record.lookup import RecordHistory, Resolved, created_at, resolve
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Record, Reference, Scores
-from rankledger.pipeline.workflow.browse import lost_among, newest_record, one_record, skipped
+from rankledger.pipeline.workflow.browse import last_record, lost_among, one_record, skipped
 from rankledger.pipeline.workflow.inputs import source_of
-from rankledger.pipeline.workflow.rescoring import Kept
+from rankledger.pipeline.workflow.rescoring import RecordedDataset
 from rankledger.pipeline.workflow.sources import Opened, open_record, refuse_foreign_servers
 from rankledger.pipeline.workflow.tracking import fetch_record, tracking_of
 
@@ -93,7 +93,7 @@ class _Finder:
         named = [read_record(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
         self._known = named[0] if named else self._newest(name)
         self._name = name or self._known.manifest["name"]
-        self._shelf = Shelf(self._records, self._name)
+        self._shelf = RecordHistory(self._records, self._name)
 
     def models(self) -> list[str]:
         """The models that are asked for, as the candidate calls them."""
@@ -104,14 +104,14 @@ class _Finder:
         """The candidate's record of a model."""
         return resolve(self._candidate, self._shelf, self._accepted, model=model)
 
-    def earlier(self, candidate: Opened) -> Shelf:
+    def earlier(self, candidate: Opened) -> RecordHistory:
         """Where the base is looked for: before the candidate, unless both are models of one record."""
         assert candidate.record is not None, "what a reference means is a record"
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
-        return self._shelf if of_one else Shelf(self._records, self._name, created_at(candidate.record))
+        return self._shelf if of_one else RecordHistory(self._records, self._name, created_at(candidate.record))
 
-    def base(self, model: str, candidate: Opened, shelf: Shelf) -> Resolved:
+    def base(self, model: str, candidate: Opened, shelf: RecordHistory) -> Resolved:
         """The base's record of a model of the candidate, by its old name where it has one."""
         planned = candidate.planned.models.get(model)  # a config that somebody else wrote may lack it
         return resolve(self._base, shelf, self._accepted, model=model, was=planned.was if planned else None)
@@ -143,7 +143,7 @@ class _Finder:
         """The newest evaluation of that name."""
         if name is None:
             raise InputError(f"{', '.join(WORDS)} are of an evaluation, and neither side names one; add --name")
-        return newest_record(name, self._records)
+        return last_record(name, self._records)
 
     @property
     def _accepted(self) -> Path:
@@ -183,8 +183,8 @@ class Match:
         measures: those that both have of every query, in the candidate's order.
     """
 
-    before: Kept
-    after: Kept
+    before: RecordedDataset
+    after: RecordedDataset
     scores: Mapping[Pair, tuple[Scores, Scores]]
     measures: tuple[Measure, ...]
 
@@ -221,7 +221,7 @@ class Match:
     def redefined(self) -> tuple[str, ...]:
         """The measures that mean something else."""
         names = [str(measure) for measure in self.measures]
-        return redefined(self.before.record.manifest, self.after.record.manifest, names, self.name)
+        return redefined_measures(self.before.record.manifest, self.after.record.manifest, names, self.name)
 
     def relisted(self, measure: Measure) -> bool:
         """Whether the measure asks for documents or interactions, and these are others."""
@@ -243,7 +243,7 @@ class Match:
         if relisted:
             yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
         names = [str(measure) for measure in self.measures]
-        for line in unlike_definitions(self.before.record.manifest, self.after.record.manifest, names, self.name):
+        for line in definition_differences(self.before.record.manifest, self.after.record.manifest, names, self.name):
             yield f"{self.name}: the definitions differ: {line}"
 
     def shared(self, pair: Pair) -> tuple[Scores, Scores]:
@@ -288,8 +288,8 @@ def match_datasets(sides: Sides) -> tuple[Match, ...]:
     return matches
 
 
-def _kept(opened: Opened, planned: PlannedDataset) -> Kept:
-    return Kept(_record_of(opened), opened, planned)
+def _kept(opened: Opened, planned: PlannedDataset) -> RecordedDataset:
+    return RecordedDataset(_record_of(opened), opened, planned)
 
 
 def _record_of(opened: Opened) -> Record:
@@ -297,7 +297,7 @@ def _record_of(opened: Opened) -> Record:
     return opened.record
 
 
-def _match(before: Kept, after: Kept, pairs: Sequence[Pair]) -> Match:
+def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
     asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
     scores: dict[Pair, tuple[Scores, Scores]] = {}
     for model, baseline in pairs:

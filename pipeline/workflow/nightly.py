@@ -19,11 +19,11 @@ from typing import Protocol
 
 from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.plan_inputs import markers, searched_in_vain
+from rankledger.pipeline.config.plan_inputs import markers, unmatched_searches
 from rankledger.pipeline.config.planned import Plan, Planning
 from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
-from rankledger.pipeline.config.values import spell_duration
-from rankledger.pipeline.data.files import Sight, look, marker_beside
+from rankledger.pipeline.config.values import format_duration
+from rankledger.pipeline.data.files import InputState, input_state, marker_beside
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.record.nights import Claim, claim_night
@@ -35,13 +35,13 @@ from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.browse import evaluation_of
-from rankledger.pipeline.workflow.deliver import deliver, page_of
+from rankledger.pipeline.workflow.deliver import deliver, run_page
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
 from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.sources import Opened
-from rankledger.pipeline.workflow.tracking import lost_store, sync_command, told_store
+from rankledger.pipeline.workflow.tracking import lost_store, open_for_logging, sync_command
 
-__all__ = ["Clock", "Late", "SystemClock", "Wanted", "nightly", "wait_for"]
+__all__ = ["AwaitedInput", "Clock", "LateInput", "SystemClock", "nightly", "wait_for"]
 
 _NOT_THERE = "not there"
 _NAMED = 5  # of what is still missing, in a line of progress
@@ -70,7 +70,7 @@ class SystemClock:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AwaitedInput:
     """An input that is waited for.
 
     Attributes:
@@ -87,16 +87,16 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Late:
+class LateInput:
     """An input that was not ready in time, and why: one line with its path, the hour and what to do."""
 
-    wanted: Wanted
+    wanted: AwaitedInput
     reason: str
 
 
 def wait_for(
-    wanted: Callable[[], Sequence[Wanted]], rule: Nightly, *, clock: Clock, say: Callable[[str], None]
-) -> tuple[Late, ...]:
+    wanted: Callable[[], Sequence[AwaitedInput]], rule: Nightly, *, clock: Clock, say: Callable[[str], None]
+) -> tuple[LateInput, ...]:
     """Wait until everything is ready, at most as long as the rule says; gives what is late.
 
     Args:
@@ -115,7 +115,7 @@ def wait_for(
             missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
             left = (deadline - clock.now()).total_seconds()
             if not missing or left <= 0:
-                return tuple(Late(each, _reason(each, lack, until, rule)) for each, lack in missing.items())
+                return tuple(LateInput(each, _reason(each, lack, until, rule)) for each, lack in missing.items())
             waiting.total, waiting.done = len(inputs), len(inputs) - len(missing)
             lacks = {each.path: lack for each, lack in missing.items()}
             if lacks != said:
@@ -130,26 +130,29 @@ class _Watch:
     def __init__(self, rule: Nightly, clock: Clock) -> None:
         self._rule = rule
         self._clock = clock
-        self._ready: set[Wanted] = set()
-        self._seen: dict[str, tuple[Sight, datetime]] = {}
+        self._ready: set[AwaitedInput] = set()
+        self._seen: dict[str, tuple[InputState, datetime]] = {}
 
-    def lack_of(self, wanted: Wanted) -> str:
+    def lack_of(self, wanted: AwaitedInput) -> str:
         """What an input lacks to be ready; empty where it is."""
         if wanted.lack or wanted in self._ready:
             return wanted.lack
-        sight = look(wanted.path)
+        sight = input_state(wanted.path)
         if sight.trouble:
             return f"cannot be looked at ({sight.trouble})"
         if not sight.sizes:
             return _NOT_THERE
-        if wanted.marker is not None and not look(marker := marker_beside(wanted.path, sight, wanted.marker)).sizes:
+        if (
+            wanted.marker is not None
+            and not input_state(marker := marker_beside(wanted.path, sight, wanted.marker)).sizes
+        ):
             return f"no {marker}"
         if self._rule.ready == STABLE and not self._is_settled(wanted.path, sight):
             return "not settled"
         self._ready.add(wanted)
         return ""
 
-    def _is_settled(self, path: str, sight: Sight) -> bool:
+    def _is_settled(self, path: str, sight: InputState) -> bool:
         now = self._clock.now()
         before, since = self._seen.get(path, (None, now))
         if before != sight:
@@ -158,10 +161,10 @@ class _Watch:
         return now - since >= self._rule.every
 
 
-def _reason(wanted: Wanted, lack: str, until: str, rule: Nightly) -> str:
+def _reason(wanted: AwaitedInput, lack: str, until: str, rule: Nightly) -> str:
     if lack == _NOT_THERE and not rule.wait:
         return f"{wanted.path}: file not found by {until}; check the path, or run nightly --again once it is there"
-    waited = f" (waited {spell_duration(rule.wait)})" if rule.wait else ""
+    waited = f" (waited {format_duration(rule.wait)})" if rule.wait else ""
     return f"{wanted.path}: late: {lack} by {until}{waited}; once it is there, run nightly --again"
 
 
@@ -256,12 +259,12 @@ def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, 
         receipt = read_receipt(records, path.name)
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
         return replace(evaluation, unsaved=records.told(error))
-    store_page = None if receipt is None else page_of(receipt)
+    store_page = None if receipt is None else run_page(receipt)
     evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest["tracking"]["wanted"] and receipt is None
     lost = lost_store(record, config) if wanted else None
-    with told_store(config if wanted and not lost else None, runs_dir) as store:
+    with open_for_logging(config if wanted and not lost else None, runs_dir) as store:
         found = deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
     return replace(found, untracked=lost) if lost else found
 
@@ -286,16 +289,16 @@ def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
     )
 
 
-def _wanted(loaded: Loaded, night: str) -> tuple[Wanted, ...]:
+def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
     """Everything that the night reads; models that are searched for are known when an output of theirs is there."""
-    if patterns := searched_in_vain(loaded, night):
-        return tuple(Wanted(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
+    if patterns := unmatched_searches(loaded, night):
+        return tuple(AwaitedInput(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
     planned = plan(loaded, night)
     asked = markers(loaded, planned)
     outputs = [(task, (task.dataset, task.model)) for task in planned.tasks]
     return (
-        *(Wanted(_path(task.output), key, asked.get(key)) for task, key in outputs),
-        *map(Wanted, dict.fromkeys([*_files(planned), *map(_path, planned.extras.values())])),
+        *(AwaitedInput(_path(task.output), key, asked.get(key)) for task, key in outputs),
+        *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.extras.values())])),
     )
 
 

@@ -18,21 +18,21 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.changes import Retrieved, counted, moved_queries, oriented
+from rankledger.pipeline.inference.changes import RetrievedRanks, changed_queries, counted_scores, oriented
 from rankledger.pipeline.record.accepted import digest_of
 from rankledger.pipeline.record.folder import read_curves, read_movers, read_record
 from rankledger.pipeline.record.lookup import damage
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import Records
-from rankledger.pipeline.types.changes import ALL, MovedQuery
-from rankledger.pipeline.types.results import Evaluation, Record, definitions_on
+from rankledger.pipeline.types.changes import ALL, QueryChange
+from rankledger.pipeline.types.results import Evaluation, Record, definitions_for
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
 from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.inputs import Inputs
-from rankledger.pipeline.workflow.rescoring import Kept, retrieved
+from rankledger.pipeline.workflow.rescoring import RecordedDataset, retrieved_ranks
 from rankledger.pipeline.workflow.sources import open_record
 
-__all__ = ["Shown", "find_movers", "new_page", "page_of", "paired"]
+__all__ = ["ShownPair", "largest_changes", "new_page", "page_of", "paired_scores"]
 
 Column: TypeAlias = tuple[npt.NDArray[np.object_], Floats, Bools]
 """(Q,) ids of queries, what each scores by one measure, and whether it is without output."""
@@ -41,7 +41,7 @@ _MOST_PAIRS = 12  # each with two charts and its queries: 40 kB of a page
 
 
 @dataclass(frozen=True, eq=False)
-class Shown:
+class ShownPair:
     """A pair that a page shows query by query.
 
     Attributes:
@@ -71,8 +71,8 @@ def new_page(
     manifest: Mapping[str, Any],
     *,
     curves: Sequence[CurvePoint],
-    movers: Sequence[MovedQuery],
-    shown: Sequence[Shown],
+    movers: Sequence[QueryChange],
+    shown: Sequence[ShownPair],
     remarks: Sequence[str],
 ) -> Page:
     """The page of an evaluation.
@@ -85,7 +85,7 @@ def new_page(
         shown: the pairs, by `paired`.
         remarks: what is left out.
     """
-    by_pair: dict[tuple[str, str, str], list[MovedQuery]] = {}
+    by_pair: dict[tuple[str, str, str], list[QueryChange]] = {}
     for query in movers:
         by_pair.setdefault((query.dataset, query.model, query.baseline), []).append(query)
     pairs = [
@@ -119,7 +119,7 @@ def page_of(record: Record, records: Records) -> Page:
     def column(dataset: str, model: str, measure: str) -> Column | None:
         return read_column(record, dataset, model, measure)
 
-    shown, remarks = paired(evaluation, record.manifest, column, records)
+    shown, remarks = paired_scores(evaluation, record.manifest, column, records)
     return new_page(
         evaluation,
         record.manifest,
@@ -130,12 +130,12 @@ def page_of(record: Record, records: Records) -> Page:
     )
 
 
-def paired(
+def paired_scores(
     evaluation: Evaluation,
     manifest: Mapping[str, Any],
     column: Callable[[str, str, str], Column | None],
     records: Records,
-) -> tuple[list[Shown], list[str]]:
+) -> tuple[list[ShownPair], list[str]]:
     """The pairs that the page of an evaluation shows, by each dataset's leading difference; and what it leaves out.
 
     Against records come first, for what has dropped since yesterday is asked first; then the best models against those
@@ -184,7 +184,7 @@ class _Pager:
         """The pairs of a dataset, those first that are to be shown first."""
         return list(dict.fromkeys((*self._held_against(dataset), *self._compared(dataset))))
 
-    def shown(self, pair: _Pair) -> Shown | None:
+    def shown(self, pair: _Pair) -> ShownPair | None:
         """A pair with its scores; None where no query has one, or they cannot be compared, which is remarked on."""
         measure = self.leading[pair.dataset]
         after = self._column(pair.dataset, pair.model, measure)
@@ -202,10 +202,10 @@ class _Pager:
             self._leave_out(pair, "the queries were others")
             return None
         rule = self._manifest["conventions"]["missing_queries"]
-        old, new = (counted(scores, missing, rule) for _, scores, missing in (before, after))
+        old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
-        return Shown(scores, pair.baseline, record)
+        return ShownPair(scores, pair.baseline, record)
 
     def _leave_out(self, pair: _Pair, reason: str) -> None:
         self.remarks.append(f"{pair.model} against {_label(pair)} is not shown on {pair.dataset}: {reason}")
@@ -253,7 +253,7 @@ def _pinned(records: Records, evaluation_id: str, sha256: str) -> Record | str:
 def _meaning(manifest: Mapping[str, Any], dataset: str, measure: str) -> tuple[str | None, str | None]:
     """What a score means: the digest of the judgments, and the fingerprint of the measure."""
     reading = manifest["datasets"].get(dataset, {}).get("reading")
-    return reading, definitions_on(manifest, dataset).get(measure, {}).get("fingerprint")
+    return reading, definitions_for(manifest, dataset).get(measure, {}).get("fingerprint")
 
 
 def _label(pair: _Pair) -> str:
@@ -264,7 +264,7 @@ _MOST_QUERIES = 10
 _MOST_DOCUMENTS = 20  # of one query: a pooled collection has hundreds of relevant ones
 
 
-def find_movers(shown: Sequence[Shown], inputs: Inputs) -> Iterator[MovedQuery]:
+def largest_changes(shown: Sequence[ShownPair], inputs: Inputs) -> Iterator[QueryChange]:
     """The queries of each pair, the greatest change first; without documents where their ranks are not known.
 
     Args:
@@ -274,10 +274,12 @@ def find_movers(shown: Sequence[Shown], inputs: Inputs) -> Iterator[MovedQuery]:
     kept = cache(_kept)  # pairs share the judgments that their baselines had
     for each in shown:
         if np.nan_to_num(each.scores.change).any():
-            yield from moved_queries(each.scores, _MOST_QUERIES, _ranked(each, inputs, kept), _MOST_DOCUMENTS)
+            yield from changed_queries(each.scores, _MOST_QUERIES, _ranked(each, inputs, kept), _MOST_DOCUMENTS)
 
 
-def _ranked(shown: Shown, inputs: Inputs, kept: Callable[[Path, str], Kept]) -> tuple[Retrieved, Retrieved] | None:
+def _ranked(
+    shown: ShownPair, inputs: Inputs, kept: Callable[[Path, str], RecordedDataset]
+) -> tuple[RetrievedRanks, RetrievedRanks] | None:
     """What the baseline and the model retrieved."""
     dataset = shown.scores.dataset
     after = _tonight(dataset, shown.scores.model, inputs)
@@ -285,25 +287,25 @@ def _ranked(shown: Shown, inputs: Inputs, kept: Callable[[Path, str], Kept]) -> 
     return None if before is None or after is None else (before, after)
 
 
-def _tonight(dataset: str, model: str, inputs: Inputs) -> Retrieved | None:
+def _tonight(dataset: str, model: str, inputs: Inputs) -> RetrievedRanks | None:
     read, joined = inputs.datasets[dataset], inputs.joined.get((dataset, model))
     if joined is None or joined.hits is None or not isinstance(read, DatasetInput):
         return None
-    return Retrieved(read.judgments.rows, read.judgments.kept, joined.hits)
+    return RetrievedRanks(read.judgments.rows, read.judgments.kept, joined.hits)
 
 
-def _then(shown: Shown, kept: Callable[[Path, str], Kept]) -> Retrieved | None:
+def _then(shown: ShownPair, kept: Callable[[Path, str], RecordedDataset]) -> RetrievedRanks | None:
     """What the baseline retrieved in its record, where the block store or the output itself still tells."""
     assert shown.record is not None, "what is of this evaluation is looked up there"
     try:
-        return retrieved(kept(shown.record.path, shown.scores.dataset), shown.baseline)
+        return retrieved_ranks(kept(shown.record.path, shown.scores.dataset), shown.baseline)
     except (InputError, OSError):
         return None
 
 
-def _kept(path: Path, dataset: str) -> Kept:
+def _kept(path: Path, dataset: str) -> RecordedDataset:
     """A dataset of the record in that folder."""
     opened = open_record(path)
     assert opened.record is not None, "it was opened from its record"
     planned = next(found for found in opened.planned.datasets if found.name == dataset)
-    return Kept(opened.record, opened, planned)
+    return RecordedDataset(opened.record, opened, planned)

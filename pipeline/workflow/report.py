@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rankledger.pipeline.errors import InputError, likely
-from rankledger.pipeline.record.integrity import damages
+from rankledger.pipeline.record.integrity import damaged_files
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.report.files import estimates
 from rankledger.pipeline.report.html.render import html
@@ -16,7 +16,7 @@ from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.views import History, Page, Series
-from rankledger.pipeline.workflow.browse import shown_record, skipped
+from rankledger.pipeline.workflow.browse import record_to_show, skipped
 from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.page import page_of
 
@@ -57,7 +57,7 @@ def report(
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
-    found = [shown_record(reference, name, kept, runs_dir, tracking_uri) for reference in references]
+    found = [record_to_show(reference, name, kept, runs_dir, tracking_uri) for reference in references]
     distinct = {record.path.name: record for record, _ in found}
     warnings = [
         line
@@ -92,7 +92,7 @@ def _page(record: Record, records: Records, measures: Sequence[str], *, several:
     Raises:
         InputError: it has none of the measures, or its files are not what was written.
     """
-    damaged = next(damages(record, but=_PAGE), None)
+    damaged = next(damaged_files(record, but=_PAGE), None)
     if damaged:
         raise InputError(damaged)
     page = page_of(_narrowed(record, measures) if measures else record, records)

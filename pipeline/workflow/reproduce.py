@@ -20,10 +20,10 @@ from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.files import MovedFiles, link_files, most_alike
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.changes import moved_figures, other_code, other_versions, unlike_definitions
+from rankledger.pipeline.inference.changes import changed_figures, definition_differences, other_code, other_versions
 from rankledger.pipeline.record.accepted import config_of
 from rankledger.pipeline.record.folder import FIGURES, read_figures, write_record
-from rankledger.pipeline.record.integrity import damages
+from rankledger.pipeline.record.integrity import damaged_files
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.environment import environment
 from rankledger.pipeline.support.parallel import Workers
@@ -31,10 +31,10 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.workflow.browse import named_record
+from rankledger.pipeline.workflow.browse import resolve_record
 from rankledger.pipeline.workflow.evaluate import compute, workers_of
 from rankledger.pipeline.workflow.inputs import source_of
-from rankledger.pipeline.workflow.manifest import manifest_of
+from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.sources import (
     Opened,
     open_record,
@@ -43,7 +43,7 @@ from rankledger.pipeline.workflow.sources import (
     repository_of,
 )
 
-__all__ = ["Located", "locate", "reproduce"]
+__all__ = ["LocatedInputs", "locate", "reproduce"]
 
 FileT = TypeVar("FileT", bound=File)
 
@@ -51,7 +51,7 @@ _ROLES = ("judgments", "ratings", "queries", "documents", "interactions")
 
 
 @dataclass(frozen=True)
-class Located:
+class LocatedInputs:
     """A plan by which the inputs are read where they are.
 
     Attributes:
@@ -65,7 +65,7 @@ class Located:
     changed: tuple[ChangedInput, ...]
 
 
-def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> Located:
+def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> LocatedInputs:
     """Find every file that was evaluated: where the config says, else anywhere in a folder by its size and digest.
 
     A file that is nowhere with the same bytes is taken where it was, or of its name, and noted as changed. An output
@@ -88,7 +88,7 @@ def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path)
     if locator.missing:
         raise InputError(*locator.missing)
     moved = replace(planned, datasets=datasets, tasks=tasks, extras={})
-    return Located(moved, locator.n_moved, tuple(dict.fromkeys(locator.changed)))
+    return LocatedInputs(moved, locator.n_moved, tuple(dict.fromkeys(locator.changed)))
 
 
 class _Locator:
@@ -201,7 +201,7 @@ _KEPT = 1_000  # figures that moved; nobody reads more
 
 
 @dataclass(frozen=True)
-class _Again:
+class _Rerun:
     """What came of evaluating again.
 
     Attributes:
@@ -237,8 +237,8 @@ def reproduce(
     Raises:
         InputError: there is no such record, it was damaged, or inputs are nowhere to be found.
     """
-    recorded = named_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
-    broken = [*damages(recorded)]
+    recorded = resolve_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
+    broken = [*damaged_files(recorded)]
     if broken:
         raise InputError(*broken)
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
@@ -261,7 +261,7 @@ def _settings(manifest: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}={json.dumps(manifest[key], ensure_ascii=False).replace('$', '$$')}"
 
 
-def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Path) -> _Again:
+def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_dir: Path) -> _Rerun:
     """Evaluate, and write what came of it to the runs folder."""
     assert opened.record is not None, "what is reproduced is a record"
     again = replace(opened, planned=located.planned, record=None if located.changed else opened.record)
@@ -269,7 +269,7 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
     try:
         computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
     except InputError as error:
-        return _Again(None, opened.record.manifest, error.lines)
+        return _Rerun(None, opened.record.manifest, error.lines)
     known = {(failure["dataset"], failure["model"]) for failure in opened.record.manifest["failures"]}
     failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
     written = write_record(
@@ -278,15 +278,15 @@ def _evaluated(opened: Opened, located: Located, workers: Workers, runs_dir: Pat
         config="",
         results=computed.results,
         estimates=computed.inferred.estimates,
-        manifest=manifest_of(opened.loaded, located.planned, computed.inputs),
+        manifest=build_manifest(opened.loaded, located.planned, computed.inputs),
         comparisons=computed.inferred.comparisons,
         curves=computed.inferred.curves,
     )
     reasons = tuple(f"{failure.model} on {failure.dataset}: {failure.reason}" for failure in failed)
-    return _Again(written.path, written.manifest, reasons)
+    return _Rerun(written.path, written.manifest, reasons)
 
 
-def _compared(recorded: Record, located: Located, again: _Again, repository: Path) -> Reproduction:
+def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repository: Path) -> Reproduction:
     before, after = recorded.manifest, again.manifest
     files = tuple(name for name in FIGURES if name in before["files"])
     unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
@@ -308,7 +308,9 @@ def _compared(recorded: Record, located: Located, again: _Again, repository: Pat
         versions=tuple(other_versions(before["environment"], now)),
         definitions=tuple(
             dict.fromkeys(
-                line for dataset in before["datasets"] for line in unlike_definitions(before, after, measures, dataset)
+                line
+                for dataset in before["datasets"]
+                for line in definition_differences(before, after, measures, dataset)
             )
         ),
         code=tuple(other_code(before["environment"], now)),
@@ -323,6 +325,6 @@ def _same_bytes(one: Path, other: Path) -> bool:
 def _moved(before: Path, after: Path, names: list[str]) -> Iterator[MovedFigure]:
     for name in names:
         if (after / name).is_file():
-            yield from moved_figures(read_figures(before / name), read_figures(after / name))
+            yield from changed_figures(read_figures(before / name), read_figures(after / name))
         else:
             yield MovedFigure(name, (), "", "a file", None)

@@ -12,13 +12,13 @@ import numpy as np
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import PlannedDataset, Task
-from rankledger.pipeline.data.cache import BlockStore, StoreError
+from rankledger.pipeline.data.cache import CacheError, OutputCache
 from rankledger.pipeline.data.catalogue import known_documents
 from rankledger.pipeline.data.dataset import DatasetInput, describe
 from rankledger.pipeline.data.join import assemble
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.changes import Retrieved
+from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.arrow import integers
@@ -26,14 +26,21 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Record, Scores
-from rankledger.pipeline.workflow.inputs import OutputReader, OutputStore, kept_of, read_planned, rescored, source_of
+from rankledger.pipeline.workflow.inputs import (
+    OutputReader,
+    OutputStore,
+    output_store,
+    read_planned,
+    rescored,
+    source_of,
+)
 from rankledger.pipeline.workflow.sources import Opened, recorded_output, refuse_foreign_servers, refuse_other_inputs
 
-__all__ = ["Kept", "can_rescore", "join_anew", "rescore", "retrieved"]
+__all__ = ["RecordedDataset", "can_rescore", "rejoin_output", "rescore", "retrieved_ranks"]
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
+class RecordedDataset:
     """A dataset of a record, as it was judged then.
 
     Attributes:
@@ -63,8 +70,8 @@ class Kept:
 
     def store(self, profile: Profile | None = None) -> OutputStore:
         """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""
-        store = BlockStore(self.record.path.parent.parent / "blocks")
-        return kept_of(self.planned, self.judged, (profile or self.profile).conventions, store)
+        store = OutputCache(self.record.path.parent.parent / "blocks")
+        return output_store(self.planned, self.judged, (profile or self.profile).conventions, store)
 
     @cached_property
     def dataset(self) -> DatasetInput:
@@ -76,7 +83,7 @@ class Kept:
         if self.planned.kind != "rankings":
             raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
         rows = None
-        with contextlib.suppress(StoreError):
+        with contextlib.suppress(CacheError):
             rows = self.store().store.read_judgments(self.store().judgments)
         if rows is None:
             refuse_foreign_servers(self.opened)
@@ -95,18 +102,18 @@ class Kept:
         return tasks[0], files
 
 
-def retrieved(kept: Kept, model: str) -> Retrieved:
+def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
     """The ranks of judged documents in a model's output.
 
     Raises:
         InputError: neither the store nor the output itself tells.
     """
-    joined = join_anew(kept, model, kept, kept.profile)
+    joined = rejoin_output(kept, model, kept, kept.profile)
     assert joined.hits is not None, "what is joined with judgments has hits"
-    return Retrieved(kept.dataset.judgments.rows, kept.dataset.judgments.kept, joined.hits)
+    return RetrievedRanks(kept.dataset.judgments.rows, kept.dataset.judgments.kept, joined.hits)
 
 
-def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
+def rejoin_output(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:
     """A model's output, joined with the judgments of this or another evaluation.
 
     Args:
@@ -121,7 +128,7 @@ def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
     task, files = kept.output(model)
     output, dataset = source_of(task.output), judged.dataset
     store = judged.store(profile)
-    with contextlib.suppress(StoreError):
+    with contextlib.suppress(CacheError):
         hits = store.store.read_hits(store.key(output, files))
         if hits is not None:
             return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
@@ -132,9 +139,9 @@ def join_anew(kept: Kept, model: str, judged: Kept, profile: Profile) -> Joined:
 
 
 def rescore(
-    kept: Kept,
+    kept: RecordedDataset,
     model: str,
-    judged: Kept,
+    judged: RecordedDataset,
     profile: Profile,
     measures: Sequence[Measure],
     *,
@@ -154,7 +161,7 @@ def rescore(
         InputError: a rank is not known.
     """
     if only is None:
-        joined = join_anew(kept, model, judged, profile)
+        joined = rejoin_output(kept, model, judged, profile)
     else:
         rows = _only(judged.dataset.judgments.rows, only)
         dataset = _of_rows(rows, keep_first=judged.planned.duplicates == "keep_first")

@@ -21,16 +21,16 @@ from rankledger.pipeline.workflow.sources import Opened, open_record
 
 __all__ = [
     "Stores",
-    "asked_store",
     "fetch_record",
     "is_from_environment",
     "lost_store",
     "open_existing_store",
+    "open_for_logging",
+    "open_for_reading",
     "open_store",
     "sync_command",
-    "told_store",
     "tracking_of",
-    "with_own_places",
+    "with_own_targets",
 ]
 
 _DATABASE = "sqlite:///"
@@ -50,13 +50,13 @@ def open_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
     return TrackingStore(_uri(tracking.uri, runs_dir), runs_dir / "mlflow-artifacts", timeout=tracking.timeout)
 
 
-def told_store(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
+def open_for_logging(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
     """The same where MLflow is to be told; None where it is not."""
     return nullcontext() if tracking is None else open_store(tracking, runs_dir)
 
 
 @contextmanager
-def asked_store(tracking: Tracking, runs_dir: Path) -> Iterator[TrackingStore]:
+def open_for_reading(tracking: Tracking, runs_dir: Path) -> Iterator[TrackingStore]:
     """A tracking store that is open and is asked something, never told.
 
     Raises:
@@ -176,7 +176,7 @@ def sync_command(loaded: Loaded) -> str:
     return " ".join(["rankledger sync", *(f"--allow-env {name}" for name in names)])
 
 
-def with_own_places(opened: Opened, runs_dir: Path, *, tracking: bool) -> Opened:
+def with_own_targets(opened: Opened, runs_dir: Path, *, tracking: bool) -> Opened:
     """What was opened, to be evaluated: a record of somebody else chooses neither where runs go nor where records do.
 
     Args:
@@ -227,7 +227,7 @@ def fetch_record(run_id: str, tracking: Tracking, runs_dir: Path, records: Recor
     Raises:
         InputError: there is no such run, or MLflow cannot be reached.
     """
-    with asked_store(tracking, runs_dir) as store:
+    with open_for_reading(tracking, runs_dir) as store:
         found = store.ask("evaluation_of_run", run_id=run_id)
         evaluation_id = found["evaluation_id"]
         copy = runs_dir / "mlflow-records" / evaluation_id

@@ -13,7 +13,7 @@ from rankledger.pipeline.inference.samples import Sample, Settings
 from rankledger.pipeline.inference.summary import IntervalRule, estimate
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.trec_eval import Printout, lines_of, relevance_strings
+from rankledger.pipeline.trec_eval import Printout, relevance_strings, trec_lines
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Estimate
 
@@ -55,7 +55,7 @@ def trec_eval(
         InputError: a measure or a file is wrong, or no query is in both files.
     """
     rules = PROFILES[profile]
-    lines = lines_of(measures or ("official",), rules, level=level)
+    lines = trec_lines(measures or ("official",), rules, level=level)
     rules = rules.with_conventions(
         missing_queries="empty" if complete else "skip",
         unjudged_documents="condensed" if judged_only else "non_relevant",

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of, digest_of, read_accepted, write_accepted
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damages, strays
-from rankledger.pipeline.record.lookup import Entry, damage, failures_of
+from rankledger.pipeline.record.integrity import damaged_files, unexpected_files
+from rankledger.pipeline.record.lookup import RecordEntry, damage, failures_of
 from rankledger.pipeline.record.receipts import Receipt, forget_own, read_receipt, receipt_name
 from rankledger.pipeline.record.retention import (
     begun,
@@ -33,11 +33,11 @@ from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.tracking.payload import TrackingError
-from rankledger.pipeline.types.checks import Going, Pruning
+from rankledger.pipeline.types.checks import PrunedRecord, PruneResult
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Acceptance, Record
-from rankledger.pipeline.workflow.browse import named_record, shown_record
-from rankledger.pipeline.workflow.tracking import Stores, asked_store, open_existing_store, tracking_of
+from rankledger.pipeline.workflow.browse import record_to_show, resolve_record
+from rankledger.pipeline.workflow.tracking import Stores, open_existing_store, open_for_reading, tracking_of
 
 __all__ = ["Accepted", "Verification", "accept", "prune", "verify"]
 
@@ -87,7 +87,7 @@ def accept(
         raise InputError("the reason is empty; say in --reason why the record is accepted")
     kept = open_records(Path(runs_dir), records)
     path = kept.find(record)
-    found, lost = (read_record(path), ()) if path else shown_record(record, name, kept, runs_dir, tracking_uri=None)
+    found, lost = (read_record(path), ()) if path else record_to_show(record, name, kept, runs_dir, tracking_uri=None)
     if lost:
         advice = f"restore it, or name the record to accept by its id, such as {found.path.name}"
         raise InputError(f"{record}: a newer record is damaged ({lost[0]}); {advice}")
@@ -176,11 +176,11 @@ def verify(
         InputError: there is no such record, or it is not what was written; a line per file.
     """
     kept = open_records(Path(runs_dir), records)
-    found = named_record(record, kept, Path(runs_dir), tracking_uri)
+    found = resolve_record(record, kept, Path(runs_dir), tracking_uri)
     digest = digest_of(found.path)
     receipt = _receipt(found, kept)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
-    faults = [*damages(found), *strays(found)]
+    faults = [*damaged_files(found), *unexpected_files(found)]
     remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
@@ -207,7 +207,7 @@ def _logged(record: Record, runs_dir: Path, tracking_uri: str | None) -> dict[st
     """
     tracking = tracking_of(record.path, runs_dir, uri=tracking_uri)
     evaluation_id, name = (record.manifest[key] for key in ("evaluation_id", "name"))
-    with asked_store(tracking, runs_dir) as store:
+    with open_for_reading(tracking, runs_dir) as store:
         found = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in found.items()}
 
@@ -234,7 +234,7 @@ def prune(
     records: str | None = None,
     tracking_uri: str | None = None,
     now: datetime | None = None,
-) -> Pruning:
+) -> PruneResult:
     """Delete what is old and not needed any more, or say what that would be.
 
     Args:
@@ -255,7 +255,7 @@ def prune(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
-    kept, store = open_records(Path(runs_dir), records), BlockStore(Path(runs_dir) / "blocks")
+    kept, store = open_records(Path(runs_dir), records), OutputCache(Path(runs_dir) / "blocks")
     going, stays = _sorted_out(kept, before, configs, tracking=tracking)
     failures: list[str] = []
     if delete:
@@ -268,12 +268,12 @@ def prune(
     blocks = [*_sizes(store, before)]
     for path, _ in blocks if delete else ():
         path.unlink(missing_ok=True)
-    return Pruning(before, delete, tuple(going), len(blocks), sum(n for _, n in blocks), stays, tuple(failures))
+    return PruneResult(before, delete, tuple(going), len(blocks), sum(n for _, n in blocks), stays, tuple(failures))
 
 
 def _sorted_out(
     records: Records, before: datetime, configs: Sequence[str | Path], *, tracking: bool
-) -> tuple[list[Going], Counter[str]]:
+) -> tuple[list[PrunedRecord], Counter[str]]:
     """The old records that go, the oldest first, and how many stay, by the reason."""
     stored = [*stored_records(records)]
     reasons = reasons_to_stay(stored, records, before=before, accepted=_accepted(stored, configs))
@@ -286,11 +286,11 @@ def _sorted_out(
             reasons[found.evaluation_id] = _NO_CONFIG
             continue
         receipt = read_receipt(records, found.evaluation_id) if tracking else None
-        going.append(Going(found.evaluation_id, found.size, _runs_of(receipt)))
+        going.append(PrunedRecord(found.evaluation_id, found.size, _runs_of(receipt)))
     return going, Counter(reasons.values())
 
 
-def _accepted(stored: Sequence[Entry], configs: Sequence[str | Path]) -> set[str]:
+def _accepted(stored: Sequence[RecordEntry], configs: Sequence[str | Path]) -> set[str]:
     """The ids of all records that are accepted beside any config."""
     beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
     lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
@@ -312,7 +312,7 @@ class _Deleting:
         self._stores = stores
         self._tracking_uri = tracking_uri
 
-    def delete(self, going: Going) -> bool:
+    def delete(self, going: PrunedRecord) -> bool:
         """Delete a record and its runs; whether it is gone. It stays where MLflow cannot be told."""
         try:
             if going.run_ids:
@@ -326,7 +326,7 @@ class _Deleting:
             forget_own(going.evaluation_id)
         return True
 
-    def _delete_runs(self, going: Going) -> None:
+    def _delete_runs(self, going: PrunedRecord) -> None:
         """Delete the runs of a record.
 
         Raises:
@@ -346,7 +346,7 @@ class _Deleting:
         return tracking_of(path, self._runs_dir)
 
 
-def _sizes(store: BlockStore, before: datetime) -> Iterator[tuple[Path, int]]:
+def _sizes(store: OutputCache, before: datetime) -> Iterator[tuple[Path, int]]:
     for path in store.unused_since(before):
         with suppress(FileNotFoundError):  # another process may delete it, too
             yield path, path.stat().st_size

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.changepoints import critical_excess, find_steps, greatest_excess
+from rankledger.pipeline.inference.changepoints import critical_excess, find_changepoints, greatest_excess
 
 Draw = Callable[[np.random.Generator, int, int], Floats]
 
@@ -88,11 +88,13 @@ def test_false_alarms_where_figures_repeat(capsys):
     for share in (0.3, 0.55, 0.8):
         series = (rng.standard_normal(NIGHTS)[np.cumsum(rng.random(NIGHTS) >= share) - 1] for _ in range(1_000))
         rates[f"{share:.0%} of nights repeat"] = np.mean(
-            [bool(find_steps(row, np.ones(NIGHTS)).steps) for row in series]
+            [bool(find_changepoints(row, np.ones(NIGHTS)).steps) for row in series]
         )
     for spread in (0.3, 0.5, 0.7):
         series = (np.round(spread * rng.standard_normal(NIGHTS) + 0.25) for _ in range(1_000))
-        rates[f"rounded, sd {spread}"] = np.mean([bool(find_steps(row, np.ones(NIGHTS)).steps) for row in series])
+        rates[f"rounded, sd {spread}"] = np.mean(
+            [bool(find_changepoints(row, np.ones(NIGHTS)).steps) for row in series]
+        )
     for name, rate in rates.items():
         with capsys.disabled():
             print(f"\n{name:45}{rate:.1%}", end="")
@@ -123,7 +125,7 @@ def _is_found(seed: int, size: float, n_after: int, *, both: bool) -> bool:
     figures[step:] += size
     if both:
         figures[: step - n_after] += 10.0  # far off: the nights before are of no use
-    return any(found.earliest <= step <= found.latest for found in find_steps(figures, np.ones(NIGHTS)).steps)
+    return any(found.earliest <= step <= found.latest for found in find_changepoints(figures, np.ones(NIGHTS)).steps)
 
 
 def test_correlated_nights_are_told(capsys):
@@ -131,7 +133,7 @@ def test_correlated_nights_are_told(capsys):
     shares = {}
     for share in (0.0, 0.1, 0.2, 0.4):
         series = correlated(share)(np.random.default_rng(2), 1_000, NIGHTS) + 1.5 * (np.arange(NIGHTS) >= 180)
-        shares[share] = np.mean([find_steps(figures, np.ones(NIGHTS)).correlated for figures in series])
+        shares[share] = np.mean([find_changepoints(figures, np.ones(NIGHTS)).correlated for figures in series])
         with capsys.disabled():
             print(f"\ncorrelation {share}: told of {shares[share]:.1%}", end="")
 

@@ -17,9 +17,9 @@ from pyarrow import parquet
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.cache import BlockStore, HitsKey, JudgmentsKey, StoreError
+from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
-from rankledger.pipeline.data.external_scores import read_extra, read_given_scores
+from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
 from rankledger.pipeline.types.inputs import Content, Rows
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
@@ -183,7 +183,7 @@ def _read_dataset(path: str, variant: str) -> object:
 
 
 def _read_scores(path: str, variant: str) -> object:
-    return read_given_scores(Source(path), _MEASURES)
+    return read_external_scores(Source(path), _MEASURES)
 
 
 def _run_trec_eval(path: str, variant: str) -> object:
@@ -196,7 +196,7 @@ def _run_trec_eval(path: str, variant: str) -> object:
 # The output cache
 
 _JUDGMENTS_KEY = JudgmentsKey(Content((("a" * 64, "tsv", ""),), 100, ()), subtopics=False, duplicates="refuse")
-_STORE = BlockStore(Path("blocks"))
+_STORE = OutputCache(Path("blocks"))
 _HITS_KEY = HitsKey(_JUDGMENTS_KEY, Content((("b" * 64, "tsv", ""),), 200, ()), "doc_id_desc", "float32")
 
 
@@ -290,7 +290,7 @@ TARGETS = (
         _reading(_read_scores),
         tokens=_TOKENS,
     ),
-    Target("extra", _extra_seeds, _reading(lambda path, _: read_extra(path))),
+    Target("extra", _extra_seeds, _reading(lambda path, _: read_external_metrics(path))),
     Target("trec-eval", _trec_seeds, _reading(_run_trec_eval), tokens=_TOKENS, share=5),
-    Target("output-cache", _cache_seeds, _read_cache, _prepare_cache, refusals=(StoreError,), share=5),
+    Target("output-cache", _cache_seeds, _read_cache, _prepare_cache, refusals=(CacheError,), share=5),
 )

@@ -12,7 +12,7 @@ import pytest
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import Summed, Terms
+from rankledger.metrics.terms import Terms, from_terms
 from tests.metrics.variants import JUDGED_VARIANTS
 
 parsed = cache(Measure.parse)
@@ -117,7 +117,7 @@ def holds(text: str, moves: dict[bool, list[Move]]) -> bool:
 
 
 ADDITIVE = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.additive]
-SUMMED = [name for name, metric in METRICS.items() if isinstance(metric.function, Summed)]
+SUMMED = [name for name, metric in METRICS.items() if isinstance(metric.function, from_terms)]
 
 
 @pytest.mark.parametrize("text", ADDITIVE)

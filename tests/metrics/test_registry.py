@@ -16,7 +16,7 @@ from rankledger.metrics import sets as counts
 from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, MEAN, R_SQUARED, ROOT_MEAN_SQUARE
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import Summed
+from rankledger.metrics.terms import from_terms
 
 MODULES = (
     *(cascade, catalogue, agreement, counts, diversity, gain, incomplete, agreement, ranking, rating, recommendation),
@@ -51,7 +51,7 @@ def test_every_public_metric_function_is_registered():
         getattr(module, name)
         for module in MODULES
         for name in module.__all__
-        if inspect.isfunction(getattr(module, name)) or isinstance(getattr(module, name), Summed)
+        if inspect.isfunction(getattr(module, name)) or isinstance(getattr(module, name), from_terms)
     }
 
     assert exported == {metric.function for metric in METRICS.values()}

@@ -75,7 +75,7 @@ def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -
     measure = Measure.parse(text, profile)
     conventions = profile.conventions_of(measure.metric.name)
     values = conventional_scores.score(
-        measure, conventional_scores.ruled(block, conventions), conventions, max_grade=GREATEST
+        measure, conventional_scores.apply_conventions(block, conventions), conventions, max_grade=GREATEST
     )
     rng = np.random.default_rng(seed)
     return tie_bounds([measure], values[np.newaxis], block, profile, max_grade=GREATEST, rng=rng)[:, 0]
@@ -98,7 +98,7 @@ def bounds(block) -> dict[str, np.ndarray]:
     """The bounds of every variant, of all of them at once: the orders that are drawn are the same for all."""
     rule = TREC_EVAL.conventions_of
     measures = [Measure.parse(text) for text in PLAIN_VARIANTS]
-    ruled = [(measure, conventional_scores.ruled(block, rule(measure.metric.name))) for measure in measures]
+    ruled = [(measure, conventional_scores.apply_conventions(block, rule(measure.metric.name))) for measure in measures]
     values = [conventional_scores.score(m, found, rule(m.metric.name), max_grade=GREATEST) for m, found in ruled]
     rng = np.random.default_rng(0)
     found = tie_bounds(measures, np.array(values), block, TREC_EVAL, max_grade=GREATEST, rng=rng)
@@ -351,7 +351,10 @@ def test_the_expected_convention_scores_the_mean_of_all_orders(text, queries, bl
     profile = TREC_EVAL.with_conventions(ties="expected")
     measure = Measure.parse(text, profile)
     found = conventional_scores.score(
-        measure, conventional_scores.ruled(block, profile.conventions), profile.conventions, max_grade=GREATEST
+        measure,
+        conventional_scores.apply_conventions(block, profile.conventions),
+        profile.conventions,
+        max_grade=GREATEST,
     )
 
     np.testing.assert_allclose(found, [enumerated(text, query).mean() for query in queries], atol=1e-9)
@@ -371,7 +374,7 @@ def test_the_extreme_conventions_score_the_extreme_orders(text, ties, place, que
     """Under `optimistic` a query has the best of its orders, under `pessimistic` the worst."""
     conventions = replace(TREC_EVAL.conventions, ties=ties)
     found = conventional_scores.score(
-        Measure.parse(text), conventional_scores.ruled(block, conventions), conventions, max_grade=GREATEST
+        Measure.parse(text), conventional_scores.apply_conventions(block, conventions), conventions, max_grade=GREATEST
     )
 
     np.testing.assert_allclose(found, [getattr(enumerated(text, query), place)() for query in queries], atol=1e-9)

@@ -18,7 +18,7 @@ from pyarrow import parquet
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import cache, readers
-from rankledger.pipeline.data.cache import BlockStore, HitsKey, JudgmentsKey, StoreError
+from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.join import join_ranking
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.support.arrow import strings
@@ -51,12 +51,12 @@ def unlike(found: Hits | None, expected: Hits) -> list[str]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> BlockStore:
-    return BlockStore(tmp_path / "runs" / "blocks")
+def store(tmp_path: Path) -> OutputCache:
+    return OutputCache(tmp_path / "runs" / "blocks")
 
 
 @pytest.fixture
-def entry(store: BlockStore) -> Path:
+def entry(store: OutputCache) -> Path:
     """The file of one output's hits."""
     store.write_hits(OUTPUT, join_hits())
     (found,) = store.folder.rglob("*.hits")
@@ -170,7 +170,7 @@ def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
     write_ranking(tmp_path / "out.txt", rankings, rng)
     judged = readers.read_judgments(str(tmp_path / "judged.txt"))
     hits = join_ranking(index_judgments(judged), readers.read_ranking(str(tmp_path / "out.txt")), TREC_EVAL).hits
-    store = BlockStore(tmp_path / "blocks")
+    store = OutputCache(tmp_path / "blocks")
     store.write_judgments(JUDGMENTS, judged)
     store.write_hits(OUTPUT, hits)
 
@@ -187,8 +187,8 @@ def parquet_of(table: pa.Table) -> bytes:
     return sink.getvalue()
 
 
-def refusal(store: BlockStore, key: HitsKey = OUTPUT) -> str:
-    with pytest.raises(StoreError) as caught:
+def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
+    with pytest.raises(CacheError) as caught:
         store.read_hits(key)
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -268,7 +268,7 @@ def test_damaged_judgments_are_found_and_written_anew(store):
     store.write_judgments(JUDGMENTS, judged)
     (path,) = store.folder.rglob("judgments.rows")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StoreError, match="passed over"):
+    with pytest.raises(CacheError, match="passed over"):
         store.read_judgments(JUDGMENTS)
 
     store.write_judgments(JUDGMENTS, judged)
@@ -289,9 +289,9 @@ def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
 def test_a_store_that_cannot_be_written_says_so(tmp_path):
     """A file stands where the folder should be: one line, naming the store, and nothing is left behind."""
     (tmp_path / "blocks").write_text("", encoding="utf-8")
-    store = BlockStore(tmp_path / "blocks")
+    store = OutputCache(tmp_path / "blocks")
 
-    with pytest.raises(StoreError, match=r"blocks: not written \(.*\); what was read will be parsed again"):
+    with pytest.raises(CacheError, match=r"blocks: not written \(.*\); what was read will be parsed again"):
         store.write_hits(OUTPUT, join_hits())
     assert [path.name for path in tmp_path.iterdir()] == ["blocks"]
 
@@ -303,14 +303,14 @@ def test_a_disk_that_is_full_leaves_nothing_behind(store, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", full)
-    with pytest.raises(StoreError, match="No space left on device"):
+    with pytest.raises(CacheError, match="No space left on device"):
         store.write_hits(OUTPUT, join_hits())
     assert [path for path in store.folder.rglob("*") if path.is_file()] == []
 
 
 def _write_often(folder: Path, model: str) -> None:
     for _ in range(20):
-        BlockStore(folder).write_hits(OUTPUT, join_hits(model))
+        OutputCache(folder).write_hits(OUTPUT, join_hits(model))
 
 
 def test_processes_that_write_at_once_leave_a_whole_entry(store):

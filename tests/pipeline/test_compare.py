@@ -16,7 +16,7 @@ from rankledger.pipeline.cli import app
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.report.changes import as_data, markdown, tables
-from rankledger.pipeline.types.changes import Movement, Part, RankedDocument
+from rankledger.pipeline.types.changes import ChangePart, ComparisonReport, RankedDocument
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.compare import compare
 from rankledger.pipeline.workflow.upkeep import accept
@@ -70,7 +70,7 @@ def evaluate(
     return rankledger.evaluate(path, tracking=False, runs_dir=folder.parent / "runs")
 
 
-def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> Movement:
+def moved_from(base: Evaluation, candidate: Evaluation, **options: Any) -> ComparisonReport:
     """The comparison of two evaluations by their folders."""
     return compare(base.record, candidate.record, runs_dir=base.record.parent.parent, **options)
 
@@ -85,7 +85,7 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> tuple[Evaluation, Evalua
 
 
 @pytest.fixture(scope="module")
-def movement(nights: tuple[Evaluation, Evaluation]) -> Movement:
+def movement(nights: tuple[Evaluation, Evaluation]) -> ComparisonReport:
     return moved_from(*nights)
 
 
@@ -498,8 +498,11 @@ def test_the_part_of_a_definition(nights):
     forwards = moved_from(first, candidate, force=True).splits[0]
     backwards = moved_from(second, candidate, force=True).splits[0]
 
-    assert forwards.parts == (Part(("definition",), 0.0), Part(("output",), pytest.approx(-1 / 20)))
-    assert backwards.parts == (Part(("definition",), pytest.approx(-1 / 60)), Part(("output",), pytest.approx(0.0)))
+    assert forwards.parts == (ChangePart(("definition",), 0.0), ChangePart(("output",), pytest.approx(-1 / 20)))
+    assert backwards.parts == (
+        ChangePart(("definition",), pytest.approx(-1 / 60)),
+        ChangePart(("output",), pytest.approx(0.0)),
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -27,7 +27,7 @@ from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.report.explanation import as_data
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.explanation import Explanation, Line, QueryList, Sum
+from rankledger.pipeline.types.explanation import Explanation, QueryList, ScoreTerm, ScoreTotal
 from rankledger.pipeline.workflow.explain import explain
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
@@ -56,7 +56,7 @@ Listed = Callable[[Conventions], QueryList]
 # ---- the sum
 
 
-def added_up(last: Sum, lines: tuple[Line, ...]) -> float:
+def added_up(last: ScoreTotal, lines: tuple[ScoreTerm, ...]) -> float:
     """The score that the last line makes of the terms shown, added from the top down; NaN for a division by 0."""
     total = 0.0
     for line in lines:
@@ -185,7 +185,7 @@ def hand_worked(folder: Path, measure: str, **options: Any) -> Explanation:
     return explain(folder / "config.yaml", model="m", query=options.pop("query", "q"), measure=measure, **options)
 
 
-def shown(lines: tuple[Line, ...] | None) -> list[tuple[object, ...]]:
+def shown(lines: tuple[ScoreTerm, ...] | None) -> list[tuple[object, ...]]:
     """Rank, document, grade, the factors, term and running sum of each line, to six decimals."""
 
     def figure(value: float | bool | None) -> float | None:

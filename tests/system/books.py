@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damages, strays
+from rankledger.pipeline.record.integrity import damaged_files, unexpected_files
 
 __all__ = ["CONTENTS", "contents", "runs_in", "visible"]
 
@@ -19,7 +19,7 @@ def visible(runs_dir: Path) -> list[Path]:
     found = sorted(path for path in (runs_dir / "records").glob("[!.]*") if path.is_dir())
     for path in found:
         record = read_record(path)
-        assert [*damages(record), *strays(record)] == []
+        assert [*damaged_files(record), *unexpected_files(record)] == []
     return found
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.common import Kind, Part, odd_id, refuse_id
+from rankledger.pipeline.data.formats.common import FilePart, Kind, odd_id, refuse_id
 from rankledger.pipeline.data.formats.delimited import delimited_lines, parse_delimited
 from rankledger.pipeline.data.formats.json import nested_rows, parse_nested
 from rankledger.pipeline.data.formats.jsonl import json_lines, parse_jsonl
@@ -20,7 +20,7 @@ from rankledger.pipeline.data.formats.trec import parse_trec, trec_lines
 
 __all__ = ["Kind", "Part", "line_of", "parse"]
 
-_PARSERS: Mapping[str, Callable[[Part], pa.Table]] = {
+_PARSERS: Mapping[str, Callable[[FilePart], pa.Table]] = {
     "trec": parse_trec,
     "tsv": parse_delimited,
     "csv": parse_delimited,
@@ -30,7 +30,7 @@ _PARSERS: Mapping[str, Callable[[Part], pa.Table]] = {
 }
 
 
-def parse(part: Part) -> pa.Table:
+def parse(part: FilePart) -> pa.Table:
     """The columns of `part.kind`: query_id dictionary-coded, doc_id as strings, the value as float64; no nulls.
 
     Raises:
@@ -47,7 +47,7 @@ def parse(part: Part) -> pa.Table:
     return table
 
 
-def line_of(part: Part, row: int) -> str:
+def line_of(part: FilePart, row: int) -> str:
     """Where a row (from 0) stands: `line 3` or, in Parquet, `row 3`, both from 1; in JSON, its ids."""
     if part.format == "parquet":
         return f"row {row + 1}"

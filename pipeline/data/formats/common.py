@@ -20,8 +20,8 @@ __all__ = [
     "BLOCK_SIZE",
     "LONGEST_ID",
     "PAGE",
+    "FilePart",
     "Kind",
-    "Part",
     "Row",
     "double",
     "first_empty",
@@ -72,7 +72,7 @@ class Kind:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FilePart:
     """One file of an input.
 
     Attributes:
@@ -111,7 +111,7 @@ class Part:
             return "if its ranks are the order, set conventions: {ties: rank_column}, which reads no scores"
         return f"map it with columns: {{{column}: …}}"
 
-    def with_columns(self, found: Collection[str]) -> Part:
+    def with_columns(self, found: Collection[str]) -> FilePart:
         """The file as read by the names of its columns: BEIR's are known, those the config maps come first."""
         if not {"query-id", "corpus-id"} <= set(found):
             return self
@@ -120,7 +120,7 @@ class Part:
 
 
 def parse_csv(
-    part: Part, data: memoryview, delimiter: str, wanted: list[str], names: list[str], *, header: bool = False
+    part: FilePart, data: memoryview, delimiter: str, wanted: list[str], names: list[str], *, header: bool = False
 ) -> pa.Table:
     """The wanted columns by Arrow, piece by piece: Arrow's own threads would keep twice the memory of the file.
 
@@ -222,7 +222,7 @@ def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([chunk.dictionary for chunk in ids.chunks], ids.type.value_type)
 
 
-def row_of(part: Part, number: int, texts: list[str]) -> Row:
+def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
     """The texts of a row, its value as a number."""
     refuse_surrogates(part, number, texts)
     if part.kind.value is None:
@@ -236,7 +236,7 @@ def row_of(part: Part, number: int, texts: list[str]) -> Row:
         raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; mend it") from None
 
 
-def refuse_surrogates(part: Part, number: int, texts: list[str]) -> None:
+def refuse_surrogates(part: FilePart, number: int, texts: list[str]) -> None:
     """Refuse texts that no UTF-8 has: bytes that could not be decoded stand in them as lone surrogates."""
     try:
         "".join(texts).encode()
@@ -257,7 +257,7 @@ def shown(value: object) -> str:
     return shorten(json.dumps(value, ensure_ascii=False))
 
 
-def table_of(part: Part, rows: Iterable[Row]) -> pa.Table:
+def table_of(part: FilePart, rows: Iterable[Row]) -> pa.Table:
     """The rows under our column names."""
     columns = list(zip(*rows, strict=True)) or [()] * len(part.kind.columns)
     schema = schema_of(part.kind, list(part.kind.columns))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.common import Part, Row, parse_csv, refuse_surrogates, row_of, table_of
+from rankledger.pipeline.data.formats.common import FilePart, Row, parse_csv, refuse_surrogates, row_of, table_of
 from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["delimited_header", "delimited_lines", "delimited_records", "parse_delimited"]
@@ -25,7 +25,7 @@ class _Tsv(csv.Dialect):
     lineterminator = "\n"
 
 
-def parse_delimited(part: Part) -> pa.Table:
+def parse_delimited(part: FilePart) -> pa.Table:
     """The wanted columns, by their names in the header."""
     header = delimited_header(part)
     part = part.with_columns(header)
@@ -37,7 +37,7 @@ def parse_delimited(part: Part) -> pa.Table:
         return table_of(part, _delimited_rows(part, header, [header.index(name) for name in wanted]))
 
 
-def delimited_header(part: Part) -> list[str]:
+def delimited_header(part: FilePart) -> list[str]:
     """The column names."""
     header = next((record for _, record in _records(part)), [])
     if not header:
@@ -46,7 +46,7 @@ def delimited_header(part: Part) -> list[str]:
     return header
 
 
-def _check_columns(part: Part, header: list[str]) -> None:
+def _check_columns(part: FilePart, header: list[str]) -> None:
     """Refuse a header that lacks a column or has it twice."""
     for column in part.kind.columns:
         name = part.name(column)
@@ -57,12 +57,12 @@ def _check_columns(part: Part, header: list[str]) -> None:
             raise InputError(f"{part.path}:1: column '{name}' stands twice; name each column once")
 
 
-def _delimited_rows(part: Part, header: list[str], places: list[int]) -> Iterator[Row]:
+def _delimited_rows(part: FilePart, header: list[str], places: list[int]) -> Iterator[Row]:
     for number, record in delimited_records(part, header):
         yield row_of(part, number, [record[place] for place in places])
 
 
-def delimited_records(part: Part, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+def delimited_records(part: FilePart, header: list[str]) -> Iterator[tuple[int, list[str]]]:
     """The lines that hold a row, each with a field for every column of the header."""
     for number, record in delimited_lines(part):
         if len(record) != len(header):
@@ -71,12 +71,12 @@ def delimited_records(part: Part, header: list[str]) -> Iterator[tuple[int, list
         yield number, record
 
 
-def delimited_lines(part: Part) -> Iterator[tuple[int, list[str]]]:
+def delimited_lines(part: FilePart) -> Iterator[tuple[int, list[str]]]:
     """The lines that hold a row, numbered from 1: all but the header."""
     return itertools.islice(_records(part), 1, None)
 
 
-def _records(part: Part) -> Iterator[tuple[int, list[str]]]:
+def _records(part: FilePart) -> Iterator[tuple[int, list[str]]]:
     """The lines that hold fields, numbered from 1 (a record of several lines by its last); the header is the first."""
     text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
     reader = csv.reader(text, "excel" if part.format == "csv" else _Tsv)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.common import Part, double, shown
+from rankledger.pipeline.data.formats.common import FilePart, double, shown
 from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["nested_objects", "nested_rows", "parse_nested"]
@@ -21,7 +21,7 @@ class _Pairs(list[tuple[str, Any]]):
     """An object as its keys and values: a dict would drop all but the last value of a key that stands twice."""
 
 
-def parse_nested(part: Part) -> pa.Table:
+def parse_nested(part: FilePart) -> pa.Table:
     """The numbers of all queries and documents; a query without documents has no row.
 
     Raises:
@@ -44,7 +44,7 @@ def parse_nested(part: Part) -> pa.Table:
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
-def nested_rows(part: Part) -> Iterator[str]:
+def nested_rows(part: FilePart) -> Iterator[str]:
     """Where each row stands: its query and document."""
     queries = nested_objects(part)
     return (
@@ -54,7 +54,7 @@ def nested_rows(part: Part) -> Iterator[str]:
     )
 
 
-def nested_objects(part: Part) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def nested_objects(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """The queries, each with the keys and values of its object, none of them twice."""
     inner = _inner(part)
     try:
@@ -74,13 +74,13 @@ def nested_objects(part: Part) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
         yield query, documents
 
 
-def _inner(part: Part) -> str:
+def _inner(part: FilePart) -> str:
     """What the keys of a query's object are called."""
     name = part.kind.ids[1]
     return "document" if name == "doc_id" else name
 
 
-def _once(part: Part, pairs: _Pairs, what: str) -> _Pairs:
+def _once(part: FilePart, pairs: _Pairs, what: str) -> _Pairs:
     if len({key for key, _ in pairs}) < len(pairs):
         seen: set[str] = set()
         for key, _ in pairs:
@@ -90,7 +90,7 @@ def _once(part: Part, pairs: _Pairs, what: str) -> _Pairs:
     return pairs
 
 
-def _value(part: Part, query: str, document: str, number: Any) -> float:
+def _value(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
         at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from rankledger.pipeline.data.formats import common
-from rankledger.pipeline.data.formats.common import Part, Row, row_of, schema_of, shown, table_of
+from rankledger.pipeline.data.formats.common import FilePart, Row, row_of, schema_of, shown, table_of
 from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["json_lines", "json_objects", "parse_jsonl"]
@@ -28,7 +28,7 @@ class _Object(dict[str, Any]):
     doubled: frozenset[str] = frozenset()
 
 
-def parse_jsonl(part: Part) -> pa.Table:
+def parse_jsonl(part: FilePart) -> pa.Table:
     """The wanted keys of every object; ids may be strings or whole numbers."""
     part = part.with_columns(_first_keys(part))
     names = [part.name(column) for column in part.kind.columns]
@@ -38,7 +38,7 @@ def parse_jsonl(part: Part) -> pa.Table:
     return table_of(part, (_json_row(part, number, found) for number, found in json_objects(part, names)))
 
 
-def _by_arrow(part: Part, names: list[str], n_objects: int) -> pa.Table | None:
+def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
     """The wanted keys of that many lines, an object each; None if there is a line that Arrow cannot read so."""
     from pyarrow import json as arrow_json
 
@@ -82,7 +82,7 @@ def _count_objects(data: memoryview) -> int:
     return n_lines
 
 
-def _first_keys(part: Part) -> list[str]:
+def _first_keys(part: FilePart) -> list[str]:
     """The keys of the first object; none where the line is malformed, as will be said when it is read."""
     try:
         found = json.loads(next(json_lines(part), (1, b"{}"))[1])
@@ -91,12 +91,12 @@ def _first_keys(part: Part) -> list[str]:
     return [*found] if isinstance(found, dict) else []
 
 
-def json_lines(part: Part) -> Iterator[tuple[int, bytes]]:
+def json_lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
     """The lines that hold a row, numbered from 1."""
     return ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
 
 
-def json_objects(part: Part, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects, each with the number of its line.
 
     Args:
@@ -128,11 +128,11 @@ def _object(pairs: list[tuple[str, Any]]) -> _Object:
     return found
 
 
-def _json_row(part: Part, number: int, found: Mapping[str, Any]) -> Row:
+def _json_row(part: FilePart, number: int, found: Mapping[str, Any]) -> Row:
     return row_of(part, number, [_json_value(part, number, column, found) for column in part.kind.columns])
 
 
-def _json_value(part: Part, number: int, column: str, found: Mapping[str, Any]) -> str:
+def _json_value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -> str:
     """The id, or the number as Python writes it, which reads the same number again."""
     name = part.name(column)
     if name not in found:

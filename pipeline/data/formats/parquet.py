@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import Part, schema_of
+from rankledger.pipeline.data.formats.common import FilePart, schema_of
 from rankledger.pipeline.errors import InputError, shorten
 
 __all__ = ["open_parquet", "parse_parquet", "read_parquet"]
@@ -19,7 +19,7 @@ _REPEATS = (
 )
 
 
-def open_parquet(part: Part, coded: Sequence[str] = ()) -> Any:
+def open_parquet(part: FilePart, coded: Sequence[str] = ()) -> Any:
     """The file as Arrow opens it: its schema is read, its columns are not; these will be read as dictionaries."""
     from pyarrow import parquet
 
@@ -29,7 +29,7 @@ def open_parquet(part: Part, coded: Sequence[str] = ()) -> Any:
         raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
 
 
-def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
+def read_parquet(part: FilePart, file: Any, names: Sequence[str]) -> pa.Table:
     """These columns, sound to the last value.
 
     Raises:
@@ -49,7 +49,7 @@ def read_parquet(part: Part, file: Any, names: Sequence[str]) -> pa.Table:
     return table
 
 
-def _refuse_large(part: Part, n_rows: int, n_bytes: int) -> None:
+def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
     if n_bytes > part.limit:
         found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
         raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
@@ -63,7 +63,7 @@ def _written_out(column: pa.ChunkedArray) -> int:
     return sum(pc.sum(found).as_py() or 0 for found in lengths)
 
 
-def parse_parquet(part: Part) -> pa.Table:
+def parse_parquet(part: FilePart) -> pa.Table:
     """The wanted columns; ids may be strings or whole numbers, the value any number."""
     file = open_parquet(part)
     part = part.with_columns(file.schema_arrow.names)
@@ -89,7 +89,7 @@ def parse_parquet(part: Part) -> pa.Table:
     return pa.Table.from_arrays(columns, names=list(part.kind.columns))
 
 
-def _check_type(part: Part, column: str, found: pa.DataType) -> None:
+def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
     plain = found.value_type if pa.types.is_dictionary(found) else found
     whole = pa.types.is_integer(plain)
     if column in part.kind.ids:

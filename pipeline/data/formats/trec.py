@@ -11,7 +11,7 @@ import pyarrow as pa
 from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
     PAGE,
-    Part,
+    FilePart,
     Row,
     first_empty,
     parse_csv,
@@ -25,7 +25,7 @@ __all__ = ["last_fields", "parse_trec", "trec_lines"]
 _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
 
 
-def parse_trec(part: Part) -> pa.Table:
+def parse_trec(part: FilePart) -> pa.Table:
     """The wanted fields, by their places in the line."""
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
@@ -43,7 +43,7 @@ def parse_trec(part: Part) -> pa.Table:
     return table_of(part, (_trec_row(part, number, line) for number, line in trec_lines(part)))
 
 
-def _refuse_ranking(part: Part, fields: list[bytes]) -> None:
+def _refuse_ranking(part: FilePart, fields: list[bytes]) -> None:
     """Judgments whose first line is one of a ranking would be read, with ranks for grades, and give figures."""
     if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
         expected = ", ".join(part.kind.trec)
@@ -88,14 +88,14 @@ def _unix_lines(data: memoryview) -> bytes:
     return bytes(data).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def trec_lines(part: Part) -> Iterator[tuple[int, bytes]]:
+def trec_lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
     """The lines that hold a row, numbered from 1."""
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):
         if not line.startswith(b"#") and line.strip():
             yield number, line
 
 
-def _trec_row(part: Part, number: int, line: bytes) -> Row:
+def _trec_row(part: FilePart, number: int, line: bytes) -> Row:
     fields = line.split()
     if len(fields) <= max(part.kind.trec_places):
         expected = ", ".join(part.kind.trec)

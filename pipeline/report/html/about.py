@@ -13,18 +13,18 @@ from rankledger.pipeline.report.html.blocks import (
     Drawing,
     Drawings,
     Facts,
-    Figures,
     Group,
     Kind,
-    Part,
+    PageFigures,
+    PagePart,
     Row,
     Section,
     Table,
     Words,
     queries,
-    shown,
+    short_text,
 )
-from rankledger.pipeline.report.messages import asked_for
+from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.types.joined import Quality
 
 __all__ = ["definitions", "provenance", "quality"]
@@ -36,41 +36,41 @@ _HEADS = (
 )
 
 
-def quality(figures: Figures) -> Section:
+def quality(figures: PageFigures) -> Section:
     """A table per dataset, and how much is judged at each rank."""
     parts = tuple(
-        Part(shown(name), tuple(_dataset(figures, name, described)))
+        PagePart(short_text(name), tuple(_dataset(figures, name, described)))
         for name, described in figures.page.manifest["datasets"].items()
     )
     return Section("quality", "Data quality", parts)
 
 
-def _dataset(figures: Figures, dataset: str, described: Mapping[str, Any]) -> Iterator[Block]:
+def _dataset(figures: PageFigures, dataset: str, described: Mapping[str, Any]) -> Iterator[Block]:
     n_queries, n_without = described.get("n_queries"), described.get("n_without_relevant")
     if n_queries is not None:
         without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
         yield Words(f"{queries(n_queries)} with judgments or ratings{without}.")
     for warning in figures.page.evaluation.data_warnings:
         if warning.dataset == dataset:
-            of = f"{shown(warning.model)}: " if warning.model else ""
-            yield Words(f"{of}{shown(warning.warning, _WARNING)}.", "warn")
+            of = f"{short_text(warning.model)}: " if warning.model else ""
+            yield Words(f"{of}{short_text(warning.warning, _WARNING)}.", "warn")
     outputs = [output for output in figures.page.manifest["outputs"] if output["dataset"] == dataset]
     if outputs:
         columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)
         group = Group(tuple(map(_quality_row, outputs)))
-        name = shown(dataset)
+        name = short_text(dataset)
         yield Table(f"quality-{name}", f"What the outputs on {name} hold", columns, (group,), searched="model")
     points = [point for point in figures.page.curves if point.dataset == dataset and point.curve == "judged"]
     chart = charts.judged_by_rank(dataset, points, figures.best_first(dataset)) if points else None
     if chart:
-        yield Drawings((Drawing(f"judged-{shown(dataset)}", chart),))
+        yield Drawings((Drawing(f"judged-{short_text(dataset)}", chart),))
 
 
 def _quality_row(output: Mapping[str, Any]) -> Row:
     known = Quality(**output["quality"])
     depth = output.get("depth") or (None, None, None)
     return (
-        shown(output["model"]),
+        short_text(output["model"]),
         f"{known.n_rows:,}",
         f"{known.n_missing_queries:,}",
         f"{known.n_unjudged_queries:,}",
@@ -84,7 +84,7 @@ def _quality_row(output: Mapping[str, Any]) -> Row:
 _KINDS: dict[str, Kind] = {"range": "text", "better": "text", "version": "number", "fingerprint": "text"}
 
 
-def definitions(figures: Figures) -> Section:
+def definitions(figures: PageFigures) -> Section:
     """A row per measure, and the conventions of all."""
     manifest = figures.page.manifest
     heads = ("measure", "what it is", "parameters", "range", "better", "version", "fingerprint", "reference")
@@ -96,7 +96,7 @@ def definitions(figures: Figures) -> Section:
     ]
     rows = tuple(
         (
-            shown(measure),
+            short_text(measure),
             f"{meant['title']}: {meant['formula']}",
             _parameters(meant),
             " to ".join("∞" if end is None else f"{end:g}" for end in meant["range"]),
@@ -109,7 +109,7 @@ def definitions(figures: Figures) -> Section:
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
     conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest["conventions"].items())
-    return Section("definitions", "Definitions", (table, Part("Conventions", (Facts(conventions),))))
+    return Section("definitions", "Definitions", (table, PagePart("Conventions", (Facts(conventions),))))
 
 
 def _parameters(meant: Mapping[str, Any]) -> str:
@@ -123,7 +123,7 @@ def _written(value: Any) -> str:
         return "none"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_written, value))}]"
-    return f"{value:g}" if isinstance(value, float) else shown(value)
+    return f"{value:g}" if isinstance(value, float) else short_text(value)
 
 
 _PACKAGES = ("rankledger", "numpy", "scipy", "pyarrow", "pandas")  # what decides figures
@@ -135,20 +135,20 @@ _COLUMNS = (
 )
 
 
-def provenance(figures: Figures) -> Section:
+def provenance(figures: PageFigures) -> Section:
     """How to make the same again, with what, and from which files."""
     manifest = figures.page.manifest
     again = (
         Words("From the folder that it was evaluated in:"),
-        Command(shown(asked_for(manifest), _COMMAND)),
+        Command(short_text(rerun_command(manifest), _COMMAND)),
         Words("In the folder of this page, where that is the record's:"),
         Command("rankledger reproduce ."),
     )
     blocks = (
-        Part("Make it again", again),
-        Part("Settings and versions", (Facts(tuple(_facts(manifest))),)),
-        Part("Inputs", (_files("inputs", "Judgments, queries and documents", _inputs(manifest)),)),
-        Part("Model outputs", (_files("outputs", "Outputs of the models", _outputs(manifest)),)),
+        PagePart("Make it again", again),
+        PagePart("Settings and versions", (Facts(tuple(_facts(manifest))),)),
+        PagePart("Inputs", (_files("inputs", "Judgments, queries and documents", _inputs(manifest)),)),
+        PagePart("Model outputs", (_files("outputs", "Outputs of the models", _outputs(manifest)),)),
     )
     return Section("provenance", "Provenance", blocks)
 
@@ -157,9 +157,9 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What decides the figures beside the files."""
     bootstrap, comparison = manifest["bootstrap"], manifest.get("comparison")
     if manifest["config"]:  # a record of 0.1.0 does not say
-        yield "config", shown(manifest["config"], _PATH)
+        yield "config", short_text(manifest["config"], _PATH)
     if manifest.get("date"):
-        yield "date", shown(manifest["date"])
+        yield "date", short_text(manifest["date"])
     yield "seed", f"{manifest['seed']}"
     yield (
         "intervals",
@@ -167,12 +167,12 @@ def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     )
     if comparison:
         corrected = f", corrected by {comparison['correction']}" if comparison.get("correction") else ""
-        yield "comparison", shown(f"against {comparison['baseline']}, test {comparison['test']}{corrected}", _PATH)
+        yield "comparison", short_text(f"against {comparison['baseline']}, test {comparison['test']}{corrected}", _PATH)
     if matters := manifest.get("matters"):
         yield "least difference that matters", ", ".join(f"{measure}: {least:g}" for measure, least in matters.items())
     yield "versions", ", ".join(_versions(manifest["environment"]))
     if git := manifest["environment"].get("git"):
-        yield "commit of the config", f"{shown(git['commit'])}{' with changes' if git['dirty'] else ''}"
+        yield "commit of the config", f"{short_text(git['commit'])}{' with changes' if git['dirty'] else ''}"
 
 
 def _versions(environment: Mapping[str, Any]) -> Iterator[str]:
@@ -198,7 +198,7 @@ def _outputs(manifest: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _file_row(dataset: str, what: str, file: Mapping[str, Any]) -> Row:
-    return shown(dataset), shown(what), shown(file["path"], _PATH), f"{file['size']:,}", file["sha256"]
+    return short_text(dataset), short_text(what), short_text(file["path"], _PATH), f"{file['size']:,}", file["sha256"]
 
 
 def _files(name: str, caption: str, rows: Iterator[Row]) -> Table:

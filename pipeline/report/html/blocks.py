@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from unicodedata import bidirectional
 
-from rankledger.pipeline.report.tables import ALL, UNSURE, Board, figure, letters_of, models, ranked, reading, signed
+from rankledger.pipeline.report.tables import (
+    ALL,
+    UNSURE,
+    Leaderboard,
+    effect_label,
+    figure,
+    letters_of,
+    models,
+    ranked,
+    signed,
+)
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
 from rankledger.pipeline.types.views import Page
@@ -18,20 +28,20 @@ if TYPE_CHECKING:
 __all__ = [
     "Block",
     "Cell",
+    "CellScale",
     "Chips",
     "Column",
     "Command",
     "Drawing",
     "Drawings",
     "Facts",
-    "Figures",
     "Folded",
     "Group",
     "Key",
     "Kind",
-    "Part",
+    "PageFigures",
+    "PagePart",
     "Row",
-    "Scale",
     "Section",
     "Table",
     "Tone",
@@ -39,11 +49,11 @@ __all__ = [
     "against",
     "difference_scale",
     "estimate_scale",
-    "figures_of",
     "interval",
     "isolated",
+    "page_figures",
     "queries",
-    "shown",
+    "short_text",
     "tone_of",
 ]
 
@@ -54,7 +64,7 @@ _LETTERS = 80  # of a name; the files of the record have it whole
 _SHORT = 8  # rows that one sees at a glance
 
 
-def shown(text: object, letters: int = _LETTERS) -> str:
+def short_text(text: object, letters: int = _LETTERS) -> str:
     """Text on one line, without what steers; cut where it is longer than so many letters."""
     line = printable(str(text))
     return line if len(line) <= letters else f"{line[: letters - 1]}…"
@@ -217,7 +227,7 @@ class Folded:
 
 
 @dataclass(frozen=True)
-class Part:
+class PagePart:
     """A part of a section, with its own heading."""
 
     kind: ClassVar[str] = "part"
@@ -225,7 +235,7 @@ class Part:
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = Table | Words | Chips | Facts | Command | Drawings | Folded | Part
+Block: TypeAlias = Table | Words | Chips | Facts | Command | Drawings | Folded | PagePart
 
 
 @dataclass(frozen=True)
@@ -247,7 +257,7 @@ _LEAST = 1e-9  # of a scale's length
 
 
 @dataclass(frozen=True)
-class Scale:
+class CellScale:
     """The values at the left and the right end of the picture; `written` says what they are."""
 
     low: float
@@ -270,15 +280,15 @@ class Scale:
         return min(1.0, max(0.0, (value - self.low) / max(self.high - self.low, _LEAST)))
 
 
-def estimate_scale(lines: Iterable[Estimate]) -> Scale:
+def estimate_scale(lines: Iterable[Estimate]) -> CellScale:
     """From the least to the greatest end of intervals and a twentieth more, but not below 0 where none is."""
     ends = [end for line in lines for end in (line.ci_low, line.estimate, line.ci_high) if end is not None]
     low, high = _padded(ends)
     low = max(low, 0.0) if min(ends, default=0.0) >= 0 else low
-    return Scale(low, high, f"{figure(low)} to {figure(high)}")
+    return CellScale(low, high, f"{figure(low)} to {figure(high)}")
 
 
-def difference_scale(lines: Iterable[Comparison | Verdict], margin: float) -> Scale:
+def difference_scale(lines: Iterable[Comparison | Verdict], margin: float) -> CellScale:
     """The same of differences; 0 and what does not matter are on it."""
     ends = [
         end
@@ -287,7 +297,7 @@ def difference_scale(lines: Iterable[Comparison | Verdict], margin: float) -> Sc
         if end is not None
     ]
     low, high = _padded([*ends, -margin, 0.0, margin])
-    return Scale(low, high, f"{signed(low)} to {signed(high)}")
+    return CellScale(low, high, f"{signed(low)} to {signed(high)}")
 
 
 def _padded(ends: list[float]) -> tuple[float, float]:
@@ -307,7 +317,7 @@ Key: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Figures:
+class PageFigures:
     """What is shown of a page again and again.
 
     Attributes:
@@ -345,7 +355,7 @@ class Figures:
         """The models by the leading measure of a dataset: their order, and so their colours, in all of its charts."""
         return self.ranked((dataset, ALL, self.leading[dataset]))
 
-    def board(self, key: Key) -> Board:
+    def board(self, key: Key) -> Leaderboard:
         """The lines of a key as a board of one measure."""
         return {model: {key[2]: line} for model, line in self.estimates[key].items()}
 
@@ -375,7 +385,7 @@ class Figures:
         return next((line.baseline for lines in of_dataset for line in lines), None)
 
 
-def figures_of(page: Page) -> Figures:
+def page_figures(page: Page) -> PageFigures:
     """The figures of a page, in the order of its record."""
     estimates: dict[Key, dict[str, Estimate]] = {}
     for line in page.evaluation.estimates:
@@ -383,7 +393,7 @@ def figures_of(page: Page) -> Figures:
     comparisons: dict[Key, list[Comparison]] = {}
     for compared in page.evaluation.comparison_lines:
         comparisons.setdefault((compared.dataset, compared.slice, compared.measure), []).append(compared)
-    return Figures(
+    return PageFigures(
         page=page,
         estimates=estimates,
         comparisons=comparisons,
@@ -416,10 +426,10 @@ def isolated(name: str) -> str:
 
 def against(model: str, baseline: str) -> str:
     """A pair of models, each cut to what can be read and in its own direction."""
-    return models(isolated(shown(model)), isolated(shown(baseline)))
+    return models(isolated(short_text(model)), isolated(short_text(baseline)))
 
 
 def tone_of(line: Comparison, matters: Mapping[str, float]) -> Tone:
     """How a difference is taken."""
     tones: Mapping[str, Tone] = {"better": "good", "worse": "bad"}
-    return tones.get(reading(line, matters), "")
+    return tones.get(effect_label(line, matters), "")

@@ -32,7 +32,7 @@ from rankledger.pipeline.report.html.svg import (
     strokes,
     ticks,
 )
-from rankledger.pipeline.report.tables import called, figure, signed
+from rankledger.pipeline.report.tables import display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.support.escaping import to_cell, visible
 from rankledger.pipeline.types.changes import ALL
@@ -40,16 +40,16 @@ from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.views import Curve, CurvePoint, Night, Series
 
 __all__ = [
+    "Axis",
     "Cell",
     "Chart",
     "Point",
-    "Scale",
     "by_cutoff",
     "chart",
     "cut",
     "data",
+    "finite_values",
     "judged_by_rank",
-    "known",
     "letters",
     "nights",
     "precision_recall",
@@ -93,7 +93,7 @@ def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     return text.getvalue()
 
 
-def known(values: Iterable[float | None]) -> list[float]:
+def finite_values(values: Iterable[float | None]) -> list[float]:
     """The values that are there and finite."""
     return [value for value in values if value is not None and math.isfinite(value)]
 
@@ -149,7 +149,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Scale:
+class Axis:
     """What is across, what is up and from where to where, and whether steps across multiply rather than add."""
 
     across: str
@@ -174,7 +174,7 @@ class _Line:
     high: Floats
 
 
-def chart(title: str, points: Sequence[Point], models: Sequence[str], scale: Scale) -> Chart | None:
+def chart(title: str, points: Sequence[Point], models: Sequence[str], scale: Axis) -> Chart | None:
     """The lines of the first eight of the models; None where there is no figure of them."""
     shown = models[: len(COLOURS)]
     lines = [_line(model, style, points) for style, model in enumerate(shown)]
@@ -196,7 +196,7 @@ def _line(model: str, style: int, points: Sequence[Point]) -> _Line:
     return _Line(model, style, *columns.T)
 
 
-def _draw_curves(title: str, lines: Sequence[_Line], scale: Scale) -> str:
+def _draw_curves(title: str, lines: Sequence[_Line], scale: Axis) -> str:
     n_rows = math.ceil(len(lines) / 2)
     head = _ENTRY * n_rows + 26
     drawing = Drawing(head + _CURVE_HEIGHT + 36)
@@ -216,7 +216,7 @@ def _draw_curves(title: str, lines: Sequence[_Line], scale: Scale) -> str:
     return drawing.svg(title)
 
 
-def _draw_scales(panel: Panel, every: Floats, scale: Scale) -> None:
+def _draw_scales(panel: Panel, every: Floats, scale: Axis) -> None:
     """Numbers on both scales, and what they are."""
     up = ticks(scale.limits)
     scale_up(panel, up, [f"{place:g}" for place in up])
@@ -227,7 +227,7 @@ def _draw_scales(panel: Panel, every: Floats, scale: Scale) -> None:
     panel.write((right, bottom), scale.across, shift=(0, -25), anchor="right", colour=MUTED)
 
 
-def _apart(panel: Panel, every: Floats, scale: Scale) -> Floats:
+def _apart(panel: Panel, every: Floats, scale: Axis) -> Floats:
     """Of the values themselves those that are far enough from one another for their numbers, from the greatest on."""
     across = panel.places(np.column_stack([scale.place(every), np.zeros(len(every))]))[:, 0]
     kept: list[int] = []
@@ -237,7 +237,7 @@ def _apart(panel: Panel, every: Floats, scale: Scale) -> Floats:
     return every[kept[::-1]]
 
 
-def _band(panel: Panel, scale: Scale, found: _Line) -> None:
+def _band(panel: Panel, scale: Axis, found: _Line) -> None:
     some = ~np.isnan(found.low + found.high)
     if some.sum() > 1:
         places = scale.place(found.at)[some]
@@ -262,7 +262,7 @@ def _legend(drawing: Drawing, lines: Sequence[_Line]) -> None:
         panel.write((left + _SAMPLE + 6, row), short(found.model, 22))
 
 
-def _describe_curves(lines: Sequence[_Line], scale: Scale) -> list[str]:
+def _describe_curves(lines: Sequence[_Line], scale: Axis) -> list[str]:
     """Each model's figures at the first, the middle and the last place."""
     every = np.unique(np.concatenate([line.at for line in lines]))
     chosen = list(dict.fromkeys([every[0], every[len(every) // 2], every[-1]]))
@@ -287,15 +287,15 @@ def precision_recall(dataset: str, points: Sequence[CurvePoint], models: Sequenc
         None where there is no such curve of them on the dataset.
     """
     own = _of(dataset, "precision", points)
-    top = max(known(end for point in own for end in (point.estimate, point.high)), default=1.0) or 1.0
-    title = f"Interpolated precision by recall on {short(called(dataset))}"
-    return chart(title, own, models, Scale("recall", "precision", (0.0, top)))
+    top = max(finite_values(end for point in own for end in (point.estimate, point.high)), default=1.0) or 1.0
+    title = f"Interpolated precision by recall on {short(display_name(dataset))}"
+    return chart(title, own, models, Axis("recall", "precision", (0.0, top)))
 
 
 def judged_by_rank(dataset: str, points: Sequence[CurvePoint], models: Sequence[str]) -> Chart | None:
     """The share of the documents at a rank that are judged; arguments and result as of `precision_recall`."""
-    title = f"Share of documents that are judged, by rank, on {short(called(dataset))}"
-    return chart(title, _of(dataset, "judged", points), models, Scale("rank", "judged", (0.0, 1.0), powers=True))
+    title = f"Share of documents that are judged, by rank, on {short(display_name(dataset))}"
+    return chart(title, _of(dataset, "judged", points), models, Axis("rank", "judged", (0.0, 1.0), powers=True))
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> tuple[Chart, ...]:
@@ -321,9 +321,9 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
 def _of_cutoffs(dataset: str, measure: str, points: Sequence[Point], models: Sequence[str]) -> Chart | None:
     if len({point.at for point in points if point.estimate is not None}) < 2:
         return None
-    up = reaching(known(end for point in points for end in (point.low, point.estimate, point.high)))
-    title = f"{visible(measure)} by cutoff on {short(called(dataset))}"
-    return chart(title, points, models, Scale("cutoff", measure, up, powers=True))
+    up = reaching(finite_values(end for point in points for end in (point.low, point.estimate, point.high)))
+    title = f"{visible(measure)} by cutoff on {short(display_name(dataset))}"
+    return chart(title, points, models, Axis("cutoff", measure, up, powers=True))
 
 
 def _parsed(measure: str) -> Measure | None:
@@ -361,7 +361,7 @@ def nights(series: Series, measure: str) -> Chart | None:
     shown = series.nights[-_MOST_NIGHTS:]
     if not any(night.estimate is not None for night in shown):
         return None
-    where = short(called(series.dataset))
+    where = short(display_name(series.dataset))
     title = f"{visible(measure)} of {short(series.model)} on {where}, {counted(len(shown), 'night')}"
     said = [*_describe_nights(series, shown), *cut(len(shown), len(series.nights), "nights")]
     return Chart(title, _draw_nights(title, shown, list(_levels(series, shown))), " ".join(said), _csv(shown))
@@ -369,7 +369,7 @@ def nights(series: Series, measure: str) -> Chart | None:
 
 def _draw_nights(title: str, shown: Sequence[Night], levels: Sequence[tuple[int, int, float]]) -> str:
     drawing = Drawing(_NIGHTS_TOP + _NIGHTS_HEIGHT + 24)
-    ends = known(end for night in shown for end in (night.ci_low, night.estimate, night.ci_high))
+    ends = finite_values(end for night in shown for end in (night.ci_low, night.estimate, night.ci_high))
     limits = reaching([*ends, *(level for _, _, level in levels)])
     panel = Panel(
         drawing,

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.report.html.blocks import queries
-from rankledger.pipeline.report.html.charts import Chart, cut, data, known, letters, short
+from rankledger.pipeline.report.html.charts import Chart, cut, data, finite_values, letters, short
 from rankledger.pipeline.report.html.svg import (
     BAND,
     BETTER,
@@ -34,7 +34,7 @@ from rankledger.pipeline.report.html.svg import (
     strokes,
     ticks,
 )
-from rankledger.pipeline.report.tables import FEW, Reading, called, figure, models, reading, signed
+from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
 from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.support.escaping import visible
 from rankledger.pipeline.types.changes import ALL
@@ -149,7 +149,7 @@ def _panels(title: str, lines: Sequence[Comparison], rows: Sequence[str], matter
 
 def _across(lines: Sequence[Comparison], matters: float | None) -> Limits:
     ends = [end for line in lines for end in (line.difference, line.ci_low, line.ci_high)]
-    return reaching(known([*ends, 0.0, matters, None if matters is None else -matters]))
+    return reaching(finite_values([*ends, 0.0, matters, None if matters is None else -matters]))
 
 
 def _ground(panel: Panel, matters: float | None) -> None:
@@ -185,8 +185,8 @@ def _look(line: Comparison, matters: float | None) -> _Look:
     return _UNJUDGED if line.mark == "sparse" or line.n_clusters < FEW else _OPEN
 
 
-def _reading(line: Comparison, matters: float | None) -> Reading:
-    return reading(line, {line.measure: matters} if matters else {})
+def _reading(line: Comparison, matters: float | None) -> EffectLabel:
+    return effect_label(line, {line.measure: matters} if matters else {})
 
 
 def _descending(line: Comparison) -> tuple[float, str, str]:
@@ -207,7 +207,7 @@ def _name(line: Comparison, among: Sequence[Comparison]) -> str:
 def _title(lines: Sequence[Comparison]) -> str:
     first, baselines = lines[0], {line.baseline for line in lines}
     against = f" to {short(first.baseline)}" if len(baselines) == 1 else ""
-    return f"Difference{against} by {visible(first.measure)} on {short(called(first.dataset))}"
+    return f"Difference{against} by {visible(first.measure)} on {short(display_name(first.dataset))}"
 
 
 def _summed_up(lines: Sequence[Comparison], matters: float | None) -> list[str]:
@@ -215,7 +215,7 @@ def _summed_up(lines: Sequence[Comparison], matters: float | None) -> list[str]:
     ordered = sorted(lines, key=_descending)
     ends = [_said(line, lines) for line in (ordered[0], ordered[-1])]
     words = [_reading(line, matters) for line in lines]
-    readings: tuple[Reading, ...] = ("better", "worse", "no difference that matters", "unclear")
+    readings: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
     counts = ", ".join(f"{words.count(word):,} {word}" for word in readings if word in words)
     return [
         *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),
@@ -307,7 +307,7 @@ def _spread(title: str, sides: Sequence[int], edges: Floats, counts: npt.NDArray
 
 def _pair_title(pair: PairedScores) -> str:
     models = f"{short(pair.model)} against {short(pair.baseline, 40)}"
-    return f"{models} by {visible(pair.measure)} on {short(called(pair.dataset))}"
+    return f"{models} by {visible(pair.measure)} on {short(display_name(pair.dataset))}"
 
 
 def _sides(pair: PairedScores) -> tuple[Bools, Bools, Bools]:

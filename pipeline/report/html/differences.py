@@ -8,16 +8,16 @@ from rankledger.pipeline.report.html import difference_charts
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
+    CellScale,
     Column,
     Drawing,
     Drawings,
-    Figures,
     Folded,
     Group,
     Key,
-    Part,
+    PageFigures,
+    PagePart,
     Row,
-    Scale,
     Section,
     Table,
     Words,
@@ -25,11 +25,11 @@ from rankledger.pipeline.report.html.blocks import (
     difference_scale,
     interval,
     isolated,
-    shown,
+    short_text,
     tone_of,
 )
-from rankledger.pipeline.report.tables import ALL, called, figure, p_value, reading, signed
-from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.report.tables import ALL, display_name, effect_label, figure, p_value, signed
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import PairedScores
 
@@ -59,36 +59,40 @@ _COLUMNS = (
 )
 
 
-def differences(figures: Figures) -> Section | None:
+def differences(figures: PageFigures) -> Section | None:
     """A forest plot and a table per dataset; None where nothing was compared."""
     lead = figures.leading_difference
     keys = sorted((key for key in figures.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
     whole = sum(len(figures.comparisons[key]) for key in keys) <= _ROWS
     found = {name: [key for key in keys if key[0] == name and (whole or key[2] == lead[name])] for name in lead}
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
-    parts += [Part(shown(called(name)), tuple(_dataset(figures, name, own))) for name, own in found.items() if own]
+    parts += [
+        PagePart(short_text(display_name(name)), tuple(_dataset(figures, name, own)))
+        for name, own in found.items()
+        if own
+    ]
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
 
 
-def slices(figures: Figures) -> Section | None:
+def slices(figures: PageFigures) -> Section | None:
     """The differences on each slice by the leading measure of each dataset; None where nothing was compared on any."""
     found = []
     for dataset, measure in figures.leading_difference.items():
         lines = figures.sliced(dataset)
         if any(line.slice != ALL for line in lines):
             chart = difference_charts.slices(lines, figures.matters.get(measure))
-            found += [Drawing(f"slices-{shown(dataset)}", chart)] if chart else []
+            found += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
     return Section("slices", "Slices", (Drawings(tuple(found)),)) if found else None
 
 
-def _dataset(figures: Figures, dataset: str, keys: list[Key]) -> Iterator[Block]:
+def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
     measure = figures.leading_difference[dataset]
     chart = difference_charts.forest(figures.on_all(dataset), figures.matters.get(measure))
     if chart:
-        yield Drawings((Drawing(f"differences-{shown(dataset)}", chart),))
+        yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
     yield Table(
-        name=f"differences-{shown(dataset)}",
-        caption=f"Differences on {shown(called(dataset))}",
+        name=f"differences-{short_text(dataset)}",
+        caption=f"Differences on {short_text(display_name(dataset))}",
         columns=_COLUMNS,
         groups=tuple(_group(figures, key) for key in keys),
         chosen=len(keys) > 1,
@@ -96,10 +100,10 @@ def _dataset(figures: Figures, dataset: str, keys: list[Key]) -> Iterator[Block]
     )
     families = dict.fromkeys(line.family for key in keys for line in figures.comparisons[key] if line.family)
     for family in families:
-        yield Words(f"Corrected p: among {shown(family, 200)}.", "quiet")
+        yield Words(f"Corrected p: among {short_text(family, 200)}.", "quiet")
 
 
-def _group(figures: Figures, key: Key) -> Group:
+def _group(figures: PageFigures, key: Key) -> Group:
     dataset, _, measure = key
     lines = figures.comparisons[key]
     margin = figures.matters.get(measure, 0.0)
@@ -115,11 +119,11 @@ def _group(figures: Figures, key: Key) -> Group:
     )
 
 
-def _row(figures: Figures, line: Comparison, scale: Scale) -> Row:
+def _row(figures: PageFigures, line: Comparison, scale: CellScale) -> Row:
     tone = tone_of(line, figures.matters)
     return (
-        shown(line.model),
-        shown(line.baseline),
+        short_text(line.model),
+        short_text(line.baseline),
         figure(line.estimate),
         figure(line.baseline_estimate),
         Cell(signed(line.difference), tone),
@@ -129,7 +133,7 @@ def _row(figures: Figures, line: Comparison, scale: Scale) -> Row:
         "" if line.effect_size is None else signed(line.effect_size),
         "" if line.detectable is None else figure(line.detectable),
         *(f"{amount:,}" for amount in (line.wins, line.ties, line.losses)),
-        Cell(reading(line, figures.matters), tone),
+        Cell(effect_label(line, figures.matters), tone),
     )
 
 
@@ -137,21 +141,21 @@ _REMARK = 300  # letters
 _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank before"), Column("rank after"))
 
 
-def queries(figures: Figures) -> Section | None:
+def queries(figures: PageFigures) -> Section | None:
     """A part per pair, and what is left out; None where there is neither."""
     blocks: list[Block] = [
-        Part(_title(pair), tuple(_pair(pair, place, _is_ranked(figures, pair.dataset))))
+        PagePart(_title(pair), tuple(_pair(pair, place, _is_ranked(figures, pair.dataset))))
         for place, pair in enumerate(figures.page.pairs, start=1)
     ]
-    blocks += [Words(f"{shown(line, _REMARK)}.", "quiet") for line in figures.page.remarks]
+    blocks += [Words(f"{short_text(line, _REMARK)}.", "quiet") for line in figures.page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
 
 
 def _title(pair: PairedScores) -> str:
-    return f"{against(pair.model, pair.baseline)} on {isolated(shown(called(pair.dataset)))}, {pair.measure}"
+    return f"{against(pair.model, pair.baseline)} on {isolated(short_text(display_name(pair.dataset)))}, {pair.measure}"
 
 
-def _is_ranked(figures: Figures, dataset: str) -> bool:
+def _is_ranked(figures: PageFigures, dataset: str) -> bool:
     """Whether models return documents on it; ratings and scores that were made elsewhere have no ranks."""
     kind: str = figures.page.manifest["datasets"][dataset].get("kind", "rankings")
     return kind == "rankings"
@@ -174,25 +178,25 @@ def _moved(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
         yield from (_mover(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1))
     else:
         yield Words("The queries that moved most:")
-        yield from (Words(f"{isolated(shown(query.query_id))}: {_change(query)}") for query in pair.movers)
+        yield from (Words(f"{isolated(short_text(query.query_id))}: {_change(query)}") for query in pair.movers)
 
 
-def _mover(query: MovedQuery, table: str) -> Folded:
+def _mover(query: QueryChange, table: str) -> Folded:
     """A query that moved, and the ranks of its relevant documents before and after."""
-    name, title = shown(query.query_id), _change(query)
+    name, title = short_text(query.query_id), _change(query)
     if query.documents is None:
         return Folded(name, title, (Words("The ranks of its documents were not kept.", "quiet"),))
     if not query.documents:
         return Folded(name, title, (Words("It has no relevant documents.", "quiet"),))
     caption = f"Relevant documents of {isolated(name)}"
     rows = tuple(
-        (shown(document.doc_id), f"{document.grade:g}", _rank(document.before), _rank(document.after))
+        (short_text(document.doc_id), f"{document.grade:g}", _rank(document.before), _rank(document.after))
         for document in query.documents
     )
     return Folded(name, title, (Table(table, caption, _DOCUMENT_COLUMNS, (Group(rows),)),))
 
 
-def _change(query: MovedQuery) -> str:
+def _change(query: QueryChange) -> str:
     return f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
 
 

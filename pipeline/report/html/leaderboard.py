@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
+    CellScale,
     Column,
-    Figures,
     Group,
     Key,
-    Part,
+    PageFigures,
+    PagePart,
     Row,
-    Scale,
     Section,
     Table,
     Words,
@@ -22,7 +22,7 @@ from rankledger.pipeline.report.html.blocks import (
     estimate_scale,
     interval,
     queries,
-    shown,
+    short_text,
     tone_of,
 )
 from rankledger.pipeline.report.tables import (
@@ -31,13 +31,13 @@ from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
     best,
-    called,
     challengers,
+    comparability_notes,
+    display_name,
     figure,
     p_value,
-    shared_leading,
+    shared_lead_measures,
     signed,
-    unlike,
 )
 from rankledger.pipeline.types.results import Comparison, Estimate
 
@@ -65,32 +65,34 @@ class _Layout:
         """Their heads."""
         found = [Column("model", "name"), Column("figure"), Column("interval", "bar")]
         if self.baseline is not None:
-            against = f"difference to {shown(self.baseline, 30)}"
+            against = f"difference to {short_text(self.baseline, 30)}"
             found += [Column(against), Column("interval of the difference", "difference"), Column("p")]
         if self.letters:
             found += [Column("letters", "text")]
         return tuple([*found, Column("over orders of ties")] if self.ties else found)
 
 
-def leaderboard(figures: Figures) -> Section:
+def leaderboard(figures: PageFigures) -> Section:
     """A table per dataset: models, the best first, with their figures, differences or letters, and bounds of ties."""
     whole = len(figures.page.evaluation.estimates) <= _ROWS
     found = {name: _keys(figures, name, whole) for name in figures.leading}
     layouts = {name: _layout(figures, name, keys) for name, keys in found.items()}
     parts: list[Block] = [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
-    parts += [Part(shown(called(name)), (_board(figures, name, found[name], layouts[name]),)) for name in found]
+    parts += [
+        PagePart(short_text(display_name(name)), (_board(figures, name, found[name], layouts[name]),)) for name in found
+    ]
     lines = (line for keys in found.values() for key in keys for line in figures.estimates[key].values())
     marked = any(line.mark and line.ci_low is not None for line in lines)
     parts += [Words(text, "quiet") for text in _legend(marked, layouts.values())]
     return Section("leaderboard", "Leaderboard", tuple(parts))
 
 
-def _keys(figures: Figures, dataset: str, whole: bool) -> list[Key]:
+def _keys(figures: PageFigures, dataset: str, whole: bool) -> list[Key]:
     measure = figures.leading[dataset]
     return [key for key in figures.keys(dataset) if whole or key[1] == ALL or key[2] == measure]
 
 
-def _layout(figures: Figures, dataset: str, keys: Sequence[Key]) -> _Layout:
+def _layout(figures: PageFigures, dataset: str, keys: Sequence[Key]) -> _Layout:
     return _Layout(
         baseline=figures.baseline(dataset),
         letters=figures.all_pairs and any(key in figures.comparisons for key in keys),
@@ -98,10 +100,10 @@ def _layout(figures: Figures, dataset: str, keys: Sequence[Key]) -> _Layout:
     )
 
 
-def _board(figures: Figures, dataset: str, keys: Sequence[Key], layout: _Layout) -> Table:
+def _board(figures: PageFigures, dataset: str, keys: Sequence[Key], layout: _Layout) -> Table:
     return Table(
-        name=f"leaderboard-{shown(dataset)}",
-        caption=f"Leaderboard of {shown(called(dataset))}",
+        name=f"leaderboard-{short_text(dataset)}",
+        caption=f"Leaderboard of {short_text(display_name(dataset))}",
         columns=layout.columns,
         groups=tuple(_group(figures, key, layout) for key in keys),
         chosen=len(keys) > 1,
@@ -109,7 +111,7 @@ def _board(figures: Figures, dataset: str, keys: Sequence[Key], layout: _Layout)
     )
 
 
-def _group(figures: Figures, key: Key, layout: _Layout) -> Group:
+def _group(figures: PageFigures, key: Key, layout: _Layout) -> Group:
     """The rows by one measure in one slice."""
     dataset, part, measure = key
     lines, compared = figures.estimates[key], figures.by_model(key)
@@ -120,7 +122,7 @@ def _group(figures: Figures, key: Key, layout: _Layout) -> Group:
 
     def row(model: str) -> Row:
         line = lines[model]
-        cells: list[str | Cell] = [shown(model), leader.get(model, figure(line.estimate))]
+        cells: list[str | Cell] = [short_text(model), leader.get(model, figure(line.estimate))]
         cells += [own.cell(line.ci_low, line.estimate, line.ci_high, interval(line, figure))]
         if layout.baseline is not None:
             cells += _against(figures, compared.get(model), theirs)
@@ -132,14 +134,14 @@ def _group(figures: Figures, key: Key, layout: _Layout) -> Group:
         rows=tuple(map(row, figures.ranked(key))),
         title=_title(figures, key),
         measure=measure,
-        slice=shown(part),
+        slice=short_text(part),
         note=f"bars from {own.written}" + (f", of differences from {theirs.written}" if compared else ""),
         ground=theirs.ground(margin) if compared else "",
         open=part == ALL and measure == figures.leading[dataset],
     )
 
 
-def _leader(figures: Figures, key: Key) -> dict[str, Cell]:
+def _leader(figures: PageFigures, key: Key) -> dict[str, Cell]:
     """The cells of the best figures, marked where another order of ties would put another model first."""
     evaluation, board, measure = figures.page.evaluation, figures.board(key), key[2]
     top = best(evaluation, board, measure)
@@ -151,16 +153,16 @@ def _leader(figures: Figures, key: Key) -> dict[str, Cell]:
     return found
 
 
-def _title(figures: Figures, key: Key) -> str:
+def _title(figures: PageFigures, key: Key) -> str:
     """What the rows are by, and how many queries that are, such as `ndcg@10, market=de: 120 queries`."""
     _, part, measure = key
     line = next(iter(figures.estimates[key].values()))
     lower = ", lower is better" if figures.page.evaluation.directions[measure] == "lower" else ""
     few = f", under {FEW} to judge by: shown and not judged" if part != ALL and line.n_clusters < FEW else ""
-    return f"{measure}{lower}, {shown(part)}: {queries(line.n_queries)}{few}"
+    return f"{measure}{lower}, {short_text(part)}: {queries(line.n_queries)}{few}"
 
 
-def _against(figures: Figures, line: Comparison | None, scale: Scale) -> Sequence[str | Cell]:
+def _against(figures: PageFigures, line: Comparison | None, scale: CellScale) -> Sequence[str | Cell]:
     """The difference to the baseline, its interval and its p-value; nothing for the baseline itself."""
     if line is None:
         return ("", "", "")
@@ -193,17 +195,17 @@ def _legend(marked: bool, layouts: Collection[_Layout]) -> Iterator[str]:
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
 
 
-def overview(found: Sequence[Figures]) -> Section:
+def overview(found: Sequence[PageFigures]) -> Section:
     """A row per model and a column per evaluation, dataset by dataset."""
     pages = [figures.page for figures in found]
-    columns = (Column("model", "name"), *(Column(shown(figures.page.title), "bar") for figures in found))
-    groups = tuple(_overview_group(found, dataset, measure) for dataset, measure in shared_leading(pages).items())
+    columns = (Column("model", "name"), *(Column(short_text(figures.page.title), "bar") for figures in found))
+    groups = tuple(_overview_group(found, dataset, measure) for dataset, measure in shared_lead_measures(pages).items())
     table = Table("overview", "Figures by the leading measure of each dataset", columns, groups, searched="model")
-    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(shown, unlike(pages)))]
+    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(short_text, comparability_notes(pages)))]
     return Section("overview", "Overview", tuple(blocks))
 
 
-def _overview_group(found: Sequence[Figures], dataset: str, measure: str) -> Group:
+def _overview_group(found: Sequence[PageFigures], dataset: str, measure: str) -> Group:
     """The models on a dataset, in the order of the first evaluation that has them."""
     lines = [figures.estimates.get((dataset, ALL, measure), {}) for figures in found]
     scale = estimate_scale(line for board in lines for line in board.values())
@@ -215,5 +217,5 @@ def _overview_group(found: Sequence[Figures], dataset: str, measure: str) -> Gro
         return scale.cell(line.ci_low, line.estimate, line.ci_high, text.strip())
 
     models = dict.fromkeys(model for board in lines for model in board)
-    rows = tuple((shown(model), *(cell(board.get(model)) for board in lines)) for model in models)
-    return Group(rows, title=f"{shown(called(dataset))}: {measure}", note=f"bars from {scale.written}")
+    rows = tuple((short_text(model), *(cell(board.get(model)) for board in lines)) for model in models)
+    return Group(rows, title=f"{short_text(display_name(dataset))}: {measure}", note=f"bars from {scale.written}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from rankledger.pipeline.report.html.about import definitions, provenance, quality
-from rankledger.pipeline.report.html.blocks import Cell, Column, Figures, Row, Section, figures_of, shown
+from rankledger.pipeline.report.html.blocks import Cell, Column, PageFigures, Row, Section, page_figures, short_text
 from rankledger.pipeline.report.html.differences import differences, queries, slices
 from rankledger.pipeline.report.html.leaderboard import leaderboard, overview
 from rankledger.pipeline.report.html.summary import verdict
@@ -84,7 +84,7 @@ def html(pages: Sequence[Page]) -> str:
     Args:
         pages: at least one.
     """
-    found = [figures_of(page) for page in pages]
+    found = [page_figures(page) for page in pages]
     several = len(found) > 1
     articles = [_article(figures, f"e{place}-" if several else "") for place, figures in enumerate(found, start=1)]
     script = _resource("page.js")
@@ -103,9 +103,9 @@ def html(pages: Sequence[Page]) -> str:
     )
 
 
-def _article(figures: Figures, prefix: str) -> _Article:
+def _article(figures: PageFigures, prefix: str) -> _Article:
     sections = (section for build in _SECTIONS if (section := build(figures)) is not None)
-    return _Article(shown(figures.page.title), prefix, tuple(sections))
+    return _Article(short_text(figures.page.title), prefix, tuple(sections))
 
 
 @cache

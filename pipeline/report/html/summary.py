@@ -11,11 +11,11 @@ from rankledger.pipeline.report.html.blocks import (
     Cell,
     Chips,
     Column,
-    Figures,
     Folded,
     Group,
     Kind,
-    Part,
+    PageFigures,
+    PagePart,
     Row,
     Section,
     Table,
@@ -24,13 +24,13 @@ from rankledger.pipeline.report.html.blocks import (
     difference_scale,
     estimate_scale,
     interval,
-    shown,
+    short_text,
     tone_of,
 )
-from rankledger.pipeline.report.tables import ALL, FEW, called, figure, reading, rule, signed
+from rankledger.pipeline.report.tables import ALL, FEW, display_name, effect_label, effect_rule, figure, signed
 from rankledger.pipeline.report.text_table import counted
 from rankledger.pipeline.report.verdicts import headline
-from rankledger.pipeline.types.results import Comparison, Estimate, Outcome, Verdict, failed
+from rankledger.pipeline.types.results import Comparison, Estimate, Outcome, Verdict, overall_outcome
 
 __all__ = ["standing", "verdict", "worst_slices"]
 
@@ -39,7 +39,7 @@ _ROWS = 10  # of a dataset
 Line = TypeVar("Line", Estimate, Comparison)
 
 
-def worst_slices(figures: Figures) -> Iterator[Block]:
+def worst_slices(figures: PageFigures) -> Iterator[Block]:
     """A row per model, the worst first: by the difference to its baseline, or by its figure where it has none."""
     compared = [name for name in figures.leading if figures.baseline(name) is not None]
     others = [name for name in figures.leading if name not in compared]
@@ -57,7 +57,7 @@ def _heads(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
     return (*named, Column("reading", "text"), Column("queries"))
 
 
-def _differences(figures: Figures, dataset: str) -> Iterator[Group]:
+def _differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by differences; none where it has no slices."""
     measure, matters = figures.leading_difference[dataset], figures.matters
     worst = _worst((line for line in figures.sliced(dataset) if line.slice != ALL), lambda line: line.difference)
@@ -66,11 +66,11 @@ def _differences(figures: Figures, dataset: str) -> Iterator[Group]:
         scale = difference_scale(worst, margin)
         rows = tuple(
             (
-                shown(line.model),
-                shown(line.slice),
+                short_text(line.model),
+                short_text(line.slice),
                 Cell(signed(line.difference), tone_of(line, matters)),
                 scale.cell(line.ci_low, line.difference, line.ci_high, interval(line, signed), tone_of(line, matters)),
-                "not judged" if line.n_clusters < FEW else Cell(reading(line, matters), tone_of(line, matters)),
+                "not judged" if line.n_clusters < FEW else Cell(effect_label(line, matters), tone_of(line, matters)),
                 f"{line.n_queries:,}",
             )
             for line in worst
@@ -78,7 +78,7 @@ def _differences(figures: Figures, dataset: str) -> Iterator[Group]:
         yield Group(rows, _title(dataset, measure), note=f"bars from {scale.written}", ground=scale.ground(margin))
 
 
-def _estimates(figures: Figures, dataset: str) -> Iterator[Group]:
+def _estimates(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by figures; none where it has no slices, or neither end of its measure is better."""
     measure = figures.leading[dataset]
     direction = figures.page.evaluation.directions[measure]
@@ -96,8 +96,8 @@ def _estimates(figures: Figures, dataset: str) -> Iterator[Group]:
         scale = estimate_scale(worst)
         rows = tuple(
             (
-                shown(line.model),
-                shown(line.slice),
+                short_text(line.model),
+                short_text(line.slice),
                 figure(line.estimate),
                 scale.cell(line.ci_low, line.estimate, line.ci_high, interval(line, figure)),
                 "not judged" if line.n_clusters < FEW else "",
@@ -122,14 +122,14 @@ def _worst(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list
 
 
 def _title(dataset: str, measure: str) -> str:
-    return f"{shown(called(dataset))}: {measure}"
+    return f"{short_text(display_name(dataset))}: {measure}"
 
 
 _REASON = 600  # letters
 _COMPARED = (Column("model", "name"), Column("difference"), Column("interval", "difference"))
 
 
-def standing(figures: Figures) -> Iterator[Block]:
+def standing(figures: PageFigures) -> Iterator[Block]:
     """The parts of it that there is something to say of."""
     parts = (
         ("Against other records", _records(figures)),
@@ -140,10 +140,10 @@ def standing(figures: Figures) -> Iterator[Block]:
     for title, found in parts:
         blocks = tuple(found)
         if blocks:
-            yield Part(title, blocks)
+            yield PagePart(title, blocks)
 
 
-def _baselines(figures: Figures) -> Iterator[Block]:
+def _baselines(figures: PageFigures) -> Iterator[Block]:
     """A row per model by the leading measure of each dataset, and how the words in it were found."""
     found = {name: figures.on_all(name) for name in figures.leading if figures.baseline(name) is not None}
     groups = tuple(_against_baseline(figures, name, lines) for name, lines in found.items() if lines)
@@ -153,10 +153,10 @@ def _baselines(figures: Figures) -> Iterator[Block]:
         yield Table("standing", caption, columns, groups, searched="model")
         for measure in dict.fromkeys(figures.leading_difference[name] for name in found):
             few = f"unclear too where fewer than {FEW} queries or clusters tell the two apart (~)"
-            yield Words(f"{rule(measure, figures.matters)}; {few}.", "quiet")
+            yield Words(f"{effect_rule(measure, figures.matters)}; {few}.", "quiet")
 
 
-def _against_baseline(figures: Figures, dataset: str, lines: Sequence[Comparison]) -> Group:
+def _against_baseline(figures: PageFigures, dataset: str, lines: Sequence[Comparison]) -> Group:
     measure, matters = figures.leading_difference[dataset], figures.matters
     margin = matters.get(measure, 0.0)
     scale = difference_scale(lines, margin)
@@ -164,18 +164,18 @@ def _against_baseline(figures: Figures, dataset: str, lines: Sequence[Comparison
     def row(line: Comparison) -> Row:
         tone = tone_of(line, matters)
         return (
-            shown(line.model),
+            short_text(line.model),
             Cell(signed(line.difference), tone),
             scale.cell(line.ci_low, line.difference, line.ci_high, interval(line, signed), tone),
-            Cell(reading(line, matters), tone),
+            Cell(effect_label(line, matters), tone),
             figure(line.estimate),
         )
 
-    title = f"{shown(called(dataset))}: {measure} against {shown(figures.baseline(dataset))}"
+    title = f"{short_text(display_name(dataset))}: {measure} against {short_text(figures.baseline(dataset))}"
     return Group(tuple(map(row, lines)), title, note=f"bars from {scale.written}", ground=scale.ground(margin))
 
 
-def _records(figures: Figures) -> Iterator[Block]:
+def _records(figures: PageFigures) -> Iterator[Block]:
     """The differences that gates judged against models of other records, such as what was accepted.
 
     Those on slices that pass are left out: gates may judge hundreds.
@@ -200,7 +200,7 @@ def _records(figures: Figures) -> Iterator[Block]:
         yield Words(f"{counted(len(judged) - len(found), 'difference')} on slices passed.", "quiet")
 
 
-def _held(figures: Figures, of: tuple[str, str], lines: Sequence[Verdict]) -> Group:
+def _held(figures: PageFigures, of: tuple[str, str], lines: Sequence[Verdict]) -> Group:
     """What was held against other records on a dataset by a measure."""
     dataset, measure = of
     margin = figures.matters.get(measure, 0.0)
@@ -209,39 +209,39 @@ def _held(figures: Figures, of: tuple[str, str], lines: Sequence[Verdict]) -> Gr
     def row(line: Verdict) -> Row:
         tone: Tone = "bad" if line.outcome == "fail" else ""
         return (
-            shown(line.model),
+            short_text(line.model),
             Cell(signed(line.estimate), tone),
             scale.cell(line.ci_low, line.estimate, line.ci_high, interval(line, signed), tone),
             Cell(line.outcome, tone),
-            *map(shown, (line.slice, line.gate, line.reference)),
+            *map(short_text, (line.slice, line.gate, line.reference)),
         )
 
-    title = f"{shown(called(dataset))}: {measure}"
+    title = f"{short_text(display_name(dataset))}: {measure}"
     return Group(tuple(map(row, lines)), title, note=f"bars from {scale.written}", ground=scale.ground(margin))
 
 
-def _outside(figures: Figures) -> Iterator[Block]:
+def _outside(figures: PageFigures) -> Iterator[Block]:
     """Who owns each model, and its numbers from outside, such as latency and cost; or why they cannot be read."""
     models, extras = figures.page.manifest["models"], figures.page.manifest.get("extras") or {}
     numbers = {model: extras.get(model, {}).get("numbers", {}) for model in models}
     names = list(dict.fromkeys(name for found in numbers.values() for name in found))
     rows = tuple(
         (
-            shown(model),
-            shown(models[model]["owner"] or ""),
+            short_text(model),
+            short_text(models[model]["owner"] or ""),
             *(f"{found[name]:,.10g}" if name in found else "" for name in names),
         )
         for model, found in numbers.items()
         if found or models[model]["owner"]
     )
     if rows:
-        columns = (Column("model", "name"), Column("owner", "name"), *(Column(shown(name)) for name in names))
+        columns = (Column("model", "name"), Column("owner", "name"), *(Column(short_text(name)) for name in names))
         yield Table(
             "outside", "Owners of the models, and numbers from outside", columns, (Group(rows),), searched="model"
         )
     for model, extra in extras.items():
         if "reason" in extra:
-            yield Words(f"{shown(model)}: {shown(extra['reason'], _REASON)}", "warn")
+            yield Words(f"{short_text(model)}: {short_text(extra['reason'], _REASON)}", "warn")
 
 
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
@@ -259,7 +259,7 @@ _FOUND: dict[Outcome, tuple[str, Tone]] = {
 }
 
 
-def verdict(figures: Figures) -> Section:
+def verdict(figures: PageFigures) -> Section:
     """What comes first: the gates, what is missing, the models against their baselines."""
     evaluation = figures.page.evaluation
     blocks = [
@@ -273,12 +273,12 @@ def verdict(figures: Figures) -> Section:
     return Section("verdict", "Verdict", tuple(blocks))
 
 
-def _headline(figures: Figures) -> Iterator[Block]:
+def _headline(figures: PageFigures) -> Iterator[Block]:
     """What the gates come to; what was evaluated."""
     evaluation = figures.page.evaluation
     if evaluation.verdicts:
         tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
-        yield Words(headline(evaluation.verdicts), tones[failed(evaluation.verdicts)], leads=True)
+        yield Words(headline(evaluation.verdicts), tones[overall_outcome(evaluation.verdicts)], leads=True)
         yield from _found(evaluation.verdicts)
     tasks = evaluation.quality
     counted_models = counted(len({model for _, model in tasks}), "model")
@@ -300,10 +300,10 @@ def _found(verdicts: Sequence[Verdict]) -> Iterator[Chips]:
         yield Chips("what was found:", tuple(chips))
 
 
-def _failures(figures: Figures) -> Iterator[Block]:
+def _failures(figures: PageFigures) -> Iterator[Block]:
     """The outputs that were not evaluated, and why."""
     rows = tuple(
-        (Cell(shown(failure.model), "bad"), shown(failure.dataset), shown(failure.reason, _REASON))
+        (Cell(short_text(failure.model), "bad"), short_text(failure.dataset), short_text(failure.reason, _REASON))
         for failure in figures.page.evaluation.failures
     )
     if rows:
@@ -311,7 +311,7 @@ def _failures(figures: Figures) -> Iterator[Block]:
         yield Table("failures", "Model outputs that were not evaluated", columns, (Group(rows),))
 
 
-def _warnings(figures: Figures) -> Iterator[Block]:
+def _warnings(figures: PageFigures) -> Iterator[Block]:
     """That something is likely wrong with the inputs."""
     n_warnings = len(figures.page.evaluation.data_warnings)
     if n_warnings:
@@ -331,7 +331,9 @@ def _passed(verdicts: Sequence[Verdict]) -> Iterator[Block]:
         own = [found for found in verdicts if found.gate == gate and found.effect == "pass"]
         if own:
             title = f"{counted(len(own), 'verdict')} passed"
-            yield Folded(shown(gate), title, (_table(f"passed-{number}", f"Verdicts of {shown(gate)} that pass", own),))
+            yield Folded(
+                short_text(gate), title, (_table(f"passed-{number}", f"Verdicts of {short_text(gate)} that pass", own),)
+            )
 
 
 def _table(name: str, caption: str, verdicts: Sequence[Verdict]) -> Table:
@@ -340,8 +342,8 @@ def _table(name: str, caption: str, verdicts: Sequence[Verdict]) -> Table:
     rows = tuple(
         (
             Cell(*_EFFECTS[found.effect]),
-            shown(found.reason, _REASON),
-            *map(shown, (found.gate, found.dataset, found.model, found.measure, found.slice)),
+            short_text(found.reason, _REASON),
+            *map(short_text, (found.gate, found.dataset, found.model, found.measure, found.slice)),
             found.outcome,
         )
         for found in verdicts

@@ -6,7 +6,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.changes import redefined, unlike_definitions
+from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
 from rankledger.pipeline.record.folder import definitions
 
 TREC_EVAL = PROFILES["trec_eval"]
@@ -23,16 +23,16 @@ def test_the_same_definitions_are_not_unlike():
     """Two manifests of one profile differ in nothing."""
     one, other = (manifest(TREC_EVAL, "ndcg@10", "rr") for _ in range(2))
 
-    assert redefined(one, other, ["ndcg@10", "rr"]) == ()
-    assert [*unlike_definitions(one, other, ["ndcg@10", "rr"])] == []
+    assert redefined_measures(one, other, ["ndcg@10", "rr"]) == ()
+    assert [*definition_differences(one, other, ["ndcg@10", "rr"])] == []
 
 
 def test_a_convention_that_differs_is_named_once_for_all_measures():
     """With a depth of 5 both measures mean something else, and the depth is why."""
     one, other = manifest(TREC_EVAL, "ndcg@10", "rr"), manifest(TREC_EVAL.with_conventions(depth=5), "ndcg@10", "rr")
 
-    assert redefined(one, other, ["ndcg@10", "rr"]) == ("ndcg@10", "rr")
-    assert [*unlike_definitions(one, other, ["ndcg@10", "rr"])] == ["ndcg@10, rr: depth was none and is 5"]
+    assert redefined_measures(one, other, ["ndcg@10", "rr"]) == ("ndcg@10", "rr")
+    assert [*definition_differences(one, other, ["ndcg@10", "rr"])] == ["ndcg@10, rr: depth was none and is 5"]
 
 
 def test_a_parameter_that_differs_is_named():
@@ -40,7 +40,7 @@ def test_a_parameter_that_differs_is_named():
     one, other = manifest(TREC_EVAL, "rbp", "ap"), manifest(PROFILES["trec_eval_10"], "rbp", "ap")
     p = one["definitions"]["rbp"]["parameters"]["p"]
 
-    assert [*unlike_definitions(one, other, ["rbp", "ap"])] == [
+    assert [*definition_differences(one, other, ["rbp", "ap"])] == [
         f"rbp: p was {p} and is 0.9",
         "ap: score_precision was float32 and is float64",
     ]
@@ -51,7 +51,7 @@ def test_a_version_that_differs_is_named():
     one = manifest(TREC_EVAL, "ap")
     other = manifest(TREC_EVAL, "ap", version=99, fingerprint=0)
 
-    assert [*unlike_definitions(one, other, ["ap"])] == [
+    assert [*definition_differences(one, other, ["ap"])] == [
         f"ap: the metric's version was {one['definitions']['ap']['version']} and is 99"
     ]
 
@@ -61,7 +61,7 @@ def test_a_better_end_that_differs_is_named():
     one = manifest(TREC_EVAL, "ap", fingerprint=1)
     other = manifest(TREC_EVAL, "ap", fingerprint=0, direction="lower")
 
-    assert [*unlike_definitions(one, other, ["ap"])] == ["ap: the better end was higher and is lower"]
+    assert [*definition_differences(one, other, ["ap"])] == ["ap: the better end was higher and is lower"]
 
 
 @pytest.mark.parametrize("n_measures", [4, 6])
@@ -70,6 +70,6 @@ def test_many_measures_are_counted(n_measures):
     names = [f"p@{k}" for k in range(1, n_measures + 1)]
     one, other = manifest(TREC_EVAL, *names), manifest(TREC_EVAL.with_conventions(depth=5), *names)
 
-    assert [*unlike_definitions(one, other, names)] == [
+    assert [*definition_differences(one, other, names)] == [
         f"p@1, p@2, p@3 and {n_measures - 3} more: depth was none and is 5"
     ]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.inference.changes import TOLERANCE, moved_figures
-from rankledger.pipeline.types.checks import Figures, MovedFigure
+from rankledger.pipeline.inference.changes import TOLERANCE, changed_figures
+from rankledger.pipeline.types.checks import ComparedFigures, MovedFigure
 
 NAN = math.nan
 
@@ -19,11 +19,11 @@ NAN = math.nan
 def figures(rows: Sequence[str], words: Mapping[str, Sequence[str]] | None = None, **columns: Sequence[float | None]):
     numbers = {name: np.array([NAN if cell is None else cell for cell in cells]) for name, cells in columns.items()}
     blank = {name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in columns.items()}
-    return Figures("a.csv", [(row,) for row in rows], numbers, blank, words or {})
+    return ComparedFigures("a.csv", [(row,) for row in rows], numbers, blank, words or {})
 
 
-def moved(before: Figures, after: Figures) -> list[MovedFigure]:
-    return list(moved_figures(before, after))
+def moved(before: ComparedFigures, after: ComparedFigures) -> list[MovedFigure]:
+    return list(changed_figures(before, after))
 
 
 @pytest.mark.parametrize("same", [0.0, 1.0, -3.5, NAN, None, math.inf])

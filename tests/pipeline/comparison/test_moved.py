@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.pipeline.inference.changes import Retrieved, most_moved, relevant_documents
+from rankledger.pipeline.inference.changes import RetrievedRanks, most_changed, relevant_documents
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.changes import RankedDocument
 from rankledger.pipeline.types.inputs import Chunk, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
 
-def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> Retrieved:
+def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> RetrievedRanks:
     """Judgments (query, document, grade), and the ranks of those that were retrieved."""
     query_ids = list(dict.fromkeys(query_id for query_id, _, _ in judged))
     codes = np.array([query_ids.index(query_id) for query_id, _, _ in judged], dtype=np.int32)
@@ -23,17 +23,17 @@ def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str],
     counts = np.full(len(query_ids), 9)
     hits = Hits(places, np.array(rows, dtype=np.int64), found, found, found, counts, Quality(0, 0, 0))
     table = Rows("judged.tsv", (), query_ids, (chunk,), lambda row: f"row {row + 1}")
-    return Retrieved(table, np.arange(len(judged)), hits)
+    return RetrievedRanks(table, np.arange(len(judged)), hits)
 
 
 def test_the_greatest_changes_come_first_whichever_way():
     """-0.5 is a greater change than 0.25; what is 0 or unknown did not move."""
-    assert most_moved(np.array([0.25, 0.0, -0.5, np.nan, 0.1]), 10) == [2, 0, 4]
+    assert most_changed(np.array([0.25, 0.0, -0.5, np.nan, 0.1]), 10) == [2, 0, 4]
 
 
 def test_no_more_than_asked_for_and_equal_changes_in_order():
     """Of three changes of one size the first two are taken."""
-    assert most_moved(np.array([0.0, -0.5, 0.5, 0.5]), 2) == [1, 2]
+    assert most_changed(np.array([0.0, -0.5, 0.5, 0.5]), 2) == [1, 2]
 
 
 def test_relevant_documents_have_both_ranks():
@@ -65,7 +65,7 @@ def test_the_most_moved_are_those_of_a_full_sort(seed):
     """Over random changes: no query that is left out moved more than one that is shown."""
     change = np.random.default_rng(seed).normal(size=200).round(1)
 
-    shown = most_moved(change, 20)
+    shown = most_changed(change, 20)
 
     left = np.delete(np.abs(change), shown)
     assert len(shown) == 20

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.plan_inputs import markers, searched_in_vain
+from rankledger.pipeline.config.plan_inputs import markers, unmatched_searches
 from rankledger.pipeline.config.schema import Config, Loaded, Nightly, load
 from rankledger.pipeline.errors import InputError
 
@@ -119,10 +119,10 @@ def test_models_that_are_searched_for_may_not_be_there_yet():
     found = loaded("", 'models: {"*": {outputs: "{date}/{model}"}}\n')
     Path(DATE).mkdir()
 
-    assert searched_in_vain(found, DATE) == (str(Path.cwd() / DATE / "*"),)
+    assert unmatched_searches(found, DATE) == (str(Path.cwd() / DATE / "*"),)
     (Path(DATE) / "bm25").touch()
-    assert not searched_in_vain(found, DATE)
-    assert not searched_in_vain(loaded(""), DATE)
+    assert not unmatched_searches(found, DATE)
+    assert not unmatched_searches(loaded(""), DATE)
 
 
 def test_a_table_of_the_dataset_is_no_output_that_was_found():
@@ -133,11 +133,11 @@ def test_a_table_of_the_dataset_is_no_output_that_was_found():
         "name: n\ndatasets: {web: {judgments: web/qrels}}\nsuites: {s: [ap]}\nmodels: {'*': {outputs: 'web/{model}'}}\n"
     )
 
-    assert searched_in_vain(load("a.yaml", (), {}), DATE)
+    assert unmatched_searches(load("a.yaml", (), {}), DATE)
     Path("web/bm25").touch()
-    assert not searched_in_vain(load("a.yaml", (), {}), DATE)
+    assert not unmatched_searches(load("a.yaml", (), {}), DATE)
 
 
 def test_a_search_that_is_wrong_is_not_waited_for():
     """Models cannot be searched for at a URL: the plan says so at once."""
-    assert not searched_in_vain(loaded("", 'models: {"*": {outputs: "s3://bucket/{model}"}}\n'), DATE)
+    assert not unmatched_searches(loaded("", 'models: {"*": {outputs: "s3://bucket/{model}"}}\n'), DATE)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.data.external_scores import read_extra
+from rankledger.pipeline.data.external_scores import read_external_metrics
 from rankledger.pipeline.errors import InputError
 
 
@@ -17,7 +17,7 @@ def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):
     path = tmp_path / "costs.json"
     path.write_text('{"latency_p95_ms": 120, "dollars": 2.5e-3, "ü": -1}', encoding="utf-8")
 
-    extra = read_extra(str(path))
+    extra = read_external_metrics(str(path))
 
     assert list(extra.numbers.items()) == [("latency_p95_ms", 120.0), ("dollars", 0.0025), ("ü", -1.0)]
     assert extra.file.sha256 == hashlib.sha256(path.read_bytes()).hexdigest()
@@ -28,7 +28,7 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
     """As any input it may be compressed."""
     (tmp_path / "costs.json.gz").write_bytes(gzip.compress(b'{"dollars": 1}'))
 
-    assert read_extra(str(tmp_path / "costs.json.gz")).numbers == {"dollars": 1.0}
+    assert read_external_metrics(str(tmp_path / "costs.json.gz")).numbers == {"dollars": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
     path.write_text(text, encoding="utf-8")
 
     with pytest.raises(InputError) as error:
-        read_extra(str(path))
+        read_external_metrics(str(path))
     assert str(error.value).startswith(f"{path}: {message}")
     assert "\n" not in str(error.value)
 
@@ -64,8 +64,8 @@ def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
 def test_a_file_that_is_not_there_or_several_are_refused(tmp_path):
     """Both are told by the path as it was written."""
     with pytest.raises(InputError, match="no such file"):
-        read_extra(str(tmp_path / "none.json"))
+        read_external_metrics(str(tmp_path / "none.json"))
     for name in ("a", "b"):
         Path(tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
     with pytest.raises(InputError, match="2 files are there; name one"):
-        read_extra(str(tmp_path / "*.json"))
+        read_external_metrics(str(tmp_path / "*.json"))

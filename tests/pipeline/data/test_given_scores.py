@@ -15,7 +15,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data.dataset import Source
-from rankledger.pipeline.data.external_scores import GivenOutput, given_dataset, read_given_scores
+from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
 from tests.pipeline.data.content import refusal, table_bytes, write
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
@@ -31,12 +31,12 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def read(name: str, data: bytes | str, **options: Any) -> GivenOutput:
+def read(name: str, data: bytes | str, **options: Any) -> ExternalOutput:
     """The scores in a file of these bytes."""
-    return read_given_scores(Source(write(Path(name), data), **options), [FAITHFUL, COST])
+    return read_external_scores(Source(write(Path(name), data), **options), [FAITHFUL, COST])
 
 
-def by_query(found: GivenOutput) -> dict[str, tuple[float, ...]]:
+def by_query(found: ExternalOutput) -> dict[str, tuple[float, ...]]:
     return dict(zip(found.query_ids, map(tuple, found.values.T.tolist()), strict=True))
 
 
@@ -110,7 +110,7 @@ def test_the_files_are_described():
     write(Path("scores/0.csv"), data[0])
     write(Path("scores/1.jsonl"), data[1])
 
-    found = read_given_scores(Source("scores"), [FAITHFUL, COST])
+    found = read_external_scores(Source("scores"), [FAITHFUL, COST])
 
     assert [(file.path, file.size, file.sha256) for file in found.files] == [
         ("scores/0.csv", len(data[0]), hashlib.sha256(data[0]).hexdigest()),
@@ -134,7 +134,7 @@ def test_a_wide_file_may_have_scores_called_measure_and_value():
     """All scores that are wanted are columns: it is wide."""
     source = Source(write(Path("a.csv"), "query_id,measure,value\nq1,1,2\nq2,3,4\n"))
 
-    found = read_given_scores(source, [external_measure("value"), external_measure("measure")])
+    found = read_external_scores(source, [external_measure("value"), external_measure("measure")])
 
     assert by_query(found) == {"q1": (2, 1), "q2": (4, 3)}
 
@@ -169,7 +169,7 @@ def test_the_queries_are_those_of_the_table():
     """In the order of their bytes, with clusters and slices; the outputs say nothing."""
     queries = Source(write(Path("queries.tsv"), "query_id\tuser\tmarket\nq3\tu\tde\nq10\tv\tus\nq9\tu\tus\n"))
 
-    found = given_dataset([read("a.tsv", WIDE)], queries, cluster="user", slices=("market",))
+    found = external_dataset([read("a.tsv", WIDE)], queries, cluster="user", slices=("market",))
 
     assert found.query_ids.tolist() == ["q10", "q3", "q9"]
     assert found.groups.clusters.tolist() == [1, 0, 0]
@@ -184,7 +184,7 @@ def test_without_a_table_the_queries_are_those_of_all_outputs():
     """A query that one model has counts for all; the outputs' files are what says so."""
     outputs = [read("a.tsv", WIDE), read("b.csv", "query_id,faithful,cost\nq0,1,1\nq1,1,1\n")]
 
-    found = given_dataset(outputs, None)
+    found = external_dataset(outputs, None)
 
     assert found.query_ids.tolist() == ["q0", "q1", "q2", "q3"]
     assert [file.path for file in found.files["scores"]] == ["a.tsv", "b.csv"]
@@ -255,7 +255,7 @@ def test_what_is_no_score_is_refused(name, data, message):
     """With the file, the score, the query and the row; a declared score must be there, and be within its range."""
     source = Source(write(Path(name), data))
 
-    assert refusal(read_given_scores, source, [FAITHFUL, COST]) == f"{name}: {message}"
+    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}: {message}"
 
 
 @pytest.mark.parametrize(
@@ -270,12 +270,12 @@ def test_a_short_line_is_refused(name, data, found):
     source = Source(write(Path(name), data))
 
     line = 2 if name == "a.csv" else 1
-    assert refusal(read_given_scores, source, [FAITHFUL, COST]) == f"{name}:{line}: {found}"
+    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}:{line}: {found}"
 
 
 def test_a_missing_file_is_refused():
     """By the path that the config gives."""
-    assert refusal(read_given_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: no such file; mend the path"
+    assert refusal(read_external_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: no such file; mend the path"
 
 
 def test_a_score_in_two_parts_is_refused():
@@ -283,6 +283,6 @@ def test_a_score_in_two_parts_is_refused():
     write(Path("scores/0.csv"), "query_id,faithful,cost\nq1,1,1\n")
     write(Path("scores/1.csv"), "query_id,faithful,cost\nq2,1,1\nq1,1,1\n")
 
-    assert refusal(read_given_scores, Source("scores"), [FAITHFUL, COST]) == (
+    assert refusal(read_external_scores, Source("scores"), [FAITHFUL, COST]) == (
         "scores: query 'q1' has faithful twice (line 2 of scores/0.csv and line 3 of scores/1.csv); keep one"
     )

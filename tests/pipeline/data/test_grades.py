@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.data.judgments import index_judgments, rated_relevance
+from rankledger.pipeline.data.judgments import index_judgments, rating_like_relevance
 from tests.pipeline.data.content import rows_of
 
 
 def warning(*grades: float, measures: tuple[str, ...] = ("r@10",), relevant: float | None = None) -> str | None:
     judgments = index_judgments(rows_of([("q", f"d{place}", grade) for place, grade in enumerate(grades)]))
-    return rated_relevance(judgments, list(map(Measure.parse, measures)), relevant)
+    return rating_like_relevance(judgments, list(map(Measure.parse, measures)), relevant)
 
 
 def test_stars_are_named_with_what_to_set():

@@ -21,7 +21,7 @@ import pytest
 
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data.dataset import Source, describe, exists, size_of
-from rankledger.pipeline.data.external_scores import read_extra, read_given_scores
+from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
 from rankledger.pipeline.data.files import Access, find_files
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries
 from rankledger.pipeline.errors import InputError
@@ -80,7 +80,7 @@ def test_what_is_not_a_file_is_refused_before_it_is_opened(special):
     """A device has no end, and a pipe waits for somebody to write; whoever asks is told what it is."""
     for path, what in special.items():
         expected = f"{path}: {what}, not a file; write the data to a file and name that"
-        for function in (find_files, read_judgments, read_queries, read_extra):
+        for function in (find_files, read_judgments, read_queries, read_external_metrics):
             assert refusal(function, path) == expected
         for function in (describe, size_of):
             assert refusal(function, Source(path)) == expected
@@ -102,7 +102,7 @@ def test_standard_input_is_no_file_of_a_config():
 
 
 @pytest.mark.parametrize("path", ["a\0b.txt", "x" * 300, "x/" * 3000, "file.txt/below", "nowhere://a", "s3://a\0b/c"])
-@pytest.mark.parametrize("function", [find_files, read_judgments, read_extra])
+@pytest.mark.parametrize("function", [find_files, read_judgments, read_external_metrics])
 def test_what_cannot_be_named_is_refused(path, function):
     """A NUL, a name that is too long and a URL without a bucket are refused like a file that is missing."""
     write(Path("file.txt"), "q 0 d 1\n")
@@ -221,7 +221,7 @@ def test_an_id_of_over_64_kb_in_json_and_scores_is_refused():
         ("a.json", json.dumps({"x" * MEGABYTE: {"cost": 1}})),
         ("a.tsv", f"query_id\tcost\n{'x' * 70_000}\t1\n"),
     ):
-        assert "query_id of " in refusal(read_given_scores, Source(write(Path(name), text)), measures)
+        assert "query_id of " in refusal(read_external_scores, Source(write(Path(name), text)), measures)
 
 
 LONG = "x" * 60_000
@@ -531,9 +531,13 @@ def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
         ([column], ["query_id"], read_queries),
         ([ids, column], ["query_id", "market"], lambda path: read_queries(path, further=["market"])),
         ([ids, column], ["doc_id", "genre"], lambda path: read_documents(path, features=["genre"])),
-        ([ids, column], ["query_id", "cost"], lambda path: read_given_scores(Source(path), measures)),
-        ([column, ones], ["query_id", "cost"], lambda path: read_given_scores(Source(path), measures)),
-        ([ids, ids, column], ["query_id", "measure", "value"], lambda path: read_given_scores(Source(path), measures)),
+        ([ids, column], ["query_id", "cost"], lambda path: read_external_scores(Source(path), measures)),
+        ([column, ones], ["query_id", "cost"], lambda path: read_external_scores(Source(path), measures)),
+        (
+            [ids, ids, column],
+            ["query_id", "measure", "value"],
+            lambda path: read_external_scores(Source(path), measures),
+        ),
     ]
     for columns, names, read in tables:
         message = answered(read, write(Path("a.parquet"), table_bytes(columns, names)))
@@ -598,5 +602,5 @@ def test_numbers_from_outside_are_read_or_refused():
         utf16('{"a": 1}')[2:],
         b'{"a": NaN}',
     ):
-        message = answered(read_extra, write(Path("extra.json"), data))
+        message = answered(read_external_metrics, write(Path("extra.json"), data))
         assert message.startswith("extra.json: ") or data.startswith(b"{\0")

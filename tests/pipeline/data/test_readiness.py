@@ -10,7 +10,7 @@ import pyarrow.fs
 import pytest
 
 from rankledger.pipeline.data import files
-from rankledger.pipeline.data.files import Sight, look, marker_beside
+from rankledger.pipeline.data.files import InputState, input_state, marker_beside
 
 
 @pytest.fixture(autouse=True)
@@ -41,14 +41,14 @@ def write(*names: str, text: str = "four") -> None:
 
 def test_nothing_is_no_trouble():
     """A file, a folder and a glob that are not there may all come yet."""
-    assert look("bm25.tsv") == look("none/bm25.tsv") == look("none/*.tsv") == Sight()
+    assert input_state("bm25.tsv") == input_state("none/bm25.tsv") == input_state("none/*.tsv") == InputState()
 
 
 def test_a_file_is_seen_with_its_size():
     """Four letters are four bytes."""
     write("bm25.tsv")
 
-    assert look("bm25.tsv") == Sight((("bm25.tsv", 4),))
+    assert input_state("bm25.tsv") == InputState((("bm25.tsv", 4),))
 
 
 def test_parts_are_seen_one_by_one():
@@ -56,28 +56,28 @@ def test_parts_are_seen_one_by_one():
     write("bm25/part-1", "bm25/part-0", "bm25/_SUCCESS")
     seen = (("bm25/part-0", 4), ("bm25/part-1", 4))
 
-    assert look("bm25") == look("bm25/part-*") == Sight(seen)
+    assert input_state("bm25") == input_state("bm25/part-*") == InputState(seen)
 
 
 def test_a_folder_without_parts_is_not_there_yet():
     """It was made, and nothing is in it but what begins with a dot or a line."""
     write("bm25/_temporary/part-0")
 
-    assert look("bm25") == Sight()
+    assert input_state("bm25") == InputState()
 
 
 def test_a_url_is_seen_as_a_path_is(bucket):
     """Files, folders and globs on another filesystem."""
     write("out/bm25/part-0", "out/dense.tsv")
 
-    assert look("bucket://out/bm25") == Sight((("bucket://out/bm25/part-0", 4),))
-    assert look("bucket://out/*.tsv") == Sight((("bucket://out/dense.tsv", 4),))
-    assert look("bucket://out/sparse.tsv") == Sight()
+    assert input_state("bucket://out/bm25") == InputState((("bucket://out/bm25/part-0", 4),))
+    assert input_state("bucket://out/*.tsv") == InputState((("bucket://out/dense.tsv", 4),))
+    assert input_state("bucket://out/sparse.tsv") == InputState()
 
 
 def test_a_place_that_cannot_be_looked_at_is_trouble():
     """An unknown scheme is said in one line, and raises nothing: a server that is away now may be there soon."""
-    sight = look("nowhere://out/bm25.tsv")
+    sight = input_state("nowhere://out/bm25.tsv")
 
     assert not sight.sizes
     assert "nowhere://out/bm25.tsv" in sight.trouble
@@ -88,7 +88,7 @@ def test_a_pipe_is_trouble():
     """Nobody writes into it: reading would never end, and it is no file."""
     os.mkfifo("pipe")
 
-    assert look("pipe") == Sight(
+    assert input_state("pipe") == InputState(
         trouble="pipe: a named pipe (FIFO), not a file; write the data to a file and name that"
     )
 
@@ -112,13 +112,13 @@ def test_a_marker_lies_beside_the_file_or_among_the_parts(bucket, path, written,
     """In the folder of parts; beside a file; and for a glob in the folder in which its first pattern is looked up."""
     write(*written)
 
-    assert marker_beside(path, look(path), "_SUCCESS") == marker
+    assert marker_beside(path, input_state(path), "_SUCCESS") == marker
 
 
 def test_a_marker_may_lie_elsewhere():
     """Its name may begin with folders, those above included, or be a path from the root on."""
     write("out/bm25.tsv")
-    sight = look("out/bm25.tsv")
+    sight = input_state("out/bm25.tsv")
 
     assert marker_beside("out/bm25.tsv", sight, "done/bm25") == "out/done/bm25"
     assert marker_beside("out/bm25.tsv", sight, "../done/bm25") == "done/bm25"

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference import resampling
-from rankledger.pipeline.inference.resampling import Part, resampled_sums, round_to_exact
+from rankledger.pipeline.inference.resampling import ResampledSums, resampled_sums, round_to_exact
 from rankledger.pipeline.support.parallel import Workers
 
 ONE = Workers(jobs=1)
@@ -20,7 +20,7 @@ ONE = Workers(jobs=1)
 
 def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.inf):
     columns = np.asarray(columns, dtype=float)
-    part = Part(slice(None), round_to_exact(columns))
+    part = ResampledSums(slice(None), round_to_exact(columns))
     settings = {"resamples": resamples, "seed": seed, "stream": stream, "workers": workers, "memory": memory}
     sums = resampled_sums([part], columns.shape[1], **settings)
     return sums[:, 1:].T

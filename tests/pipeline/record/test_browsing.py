@@ -14,7 +14,7 @@ import pytest
 
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import Judged, new_evaluation_id, read_record, write_record
-from rankledger.pipeline.record.lookup import Entry, browse
+from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
 from rankledger.pipeline.types.results import Estimate, Scores, Verdict
@@ -69,13 +69,13 @@ def test_the_lines_of_a_measure_are_those_of_the_summary(tmp_path, measure, line
 def test_an_entry_says_what_the_record_holds(tmp_path):
     """The manifest, the verdicts, the bytes of the files, and the day on which it began in UTC, or the date given."""
     record = written(tmp_path, created="2026-11-21T01:30:00+02:00")
-    entry = Entry(Records(tmp_path), record.name)
+    entry = RecordEntry(Records(tmp_path), record.name)
 
     assert entry.manifest == read_record(record).manifest
     assert entry.verdicts == (VERDICT,)
     assert entry.size == sum(file.stat().st_size for file in record.iterdir())
     assert entry.date == "2026-11-20"
-    assert Entry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).date == "2026-11-01"
+    assert RecordEntry(Records(tmp_path), written(tmp_path, date="2026-11-01").name).date == "2026-11-01"
 
 
 def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
@@ -89,7 +89,7 @@ def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
         return read(self, name)
 
     monkeypatch.setattr(Remote, "read", heard)
-    found = browse(
+    found = scan_records(
         near, "nightly", lambda entry: (entry.manifest["evaluation_id"], len(entry.lines("ap")), entry.verdicts)
     )
 
@@ -104,7 +104,7 @@ def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):
     near = Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}"))
     monkeypatch.delattr(Remote, "read")
 
-    assert browse(near, None, lambda entry: entry.verdicts).found == ((VERDICT,),)
+    assert scan_records(near, None, lambda entry: entry.verdicts).found == ((VERDICT,),)
     assert record.is_dir()
 
 
@@ -114,7 +114,7 @@ def test_what_is_no_record_is_passed_over(tmp_path):
     (cut / "manifest.json").write_text('{"name"', encoding="utf-8")
     (later / "manifest.json").write_text(json.dumps({"schema_version": 99}), encoding="utf-8")
     (poor / "manifest.json").write_text("{}", encoding="utf-8")
-    found = browse(Records(tmp_path), None, lambda entry: entry.manifest["name"] and entry.evaluation_id)
+    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest["name"] and entry.evaluation_id)
 
     assert found.found == (whole.name,)
     assert sorted(found.unreadable) == sorted(path.name for path in (cut, later, poor))
@@ -124,7 +124,7 @@ def test_a_record_without_summary_is_not_one_without_figures(tmp_path):
     """Else it would stand for the night, and hide an earlier evaluation that is whole."""
     whole, poor = written(tmp_path), written(tmp_path)
     (poor / "summary.csv").unlink()
-    found = browse(Records(tmp_path), None, lambda entry: (entry.evaluation_id, len(entry.lines("ap"))))
+    found = scan_records(Records(tmp_path), None, lambda entry: (entry.evaluation_id, len(entry.lines("ap"))))
 
     assert found.found == ((whole.name, 3),)
     assert found.unreadable == (poor.name,)
@@ -139,7 +139,9 @@ def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
     written(tmp_path / "far")
     monkeypatch.setattr(Remote, "read", away)
     with pytest.raises(OSError, match="is away"):
-        browse(Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}")), None, lambda entry: entry.manifest)
+        scan_records(
+            Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}")), None, lambda entry: entry.manifest
+        )
 
 
 def test_a_name_that_is_likely_meant_is_told(tmp_path):
@@ -148,7 +150,7 @@ def test_a_name_that_is_likely_meant_is_told(tmp_path):
         written(tmp_path, name)
 
     with pytest.raises(InputError, match="no evaluation of the name 'weekly-de2'; did you mean 'weekly-de-2'"):
-        browse(Records(tmp_path), "weekly-de2", lambda entry: entry.date)
+        scan_records(Records(tmp_path), "weekly-de2", lambda entry: entry.date)
 
 
 @pytest.mark.parametrize("damage", ["{", "null", "[]", None], ids=["cut", "null", "list", "folder"])
@@ -162,8 +164,8 @@ def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
         (broken / "manifest.json").write_text(damage, encoding="utf-8")
 
     with pytest.raises(InputError, match=f"no record of 'nightly' can be read, such as {broken.name}"):
-        browse(Records(tmp_path), "nightly", lambda entry: entry.date)
-    found = browse(Records(tmp_path), None, lambda entry: entry.manifest["name"])
+        scan_records(Records(tmp_path), "nightly", lambda entry: entry.date)
+    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest["name"])
     assert found.found == ("weekly",)
     assert whole.is_dir()
     assert found.remarks == (f"{broken.name}: cannot be read as a record, left out",)

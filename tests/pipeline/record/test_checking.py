@@ -9,7 +9,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damages, strays
+from rankledger.pipeline.record.integrity import damaged_files, unexpected_files
 from tests.generated import search_collection, write_config
 
 FILES = ["config.yaml", "scores.parquet", "summary.csv"]
@@ -31,7 +31,7 @@ def test_a_record_is_what_was_written(path):
     """Nothing is found."""
     record = read_record(path)
 
-    assert [*damages(record), *strays(record)] == []
+    assert [*damaged_files(record), *unexpected_files(record)] == []
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -42,7 +42,7 @@ def test_a_flipped_bit_is_found_in_every_file(path, name):
     data[len(data) // 2] ^= 1
     (path / name).write_bytes(data)
 
-    (line,) = damages(record)
+    (line,) = damaged_files(record)
     assert line.startswith(f"{path / name}: has changed since it was written (sha256 ")
 
 
@@ -55,7 +55,7 @@ def test_everything_is_told_at_once(path):
     (path / "notes.txt").touch()
     (path / "more").mkdir()
 
-    lines = [*damages(record), *strays(record)]
+    lines = [*damaged_files(record), *unexpected_files(record)]
     assert len(lines) == 4
     assert f"{len(data) - 1:,} bytes and not {len(data):,}" in lines[0]
     assert lines[1] == f"{path / 'summary.csv'}: file not found; restore the record"

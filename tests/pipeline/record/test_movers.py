@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.record.tables import movers_in, write_movers
-from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 
 TEXTS = st.builds(
     "{}{}".format,
@@ -21,7 +21,7 @@ RANKS = st.none() | st.integers(1, 10**6)
 GRADES = st.floats(min_value=0, exclude_min=True, allow_infinity=False)  # those of relevant documents
 DOCUMENTS = st.builds(RankedDocument, TEXTS, GRADES, RANKS, RANKS)
 QUERIES = st.builds(
-    MovedQuery,
+    QueryChange,
     *[TEXTS] * 5,
     before=NUMBERS,
     after=NUMBERS,
@@ -44,9 +44,9 @@ def test_what_is_written_is_read_again(queries):
 
 def test_a_row_per_document(tmp_path):
     """People read it: a document that was not retrieved has no rank; a query without any has a row, known or not."""
-    moved = MovedQuery("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
-    unknown = MovedQuery("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
-    empty = MovedQuery("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
+    moved = QueryChange("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
+    unknown = QueryChange("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
+    empty = QueryChange("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
     write_movers(tmp_path / "movers.csv", [moved, unknown, empty])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n") == [
@@ -60,7 +60,7 @@ def test_a_row_per_document(tmp_path):
 
 def test_spreadsheets_show_ids_and_compute_none(tmp_path):
     """A document's id that looks like a formula has an apostrophe before it; a change below zero is a number."""
-    moved = MovedQuery("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
+    moved = QueryChange("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
     write_movers(tmp_path / "movers.csv", [moved])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n")[1] == (

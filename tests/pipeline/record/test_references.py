@@ -17,7 +17,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record import lookup
 from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted, write_accepted
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
-from rankledger.pipeline.record.lookup import Resolved, Shelf, damage, failures_in_a_row, resolve
+from rankledger.pipeline.record.lookup import RecordHistory, Resolved, damage, failures_in_a_row, resolve
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.types.results import Acceptance, Outcome, Record, Reference, Verdict
 from tests.recording import manifest
@@ -65,7 +65,9 @@ def found(
     """What `text`, written as in a config but without a model of this evaluation, comes to."""
     record, _, other = text.partition("#")
     reference = Reference(text, record.removeprefix("self@"), other or None)
-    return resolve(reference, Shelf(Records(folder), "nightly", before), folder / ACCEPTED, model=model, was=was)
+    return resolve(
+        reference, RecordHistory(Records(folder), "nightly", before), folder / ACCEPTED, model=model, was=was
+    )
 
 
 def latest(folder: Path, model: str = "dense", **options: str) -> Path | None:
@@ -298,7 +300,7 @@ def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
     older, newest = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
     (newest.path / "config.yaml").unlink()
     records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
-    shelf = Shelf(records, "nightly", TONIGHT)
+    shelf = RecordHistory(records, "nightly", TONIGHT)
 
     assert [record.path.name for record in shelf] == [older.path.name]
     assert list(failures_in_a_row(shelf).values()) == [1]
@@ -412,7 +414,7 @@ class Away(Remote):
 
 def test_a_place_that_is_away_has_no_first_night(tmp_path):
     """Whoever asks after another model is told the same: an empty shelf would mean that there was no night yet."""
-    shelf = Shelf(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", TONIGHT)
+    shelf = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", TONIGHT)
     latest = Reference("latest", "latest", None)
 
     for model in ("bm25", "dense"):
@@ -428,7 +430,7 @@ def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypa
     read = []
     monkeypatch.setattr(lookup, "read_record", lambda path: read.append(path) or read_record(path))
     monkeypatch.setattr(lookup, "damages", lambda record: read.append("checked") or iter(()))
-    shelf = Shelf(Records(tmp_path), "nightly", TONIGHT)
+    shelf = RecordHistory(Records(tmp_path), "nightly", TONIGHT)
     for model in ["bm25"] * 3:
         assert resolve(Reference("x", str(record.path), None), shelf, tmp_path / ACCEPTED, model=model).record
 
@@ -445,7 +447,7 @@ def test_failures_are_counted_back_to_the_last_night_that_was_no_failure(tmp_pat
     night(tmp_path, 3, verdict("fail"), verdict("fail", gate="floor"))
     night(tmp_path, 4, verdict("fail"), verdict("fail", gate="floor"), verdict(gate="cost"))
 
-    counts = failures_in_a_row(Shelf(Records(tmp_path), "nightly", TONIGHT))
+    counts = failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT))
     assert {line[0]: count for line, count in counts.items()} == {"no-drop": 4, "floor": 2}
 
 
@@ -454,11 +456,11 @@ def test_a_night_without_the_line_ends_the_row(tmp_path):
     night(tmp_path, 1, verdict("fail"))
     night(tmp_path, 2)
     night(tmp_path, 3, verdict("fail"))
-    shelf = Shelf(Records(tmp_path), "nightly", TONIGHT)
+    shelf = RecordHistory(Records(tmp_path), "nightly", TONIGHT)
 
     assert list(failures_in_a_row(shelf).values()) == [1]
     night(tmp_path, 4)
-    assert failures_in_a_row(Shelf(Records(tmp_path), "nightly", TONIGHT)) == {}
+    assert failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT)) == {}
 
 
 def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
@@ -467,4 +469,4 @@ def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
     (night(tmp_path, 2, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
     night(tmp_path, 3, verdict("fail"))
 
-    assert list(failures_in_a_row(Shelf(Records(tmp_path), "nightly", TONIGHT)).values()) == [2]
+    assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT)).values()) == [2]

@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.report.changes import as_data, markdown, tables
-from rankledger.pipeline.types.changes import MovedQuery, Movement, Part, RankedDocument, SetFigure, Side, Split
+from rankledger.pipeline.types.changes import (
+    ChangePart,
+    ChangeSplit,
+    ComparisonReport,
+    DatasetFigure,
+    QueryChange,
+    RankedDocument,
+    Side,
+)
 from rankledger.pipeline.types.results import Comparison
 
 LINE = Comparison(
@@ -44,13 +52,13 @@ DOCUMENTS = (
     RankedDocument("fourth", 1.0, 5, 6),
     RankedDocument("never", 1.0, None, None),
 )
-QUERY = MovedQuery("web", "bm25", "bm25", "q1", "rr", 1.0, 0.25, -0.75, DOCUMENTS)
+QUERY = QueryChange("web", "bm25", "bm25", "q1", "rr", 1.0, 0.25, -0.75, DOCUMENTS)
 SIDE = Side("latest", "20261120T020000Z-nightly-1f0c9a2b", Path("runs"), "2026-11-20T03:00:00+01:00", "abc", False)
 
 
-def movement(**changes: object) -> Movement:
+def movement(**changes: object) -> ComparisonReport:
     """One difference and one query that moved, and what is said otherwise."""
-    plain = Movement(
+    plain = ComparisonReport(
         base=SIDE,
         candidate=replace(SIDE, evaluation_id="20261121T020000Z-nightly-2f0c9a2b", commit="f" * 40, dirty=True),
         pairs=(("bm25", "bm25"),),
@@ -67,7 +75,7 @@ def movement(**changes: object) -> Movement:
     return replace(plain, **changes)  # type: ignore[arg-type]
 
 
-def shown(found: Movement, *, width: int = 200) -> str:
+def shown(found: ComparisonReport, *, width: int = 200) -> str:
     return tables(found, width=width, colour=False)
 
 
@@ -174,8 +182,8 @@ def test_the_sides_are_told_by_id_time_and_commit():
 
 def test_parts_stand_below_their_change():
     """The whole change first, then each part with its causes; why two cannot be told apart is a remark."""
-    parts = (Part(("judgments",), 0.25), Part(("queries added", "output"), -0.5, "a rank is not known"))
-    split = Split("web", "bm25", "bm25", "rr", 0.5, 0.25, -0.25, parts)
+    parts = (ChangePart(("judgments",), 0.25), ChangePart(("queries added", "output"), -0.5, "a rank is not known"))
+    split = ChangeSplit("web", "bm25", "bm25", "rr", 0.5, 0.25, -0.25, parts)
 
     text = shown(movement(splits=(split,), unlike=("web: the judgments differ",)))
 
@@ -191,11 +199,11 @@ def test_parts_stand_below_their_change():
 def test_figures_that_moved_in_no_part_are_counted():
     """Parts that cancel each other are shown, and so is a part that two causes share; rounding is no part."""
     moves = {
-        "still": (Part(("judgments",), 0.0), Part(("output",), 1e-17)),
-        "cancels": (Part(("judgments",), 0.25), Part(("output",), -0.25)),
-        "shares": (Part(("judgments", "output"), 0.0, "a rank is not known"),),
+        "still": (ChangePart(("judgments",), 0.0), ChangePart(("output",), 1e-17)),
+        "cancels": (ChangePart(("judgments",), 0.25), ChangePart(("output",), -0.25)),
+        "shares": (ChangePart(("judgments", "output"), 0.0, "a rank is not known"),),
     }
-    splits = tuple(Split("web", "bm25", "bm25", name, 0.5, 0.5, 0.0, parts) for name, parts in moves.items())
+    splits = tuple(ChangeSplit("web", "bm25", "bm25", name, 0.5, 0.5, 0.0, parts) for name, parts in moves.items())
 
     text = shown(movement(splits=splits, unlike=("web: the judgments differ",)))
 
@@ -219,7 +227,7 @@ def test_no_name_steers_a_terminal(show):
     documents = (RankedDocument(hostile, 1.0, 1, 2),)
     found = movement(
         movers=(replace(QUERY, query_id=hostile, documents=documents),),
-        figures=(SetFigure("web", hostile, hostile, "item_coverage@10", 0.5, None),),
+        figures=(DatasetFigure("web", hostile, hostile, "item_coverage@10", 0.5, None),),
         pairs=((hostile, hostile), ("bm25", "bm25")),
         remarks=(f"left out: {hostile}",),
     )

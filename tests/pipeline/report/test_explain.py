@@ -12,8 +12,16 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.report.explanation import arithmetic, as_data, markdown
-from rankledger.pipeline.types.explanation import Choice, Explanation, Line, Outcome, ProfileComparison, Recorded, Sum
+from rankledger.pipeline.report.explanation import as_data, markdown, tables
+from rankledger.pipeline.types.explanation import (
+    ConventionChoice,
+    Explanation,
+    Outcome,
+    ProfileComparison,
+    RecordedScore,
+    ScoreTerm,
+    ScoreTotal,
+)
 
 TREC_EVAL = PROFILES["trec_eval"]
 JUDGED = [  # rank, document, grade, gain, discount, term, running sum
@@ -30,9 +38,9 @@ IDEAL = [
 
 def line(
     rank: int | None, doc_id: str | None, grade: float | None = None, term: float | None = None, **rest: Any
-) -> Line:
+) -> ScoreTerm:
     given = {"ties": None, "factors": {}, "running": term} | rest
-    return Line(rank=rank, doc_id=doc_id, grade=grade, term=term, **given)
+    return ScoreTerm(rank=rank, doc_id=doc_id, grade=grade, term=term, **given)
 
 
 def explained(measure: str = "ndcg@10", **given: Any) -> Explanation:
@@ -57,13 +65,13 @@ def explained(measure: str = "ndcg@10", **given: Any) -> Explanation:
         "n_retrieved": 4,
         "n_condensed": 0,
         "ideal": ideal,
-        "sum": Sum(3.922959427791637, None, 1.0, 4.761859507142915),
+        "sum": ScoreTotal(3.922959427791637, None, 1.0, 4.761859507142915),
     }
     return Explanation(**parts | given)
 
 
 def text(explanation: Explanation, width: int = 160) -> list[str]:
-    return [row.rstrip() for row in arithmetic(explanation, width=width, colour=False).splitlines()]
+    return [row.rstrip() for row in tables(explanation, width=width, colour=False).splitlines()]
 
 
 BESIDE = """\
@@ -181,7 +189,7 @@ def test_every_key_of_the_json_is_documented():
     first = {
         name for cell in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     }
-    recorded = Recorded("x", measured=True, same_definition=True)
+    recorded = RecordedScore("x", measured=True, same_definition=True)
     data = json.loads(json.dumps(as_data(replace(compared(), recorded=recorded))))
     below = (
         [data[key] for key in ("sum", "under", "record")] + data["documents"] + data["ideal"] + data["under"]["choices"]
@@ -194,17 +202,17 @@ def test_every_key_of_the_json_is_documented():
 @pytest.mark.parametrize(
     ("measure", "last", "value", "said"),
     [
-        ("tp@10", Sum(3.0, None, 1.0, None), 3.0, "tp@10 = 3"),
-        ("p@10", Sum(3.0, None, 1.0, 10.0), 0.3, "p@10 = 3 / 10 = 0.3000"),
-        ("ap", Sum(1.0, None, 1.0, 1.0), 1.0, "ap = 1 / 1 = 1"),
-        ("fp@10", Sum(-3.0, 10.0, 1.0, None), 7.0, "fp@10 = 10 − 3 = 7"),
-        ("unjudged@10", Sum(-3.0, 10.0, 1.0, 10.0), 0.7, "unjudged@10 = (10 − 3) / 10 = 0.7000"),
-        ("tn", Sum(2.0, 100.0, 1.0, None), 102.0, "tn = 100 + 2 = 102"),
-        ("rbp", Sum(1.64, None, 0.2, None), 0.328, "rbp = 0.2000 × 1.6400 = 0.3280"),
-        ("f1", Sum(2.0, None, 2.0, 7.0), 4 / 7, "f1 = 2 × 2 / 7 = 0.5714"),
-        ("ndcg_rel", Sum(1.5, 0.25, 1.0, 3.0), 1.75 / 3, "ndcg_rel = (0.2500 + 1.5000) / 3 = 0.5833"),
-        ("rbp", Sum(1e-7, None, 0.2, None), 2e-8, "rbp = 0.2000 × 1.0e-07 = 2.0e-08"),
-        ("rmse", Sum(5.0, None, 1.0, 2.0, root=True), 2.5**0.5, "rmse = √(5 / 2) = 1.5811"),
+        ("tp@10", ScoreTotal(3.0, None, 1.0, None), 3.0, "tp@10 = 3"),
+        ("p@10", ScoreTotal(3.0, None, 1.0, 10.0), 0.3, "p@10 = 3 / 10 = 0.3000"),
+        ("ap", ScoreTotal(1.0, None, 1.0, 1.0), 1.0, "ap = 1 / 1 = 1"),
+        ("fp@10", ScoreTotal(-3.0, 10.0, 1.0, None), 7.0, "fp@10 = 10 − 3 = 7"),
+        ("unjudged@10", ScoreTotal(-3.0, 10.0, 1.0, 10.0), 0.7, "unjudged@10 = (10 − 3) / 10 = 0.7000"),
+        ("tn", ScoreTotal(2.0, 100.0, 1.0, None), 102.0, "tn = 100 + 2 = 102"),
+        ("rbp", ScoreTotal(1.64, None, 0.2, None), 0.328, "rbp = 0.2000 × 1.6400 = 0.3280"),
+        ("f1", ScoreTotal(2.0, None, 2.0, 7.0), 4 / 7, "f1 = 2 × 2 / 7 = 0.5714"),
+        ("ndcg_rel", ScoreTotal(1.5, 0.25, 1.0, 3.0), 1.75 / 3, "ndcg_rel = (0.2500 + 1.5000) / 3 = 0.5833"),
+        ("rbp", ScoreTotal(1e-7, None, 0.2, None), 2e-8, "rbp = 0.2000 × 1.0e-07 = 2.0e-08"),
+        ("rmse", ScoreTotal(5.0, None, 1.0, 2.0, root=True), 2.5**0.5, "rmse = √(5 / 2) = 1.5811"),
     ],
 )
 def test_the_last_line(measure, last, value, said):
@@ -238,7 +246,7 @@ def test_the_last_line(measure, last, value, said):
 def test_what_a_query_is_in_the_mean(measure, given, said):
     """Said wherever it is not its score, with the rule that says so."""
     why = None if given["outcome"].value is not None else "where there is nothing"
-    found = explained(measure, why=why, sum=Sum(0.0, None, 1.0, 0.0), ideal=(), **given)
+    found = explained(measure, why=why, sum=ScoreTotal(0.0, None, 1.0, 0.0), ideal=(), **given)
 
     assert said in text(found)
     assert (f"{measure} = 0 / 0: undefined where there is nothing" in text(found)) == (why is not None)
@@ -296,7 +304,7 @@ def test_an_ideal_list_that_names_nothing_has_no_columns_for_it():
 
 def test_no_line_ends_in_blanks():
     """What is copied out of a terminal has nothing to trim."""
-    assert not [row for row in arithmetic(explained(), width=80, colour=False).splitlines() if row != row.rstrip()]
+    assert not [row for row in tables(explained(), width=80, colour=False).splitlines() if row != row.rstrip()]
 
 
 def test_below_the_cutoff_nothing_adds():
@@ -332,7 +340,7 @@ def test_where_all_orders_count_there_are_ranks_from_and_to():
 def test_remarks_on_the_data_are_made_where_they_apply():
     """Documents taken out, negative grades, an empty ranking, a record: a line each."""
     condensed = TREC_EVAL.with_conventions(unjudged_documents="condensed")
-    record = Recorded("20261120T122701Z-web-8203a3f5", measured=True, same_definition=True)
+    record = RecordedScore("20261120T122701Z-web-8203a3f5", measured=True, same_definition=True)
     cases = {
         "3 documents without judgment taken out of the ranking (unjudged_documents: condensed)": {
             "profile": condensed,
@@ -345,9 +353,11 @@ def test_remarks_on_the_data_are_made_where_they_apply():
         },
         "nothing was retrieved": {"documents": (), "n_retrieved": 0},
         "the record 20261120T122701Z-web-8203a3f5 has the same score": {"recorded": record},
-        "the record x does not have this measure": {"recorded": Recorded("x", measured=False, same_definition=False)},
+        "the record x does not have this measure": {
+            "recorded": RecordedScore("x", measured=False, same_definition=False)
+        },
         "the record x has the same score, by a definition of another fingerprint": {
-            "recorded": Recorded("x", measured=True, same_definition=False)
+            "recorded": RecordedScore("x", measured=True, same_definition=False)
         },
     }
     plain = text(explained())
@@ -359,9 +369,10 @@ def test_remarks_on_the_data_are_made_where_they_apply():
 def compared() -> Explanation:
     """The hand-worked nDCG under gdeval's gain, with two choices that matter not."""
     before, after = Outcome(0.8238293334905776, 0.8238293334905776), Outcome(0.7075284541839216, 0.7075284541839216)
-    gain = Choice("gain", "linear", "exponential", after, before, "gdeval: dcg adds 2**grade - 1")
+    gain = ConventionChoice("gain", "linear", "exponential", after, before, "gdeval: dcg adds 2**grade - 1")
     idle = tuple(
-        Choice(name, "a", "b", before, after, "gdeval: so it is") for name in ("score_precision", "missing_queries")
+        ConventionChoice(name, "a", "b", before, after, "gdeval: so it is")
+        for name in ("score_precision", "missing_queries")
     )
     return explained(comparison=ProfileComparison(PROFILES["gdeval"], after, (gain,), idle))
 
@@ -382,7 +393,7 @@ def test_the_other_profile_and_what_makes_the_difference():
 def test_several_choices_are_made_together_in_the_last_row():
     """None of two may alone give the score under the other profile."""
     other = Outcome(0.25, 0.25)
-    choices = tuple(Choice(name, "a", "b", Outcome(0.5, 0.5), other, "ranx: so") for name in ("ties", "gain"))
+    choices = tuple(ConventionChoice(name, "a", "b", Outcome(0.5, 0.5), other, "ranx: so") for name in ("ties", "gain"))
     rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, choices, ())))
 
     table = [
@@ -394,7 +405,7 @@ def test_several_choices_are_made_together_in_the_last_row():
 def test_figures_that_differ_are_told_apart():
     """As many decimals stand there as it takes; four would show no difference."""
     other = Outcome(0.8238294, 0.8238294)
-    choice = Choice("ties", "a", "b", other, explained().outcome, "ranx: so")
+    choice = ConventionChoice("ties", "a", "b", other, explained().outcome, "ranx: so")
     rows = text(explained(comparison=ProfileComparison(PROFILES["ranx"], other, (choice,), ())))
 
     assert "under ranx (ranx 0.3.21: evaluate(Qrels, Run)): 0.82382940; as evaluated 0.82382933" in rows
@@ -430,15 +441,15 @@ def test_the_score_under_another_profile_in_words(outcome, said):
 
 def test_colours_are_written_only_where_they_are_wanted():
     """A pipe gets none."""
-    assert "\x1b[" in arithmetic(explained(), width=160, colour=True)
-    assert "\x1b[" not in arithmetic(explained(), width=160, colour=False)
+    assert "\x1b[" in tables(explained(), width=160, colour=True)
+    assert "\x1b[" not in tables(explained(), width=160, colour=False)
 
 
 def test_pairs_of_ratings_have_no_ranks():
     """Rating, prediction and error stand beside the document, and no convention is named."""
     pair = line(None, "a", None, 4.0, factors={"rating": 4.0, "prediction": 2.0, "error": -2.0})
     rows = text(
-        explained("rmse", documents=(pair,), n_retrieved=1, ideal=None, sum=Sum(4.0, None, 1.0, 1.0, root=True))
+        explained("rmse", documents=(pair,), n_retrieved=1, ideal=None, sum=ScoreTotal(4.0, None, 1.0, 1.0, root=True))
     )
 
     assert "┃ document ┃ rating ┃ prediction ┃ error ┃ term ┃ sum ┃" in rows

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from rankledger.pipeline.report.history import history_data, markdown, tables
-from rankledger.pipeline.types.views import Break, History, LevelChange, Night, Series
+from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 
 HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
 
@@ -47,7 +47,7 @@ def test_a_row_has_the_night_its_figure_and_what_happened():
         gates="fail",
         mark="sparse",
         commit="deadbeef1234",
-        breaks=(Break("definition", "f", "g"),),
+        breaks=(SeriesBreak("definition", "f", "g"),),
     )
     found = rows(shown(history(night(1), second), width=200))
 
@@ -59,7 +59,7 @@ def test_a_row_has_the_night_its_figure_and_what_happened():
 
 def test_what_is_not_known_is_not_said_to_have_changed():
     """A record of 0.1.0 has no digest of its judgments."""
-    second = night(2, breaks=(Break("judgments", None, "j1"), Break("rankledger", "0.1.0", "0.2.0")))
+    second = night(2, breaks=(SeriesBreak("judgments", None, "j1"), SeriesBreak("rankledger", "0.1.0", "0.2.0")))
     (_, found) = rows(shown(history(night(1), second), width=200))
 
     assert found[-1] == "judgments may have changed, rankledger 0.1.0 → 0.2.0"
@@ -88,7 +88,7 @@ def test_a_figure_without_interval_is_a_point():
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_tables_fit_the_terminal(width):
     """From 80 columns on no row is wider than the terminal."""
-    marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(Break("rankledger", "0.1.0", "0.2.0"),))
+    marked = night(2, 0.45, change=-0.05, gates="fail", breaks=(SeriesBreak("rankledger", "0.1.0", "0.2.0"),))
 
     assert max(cell_len(line) for line in shown(history(night(1), marked), width=width).splitlines()[:8]) <= width
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from rankledger.pipeline.report.history import found, listing, records_data
-from rankledger.pipeline.types.views import Figure, Found, Listed, Listing
+from rankledger.pipeline.report.history import figure_matches, record_list, records_data
+from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
-ENTRY = Listed(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
+ENTRY = RecordSummary(ID, "nightly", "2026-11-20", None, 40, 6, 0, "pass", None, wanted=True, size=1_234_567)
 
 
 def cells(text: str) -> list[list[str]]:
@@ -18,13 +18,15 @@ def cells(text: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("│").split("│")] for line in text.splitlines() if line[:1] == "│"]
 
 
-def figure(number: int, fingerprint: str = "f0") -> Figure:
-    return Figure(f"{ID[:-8]}{number:08x}", "2026-11-20", "web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, fingerprint)
+def figure(number: int, fingerprint: str = "f0") -> RecordedFigure:
+    return RecordedFigure(
+        f"{ID[:-8]}{number:08x}", "2026-11-20", "web", "bm25", "all", "ap", 0.43117, 0.4, 0.46, fingerprint
+    )
 
 
 def row(**changes: object) -> list[str]:
     """The row of an evaluation that differs in these."""
-    (only,) = cells(listing(Listing("runs/records", (Listed(**{**vars(ENTRY), **changes}),)), width=120))
+    (only,) = cells(record_list(RecordList("runs/records", (RecordSummary(**{**vars(ENTRY), **changes}),)), width=120))
     return only
 
 
@@ -52,8 +54,8 @@ def test_sizes_are_in_powers_of_a_thousand(size, said):
 
 def test_ids_stand_whole_on_a_narrow_terminal():
     """The table is rather wider than a line that nobody can copy."""
-    assert ID in listing(Listing("runs/records", (ENTRY,)), width=40)
-    assert figure(1).evaluation_id in found(Found("0.4312", "ap", 1, (figure(1),)), width=40)
+    assert ID in record_list(RecordList("runs/records", (ENTRY,)), width=40)
+    assert figure(1).evaluation_id in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=40)
 
 
 def test_what_the_environment_asks_of_colours_adds_no_sequence(monkeypatch):
@@ -61,14 +63,14 @@ def test_what_the_environment_asks_of_colours_adds_no_sequence(monkeypatch):
     for name in ("FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.setenv(name, "1")
 
-    assert "\x1b" not in listing(Listing("runs/records", (ENTRY,)), width=120)
-    assert "\x1b" not in found(Found("0.4312", "ap", 1, (figure(1),)), width=120)
+    assert "\x1b" not in record_list(RecordList("runs/records", (ENTRY,)), width=120)
+    assert "\x1b" not in figure_matches(FigureMatch("0.4312", "ap", 1, (figure(1),)), width=120)
 
 
 def test_what_was_passed_over_is_said():
     """Below the table; with nothing found, too."""
-    assert listing(Listing("s3://eval/records", (), ("x: left out",)), width=80).endswith("\nx: left out\n")
-    assert found(Found("1", "ap", 2, (), ("x: left out",)), width=80).splitlines() == [
+    assert record_list(RecordList("s3://eval/records", (), ("x: left out",)), width=80).endswith("\nx: left out\n")
+    assert figure_matches(FigureMatch("1", "ap", 2, (), ("x: left out",)), width=80).splitlines() == [
         "no figure by ap in 2 records rounds to 1",
         "x: left out",
     ]
@@ -76,7 +78,7 @@ def test_what_was_passed_over_is_said():
 
 def test_a_figure_is_a_row():
     """With six decimals, by which it is told from its neighbours."""
-    text = found(Found("0.4312", "ap", 2, (figure(1),)), width=120)
+    text = figure_matches(FigureMatch("0.4312", "ap", 2, (figure(1),)), width=120)
 
     assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
     assert cells(text) == [
@@ -86,15 +88,15 @@ def test_a_figure_is_a_row():
 
 def test_of_too_many_figures_the_newest_are_shown():
     """Fifty, and how many more there are; JSON has all."""
-    many = Found("0.4", "ap", 60, tuple(figure(number) for number in range(60)))
+    many = FigureMatch("0.4", "ap", 60, tuple(figure(number) for number in range(60)))
 
-    assert len(cells(found(many, width=120))) == 50
-    assert "10 more; --json has all" in found(many, width=120)
+    assert len(cells(figure_matches(many, width=120))) == 50
+    assert "10 more; --json has all" in figure_matches(many, width=120)
     assert len(json.loads(json.dumps(records_data(many)))["figures"]) == 60
 
 
 def test_unlike_definitions_are_said():
     """The same name may mean two things in two records."""
-    assert "ap has 2 definitions in these records: f0, f1" in found(
-        Found("0.43", "ap", 2, (figure(1), figure(2, "f1"))), width=120
+    assert "ap has 2 definitions in these records: f0, f1" in figure_matches(
+        FigureMatch("0.43", "ap", 2, (figure(1), figure(2, "f1"))), width=120
     )

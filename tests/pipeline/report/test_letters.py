@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.tables import letters
+from rankledger.pipeline.report.tables import letter_display
 
 ORDER = ("a1", "b2", "c3", "d4", "e5")
 
@@ -30,17 +30,17 @@ def pairs(*found: str) -> set[frozenset[str]]:
 )
 def test_letters_worked_by_hand(alike, expected):
     """A letter stands for models each of which is like each, and letters begin with the first model."""
-    assert list(letters(ORDER, pairs(*alike)).values()) == expected
+    assert list(letter_display(ORDER, pairs(*alike)).values()) == expected
 
 
 def test_models_that_are_all_alike_share_one_letter():
     """Nothing is split where no two models differ."""
-    assert set(letters(ORDER, {frozenset(pair) for pair in combinations(ORDER, 2)}).values()) == {"a"}
+    assert set(letter_display(ORDER, {frozenset(pair) for pair in combinations(ORDER, 2)}).values()) == {"a"}
 
 
 def test_beyond_26_letters_come_pairs_of_them():
     """Of 28 models that all differ the last two are aa and ab."""
-    found = letters([f"m{number:02d}" for number in range(28)], set())
+    found = letter_display([f"m{number:02d}" for number in range(28)], set())
 
     assert [*found.values()][24:] == ["y", "z", "aa", "ab"]
 
@@ -54,7 +54,7 @@ def test_two_models_share_a_letter_just_where_they_are_alike(drawn):
     order = [f"m{number}" for number in range(n_models)]
     alike = {frozenset((f"m{a}", f"m{b}")) for a, b in drawn_pairs if a < n_models and b < n_models}
 
-    found = letters(order, alike)
+    found = letter_display(order, alike)
 
     for one, other in combinations(order, 2):
         assert bool(set(found[one]) & set(found[other])) == (frozenset((one, other)) in alike)

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.changes import MovedQuery, RankedDocument
+from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 from rankledger.pipeline.types.results import Failure, Verdict
 from rankledger.pipeline.types.views import History, LevelChange, Night, Page, PairedScores, Series
 from tests.written import comparison, estimates, page
@@ -43,7 +43,7 @@ def headings(text: str) -> list[str]:
 def moved(model: str, **changes: str) -> PairedScores:
     """A pair of models of which one query fell by 0.5, for its document sank from rank 1 to 2."""
     scores = np.array([1.0, 0.5])
-    query = MovedQuery("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
+    query = QueryChange("web", model, "bm25", "q7", "ap", 1.0, 0.5, -0.5, (RankedDocument("d1", 2.0, 1, 2),))
     ids = np.array(["q7", "q8"], dtype=object)
     return PairedScores("web", model, "bm25", "ap", ids, scores, scores / 2, -scores / 2, (replace(query, **changes),))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.report.messages import asked_for
+from rankledger.pipeline.report.messages import rerun_command
 
 MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
 
@@ -25,4 +25,4 @@ MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
 )
 def test_what_changes_no_figure_is_left_out(command, changes, asked):
     """Jobs, folders and forms go; config, overrides and the night stay, quoted for a shell; Python stands as it is."""
-    assert asked_for(MANIFEST | {"command": command} | changes) == asked
+    assert rerun_command(MANIFEST | {"command": command} | changes) == asked

@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 from rankledger.pipeline.report.messages import pruning_lines
-from rankledger.pipeline.types.checks import Going, Pruning
+from rankledger.pipeline.types.checks import PrunedRecord, PruneResult
 
 BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 
 
 def told(**parts: Any) -> list[str]:
-    plain = Pruning(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
+    plain = PruneResult(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
     return [*pruning_lines(replace(plain, **parts))]
 
 
-def going(evaluation_id: str, size: int, n_runs: int) -> Going:
-    return Going(evaluation_id, size, ("run",) * n_runs)
+def going(evaluation_id: str, size: int, n_runs: int) -> PrunedRecord:
+    return PrunedRecord(evaluation_id, size, ("run",) * n_runs)
 
 
 def test_each_record_has_a_line_and_all_have_a_sum():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.report.tables import is_alike, reading, rule
+from rankledger.pipeline.report.tables import effect_label, effect_rule, is_alike
 from tests.paged import compared
 
 MATTERS = {"ndcg@10": 0.01}
@@ -25,7 +25,7 @@ MATTERS = {"ndcg@10": 0.01}
 )
 def test_the_whole_interval_is_held_against_what_matters(low, high, expected):
     """An end on the edge of the band lies within it."""
-    assert reading(compared("dense", 0.0, ci_low=low, ci_high=high), MATTERS) == expected
+    assert effect_label(compared("dense", 0.0, ci_low=low, ci_high=high), MATTERS) == expected
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_the_whole_interval_is_held_against_what_matters(low, high, expected):
 )
 def test_a_measure_without_such_a_difference_is_held_against_0(low, high, expected):
     """Then only a model that is the same on every query has no difference that matters."""
-    assert reading(compared("dense", 0.0, ci_low=low, ci_high=high), {"ap": 0.01}) == expected
+    assert effect_label(compared("dense", 0.0, ci_low=low, ci_high=high), {"ap": 0.01}) == expected
 
 
 @pytest.mark.parametrize(
@@ -50,19 +50,21 @@ def test_an_end_that_is_but_rounding_is_0(low, high, expected):
     """Of figures of 0.5 the twelfth digit stands for 5e-13."""
     line = compared("dense", 0.5, ci_low=low, ci_high=high, estimate=0.5, baseline_estimate=0.4)
 
-    assert reading(line, {}) == expected
+    assert effect_label(line, {}) == expected
 
 
 @pytest.mark.parametrize("change", [{"mark": "sparse"}, {"n_clusters": 29}])
 def test_too_few_queries_are_unclear(change):
     """An interval that is not to be trusted decides nothing, however far from 0 it lies."""
-    assert reading(compared("dense", 0.5, **change), MATTERS) == "unclear"
+    assert effect_label(compared("dense", 0.5, **change), MATTERS) == "unclear"
 
 
 def test_the_rule_names_the_measure_and_what_matters():
     """The sentence has the numbers that the words were found by."""
-    assert rule("ndcg@10", MATTERS).startswith("ndcg@10: better where the whole interval lies above +0.01, worse")
-    assert "above 0, worse where it lies below 0" in rule("ap", MATTERS)
+    assert effect_rule("ndcg@10", MATTERS).startswith(
+        "ndcg@10: better where the whole interval lies above +0.01, worse"
+    )
+    assert "above 0, worse where it lies below 0" in effect_rule("ap", MATTERS)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.text_table import Room, n_bytes
+from rankledger.pipeline.report.text_table import ByteBudget, n_bytes
 
 LINES = st.lists(st.text(alphabet="aé文 |", max_size=200), max_size=60)
 
@@ -15,7 +15,7 @@ LINES = st.lists(st.text(alphabet="aé文 |", max_size=200), max_size=60)
 @given(st.integers(0, 3_000), LINES, LINES, st.integers(0, 60))
 def test_no_text_outgrows_its_room(most, head, rows, n_rows):
     """Whatever is put in, the lines fit, stand whole and in order, and shown and counted rows are all there are."""
-    room = Room(most)
+    room = ByteBudget(most)
     room.put(*head)
     before = len(room.lines)
     room.put_rows(["head"], rows, where="a.csv", most=n_rows)
@@ -33,7 +33,7 @@ def test_no_text_outgrows_its_room(most, head, rows, n_rows):
 
 def test_lines_are_put_in_together_or_not_at_all():
     """Of 10 bytes two lines of four letters take all, with a byte each for the end; one letter more does not fit."""
-    room = Room(10)
+    room = ByteBudget(10)
 
     assert not room.put("abcd", "abcde", spare=0)
     assert room.put("abcd", "abcd", spare=0)

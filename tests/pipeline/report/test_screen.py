@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.table import Table
 
-from rankledger.pipeline.report.text_table import Screen
+from rankledger.pipeline.report.text_table import TerminalText
 
 
 def of_columns(*headers: str) -> Table:
@@ -17,7 +17,7 @@ def of_columns(*headers: str) -> Table:
 
 def test_lines_are_left_for_the_terminal_to_wrap():
     """A line that is longer than the terminal is wide stays one, so that it can be copied."""
-    screen = Screen(width=10)
+    screen = TerminalText(width=10)
     screen.say("a line of more than ten columns", "", "another")
 
     assert str(screen) == "a line of more than ten columns\n\nanother\n"
@@ -25,7 +25,7 @@ def test_lines_are_left_for_the_terminal_to_wrap():
 
 def test_what_would_steer_the_terminal_is_spelt_out():
     """A name that rings, clears the screen or has rich's markup does none of it."""
-    screen = Screen(width=80, colour=True)
+    screen = TerminalText(width=80, colour=True)
     screen.say("\x07\x1b[2J[bold]bm25[/bold]\n")
 
     assert str(screen) == "\\x07\\x1b[2J[bold]bm25[/bold]\\n\n"
@@ -33,7 +33,7 @@ def test_what_would_steer_the_terminal_is_spelt_out():
 
 def test_a_table_that_needs_more_columns_gets_them():
     """It is wider than the terminal rather than without its last column; titles leave no spaces at the ends."""
-    screen = Screen(width=12)
+    screen = TerminalText(width=12)
     screen.draw(of_columns("estimates", "intervals"))
 
     lines = str(screen).splitlines()
@@ -46,7 +46,7 @@ def test_a_table_that_needs_more_columns_gets_them():
 def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
     """Whoever asks decides, not the variables of the terminal."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    screen = Screen(width=80, colour=colour)
+    screen = TerminalText(width=80, colour=colour)
     screen.say("passed", style="bold green")
 
     assert ("\x1b[" in str(screen)) is colour
@@ -54,7 +54,7 @@ def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
 
 def test_columns_are_those_that_a_table_takes_where_there_is_room():
     """Its widest line, by its own drawing on a wide terminal."""
-    screen = Screen(width=200)
+    screen = TerminalText(width=200)
     table = of_columns("estimates", "intervals")
     screen.draw(table)
 

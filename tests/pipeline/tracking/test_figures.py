@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.folder import definitions
-from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Figures, Logged, TrackingError
+from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection, TrackingError
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 
 TEMPLATE = "{suite}/{measure}"
@@ -44,7 +44,7 @@ def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),)
 
 
 def logged(found: Record, template: str = TEMPLATE, task: tuple[str, str] = ("web", "dense")) -> Logged:
-    return Figures(found, template).of_model(task)
+    return MetricSelection(found, template).of_model(task)
 
 
 def metrics(found: Record, template: str = TEMPLATE) -> dict[str, float]:
@@ -100,7 +100,7 @@ def test_nothing_but_finite_figures_is_ever_logged(figures, worst, n_undefined):
 
     found = record(compared, summary=summary)
 
-    for said in (metrics(found), Figures(found, TEMPLATE).of_evaluation().metrics):
+    for said in (metrics(found), MetricSelection(found, TEMPLATE).of_evaluation().metrics):
         assert all(math.isfinite(value) for value in said.values())
         assert [value for name, value in said.items() if name.endswith("n_undefined")] == [n_undefined]
     finite = [figure for figure in [*figures, worst] if figure is not None and math.isfinite(figure)]
@@ -146,7 +146,7 @@ def test_numbers_from_outside_are_metrics_of_their_model():
 
 def test_the_mean_of_all_datasets_is_in_a_section_of_the_model():
     """It is of no one dataset's run, but of the evaluation's own."""
-    found = Figures(record(summary=(estimate("*"), estimate("*", "a/b"))), TEMPLATE).of_evaluation().metrics
+    found = MetricSelection(record(summary=(estimate("*"), estimate("*", "a/b"))), TEMPLATE).of_evaluation().metrics
 
     assert {name for name in found if name.startswith("dense")} == {
         "dense/ndcg_at_10",
@@ -168,7 +168,7 @@ def test_the_evaluations_own_run_tells_how_every_model_did():
     ]
     datasets = {"web": {"suites": {"s": ["ndcg@10", "ap"]}}, "a shop": {"suites": {"s": ["rr", "ap"]}}}
 
-    assert Figures(record(summary=lines, datasets=datasets), TEMPLATE).of_evaluation().metrics == {
+    assert MetricSelection(record(summary=lines, datasets=datasets), TEMPLATE).of_evaluation().metrics == {
         "dense/web.ndcg_at_10": 0.6,
         "a_b/web.ndcg_at_10": 0.5,
         "dense/a shop.rr": 0.6,
@@ -187,8 +187,8 @@ def test_the_measure_that_leads_is_told_of_every_model():
     datasets = {"web": {"suites": {"graded": ["ndcg@10"], "binary": ["rr", "ap"]}}}
     found = record(summary=lines, datasets=datasets, lead={"web": "ap"})
 
-    assert Figures(found, TEMPLATE).of_evaluation().metrics == {"dense/web.ap": 0.5}
-    assert Figures(found, TEMPLATE).primary("web") == ("binary/ap", True)
+    assert MetricSelection(found, TEMPLATE).of_evaluation().metrics == {"dense/web.ap": 0.5}
+    assert MetricSelection(found, TEMPLATE).primary("web") == ("binary/ap", True)
     assert {*logged(found).tags} == {f"rankledger.worst_slice.{name}" for name in ("graded/ndcg_at_10", "binary/ap")}
 
 
@@ -313,7 +313,7 @@ def test_a_measure_in_two_suites_is_counted_once_where_it_has_one_name():
 def test_of_many_models_over_all_datasets_every_primary_figure_is_logged():
     """60 models by 3 measures: the first measure of each, before any interval and any second measure's figure."""
     lines = [estimate("*", f"m{i}", measure=measure) for i in range(60) for measure in ("ndcg@10", "ap", "rr")]
-    found = Figures(record(summary=lines), TEMPLATE).of_evaluation()
+    found = MetricSelection(record(summary=lines), TEMPLATE).of_evaluation()
 
     assert {f"m{i}/ndcg_at_10" for i in range(60)} <= found.metrics.keys()
     assert {f"m{i}/rr" for i in range(60)} <= found.metrics.keys()
@@ -331,7 +331,7 @@ def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, pr
     """Under its name in MLflow, and with its direction, by which charts and tables sort."""
     found = record(summary=[estimate(measure=measure) for measure in measures])
 
-    assert Figures(found, TEMPLATE).primary("web") == primary
+    assert MetricSelection(found, TEMPLATE).primary("web") == primary
     assert primary[0] in metrics(found)
 
 
@@ -340,7 +340,7 @@ def test_a_measure_without_direction_is_no_primary_metric():
     lines = [estimate(measure=measure) for measure in ("p@5", "rmse")]
     known = definitions([Measure.parse("p@5"), Measure.parse("rmse")], PROFILES["trec_eval"])
     known["p@5"]["direction"] = "neither"
-    assert Figures(record(summary=lines, definitions=known), TEMPLATE).primary("web") == ("search/rmse", False)
+    assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") == ("search/rmse", False)
 
     known["rmse"]["direction"] = "neither"
-    assert Figures(record(summary=lines, definitions=known), TEMPLATE).primary("web") is None
+    assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") is None

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import rankledger
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.results import Scores
-from rankledger.pipeline.workflow.baselines import Recalled, Tonight, recall
+from rankledger.pipeline.workflow.baselines import BaselineScores, CurrentEvaluation, baseline_scores
 from rankledger.pipeline.workflow.inputs import read_inputs
 from rankledger.pipeline.workflow.sources import open_source
 from tests.generated import Collection, Table, rating_collection, search_collection, write_config
@@ -41,16 +41,16 @@ def recalled(
     record: Path,
     model: str = "dense",
     **sections: Any,
-) -> Recalled:
+) -> BaselineScores:
     """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
     opened = open_source(
         write_config(folder / "tonight", {"web": collection}, suites, **sections), Records(folder / "runs/records")
     )
     profile = opened.loaded.config.conventions.resolved
-    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=BlockStore(folder / "runs" / "blocks"))
+    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "blocks"))
     (dataset,) = opened.planned.datasets
-    tonight = Tonight(profile, inputs, Workers(), folder / "runs")
-    return recall(read_record(record), model, dataset, dataset.measures, tonight)
+    tonight = CurrentEvaluation(profile, inputs, Workers(), folder / "runs")
+    return baseline_scores(read_record(record), model, dataset, dataset.measures, tonight)
 
 
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
@@ -60,7 +60,7 @@ def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[s
     return next(result for result in evaluation.results if result.model == "dense")
 
 
-def assert_same(found: Recalled, expected: Scores) -> None:
+def assert_same(found: BaselineScores, expected: Scores) -> None:
     """Every measure is there, and every score, weight and missing query is the same to the last bit."""
     assert found.reasons == {}
     assert found.scores is not None
@@ -238,9 +238,9 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers())
     (dataset,) = opened.planned.datasets
-    tonight = Tonight(profile, inputs, Workers(), tmp_path / "runs")
+    tonight = CurrentEvaluation(profile, inputs, Workers(), tmp_path / "runs")
 
-    found = recall(read_record(record), "dense", dataset, dataset.measures, tonight)
+    found = baseline_scores(read_record(record), "dense", dataset, dataset.measures, tonight)
 
     assert found.reasons == {}
     assert found.scores is not None

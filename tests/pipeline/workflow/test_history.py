@@ -16,8 +16,8 @@ import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Verdict
-from rankledger.pipeline.types.views import Break, Series
-from rankledger.pipeline.workflow.history import Evaluated, history, history_of
+from rankledger.pipeline.types.views import Series, SeriesBreak
+from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of
 from tests.generated import search_collection, write_config
 
 FIRST = date(2026, 1, 1)
@@ -28,12 +28,12 @@ def day(night: int) -> str:
     return str(FIRST + timedelta(days=night))
 
 
-def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None = 0.02, **changes: Any) -> Evaluated:
+def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None = 0.02, **changes: Any) -> HistoryEntry:
     """An evaluation of bm25 on web, two in the morning after the night."""
     line = Estimate("web", "bm25", "all", "ap", estimate, 0.3, 0.5, std_error, 300, 0, 0)
     created = datetime(2026, 1, 2, 2, tzinfo=UTC) + timedelta(days=night)
     return replace(
-        Evaluated(
+        HistoryEntry(
             evaluation_id=f"{created:%Y%m%dT%H%M%SZ}-nightly-{night:08x}",
             date=day(night),
             created=created,
@@ -51,7 +51,7 @@ def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None 
     )
 
 
-def series_of(*evaluations: Evaluated) -> Series:
+def series_of(*evaluations: HistoryEntry) -> Series:
     (series,) = history_of("nightly", "ap", evaluations).series
     return series
 
@@ -59,7 +59,7 @@ def series_of(*evaluations: Evaluated) -> Series:
 # ---- a year of nights, a hundred times
 
 
-def planted(seed: int) -> tuple[list[Evaluated], dict[int, float], int]:
+def planted(seed: int) -> tuple[list[HistoryEntry], dict[int, float], int]:
     """365 nights with up to four steps and a change of judgments that moves the level, too, 30 nights or more apart.
 
     Returns:
@@ -98,7 +98,7 @@ def test_a_hundred_years_of_nights():
             hit = any(first <= day(night) <= last for first, last in bounds)
             found.setdefault(abs(size), []).append(hit)
         assert [night.date for night in series.nights if night.breaks] == [day(change)]
-        assert series.nights[change].breaks == (Break("judgments", "j0", "j1"),)
+        assert series.nights[change].breaks == (SeriesBreak("judgments", "j0", "j1"),)
         assert series.nights[change].change is None
 
     assert np.mean(found[1.5]) >= 0.74
@@ -169,7 +169,7 @@ def test_what_changes_the_meaning_of_a_figure_breaks_the_series(changes, kind, b
     series = series_of(*old, *new)
 
     assert [(night.date, night.breaks) for night in series.nights if night.breaks] == [
-        (day(20), (Break(kind, before, after),))
+        (day(20), (SeriesBreak(kind, before, after),))
     ]
     assert [step.date for step in series.steps] == [day(30)]
 

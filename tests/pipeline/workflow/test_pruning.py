@@ -18,7 +18,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.accepted import ACCEPTED, write_accepted
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.types.checks import Pruning
+from rankledger.pipeline.types.checks import PruneResult
 from rankledger.pipeline.types.results import Acceptance
 from rankledger.pipeline.workflow.tracking import open_store
 from rankledger.pipeline.workflow.upkeep import prune
@@ -65,7 +65,7 @@ def named_config(folder: Path, name: str) -> Path:
     return write_config(folder, {"web": search_collection(92, n_queries=2)}, {"search": ["ap"]}, name=name)
 
 
-def look(runs: Path, keep_days: int = 90, **options: Any) -> Pruning:
+def look(runs: Path, keep_days: int = 90, **options: Any) -> PruneResult:
     return prune(keep_days=keep_days, runs_dir=runs, now=NOW, **options)
 
 
@@ -268,7 +268,7 @@ class Tracked:
         found = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
         return {run.data.tags["rankledger.evaluation"] for run in found}
 
-    def prune(self, **options: Any) -> Pruning:
+    def prune(self, **options: Any) -> PruneResult:
         """As in a year."""
         in_a_year = datetime.now(UTC) + timedelta(days=365)
         return prune(keep_days=90, delete=True, runs_dir=self.runs, now=in_a_year, **options)

@@ -11,12 +11,12 @@ import pytest
 import rankledger
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.inputs import kept_of, read_inputs, read_planned, rescored, source_of
+from rankledger.pipeline.workflow.inputs import output_store, read_inputs, read_planned, rescored, source_of
 from tests.generated import rating_collection, search_collection, write_config
 
 SEARCH = ["ndcg@10", "ap"]
@@ -199,7 +199,7 @@ def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
     found = manifest(first)
     judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
     files = [InputFile(**file) for file in found["outputs"][0]["files"]]
-    kept = kept_of(then.datasets[0], judged, conventions, BlockStore(runs / "blocks"))
+    kept = output_store(then.datasets[0], judged, conventions, OutputCache(runs / "blocks"))
     now = read_planned(plan(load(config)).datasets[0], conventions)
     return rescored(kept, source_of(then.tasks[0].output), files, now)
 

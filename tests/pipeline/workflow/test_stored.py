@@ -12,7 +12,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.data import join, readers
-from rankledger.pipeline.data.cache import BlockStore
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import inputs
 from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
@@ -353,7 +353,7 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
 def test_a_store_that_is_turned_off_is_left_alone(config):
     """With `blocks: false` nothing is written, and what is there is not read."""
     evaluate(config, "execution.blocks=false")
-    assert not BlockStore(config.parent / "runs" / "blocks").folder.exists()
+    assert not OutputCache(config.parent / "runs" / "blocks").folder.exists()
 
     evaluate(config)
     assert set(parsed(evaluate(config, "execution.blocks=false")).values()) == {True}

@@ -16,7 +16,7 @@ import rankledger
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.deliver import Synced, sync
+from rankledger.pipeline.workflow.deliver import SyncResult, sync
 from rankledger.pipeline.workflow.nightly import nightly
 from tests.generated import search_collection, write_config
 from tests.servers import free_port, mlflow_server
@@ -93,7 +93,7 @@ def test_three_nights_without_a_server_are_delivered_in_order_and_once(tmp_path,
         client = client_of(address)
         own, of_model = own_runs(client), own_runs(client, "generated/web")
 
-    assert delivered == [Synced(night.evaluation_id, tracked=address) for night in nights]
+    assert delivered == [SyncResult(night.evaluation_id, tracked=address) for night in nights]
     assert again == []
     assert [run.data.tags["rankledger.evaluation"] for run in own] == [night.evaluation_id for night in nights]
     assert [datetime.fromtimestamp(run.info.start_time // 1000, UTC) for run in own] == NIGHTS

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.config.schema import Nightly
-from rankledger.pipeline.workflow.nightly import Late, Wanted, wait_for
+from rankledger.pipeline.workflow.nightly import AwaitedInput, LateInput, wait_for
 from tests.clock import Clock
 
-BM25 = Wanted("bm25.tsv", ("web", "bm25"))
-DENSE = Wanted("dense.tsv", ("web", "dense"))
+BM25 = AwaitedInput("bm25.tsv", ("web", "bm25"))
+DENSE = AwaitedInput("dense.tsv", ("web", "dense"))
 
 
 class Night(Clock):
@@ -22,11 +22,11 @@ class Night(Clock):
         super().__init__(happens)
         self.said: list[str] = []
 
-    def wait(self, *wanted: Wanted, **rule: object) -> tuple[Late, ...]:
+    def wait(self, *wanted: AwaitedInput, **rule: object) -> tuple[LateInput, ...]:
         """What is late after waiting for these."""
         return self.wait_for(lambda: wanted, **rule)
 
-    def wait_for(self, wanted: Callable[[], Sequence[Wanted]], **rule: object) -> tuple[Late, ...]:
+    def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> tuple[LateInput, ...]:
         return wait_for(wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
 
 
@@ -97,7 +97,7 @@ def test_without_waiting_there_is_one_look():
     write("bm25.tsv")()
     night = Night()
 
-    (late,) = night.wait(Wanted("bm25.tsv", ("web", "bm25"), "_SUCCESS"), wait="0")
+    (late,) = night.wait(AwaitedInput("bm25.tsv", ("web", "bm25"), "_SUCCESS"), wait="0")
 
     assert (night.minutes, night.said) == (0, [])
     assert late.reason.startswith("bm25.tsv: late: no _SUCCESS by 02:00 UTC; once")
@@ -107,7 +107,7 @@ def test_a_marker_says_that_an_output_is_whole():
     """The file grows from 2:10 on and is whole at 2:40, when the marker is written."""
     night = Night({10: write("out/bm25.tsv"), 40: write("out/bm25.tsv", "much more"), 40.5: write("out/_SUCCESS", "")})
 
-    assert night.wait(Wanted("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")) == ()
+    assert night.wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")) == ()
     assert night.minutes == 40.5
     assert [line.partition(": ")[2] for line in night.said] == [
         "out/bm25.tsv (not there)",
@@ -119,7 +119,7 @@ def test_a_marker_without_its_output_is_not_enough():
     """The job said that it was done, and this output is not there: it is late, and not empty."""
     write("out/_SUCCESS")()
 
-    (late,) = Night().wait(Wanted("out/bm25.tsv", ("web", "bm25"), "_SUCCESS"))
+    (late,) = Night().wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS"))
 
     assert "late: not there by 04:00 UTC" in late.reason
 
@@ -154,7 +154,7 @@ def test_parts_that_still_come_are_not_settled():
     """One more part of the same folder is a change, even an empty one."""
     night = Night({0.5: write("bm25/part-0"), 1: write("bm25/part-1", ""), 1.5: write("bm25/part-2")})
 
-    assert night.wait(Wanted("bm25", ("web", "bm25")), ready="stable") == ()
+    assert night.wait(AwaitedInput("bm25", ("web", "bm25")), ready="stable") == ()
     assert night.minutes == 2
 
 
@@ -190,7 +190,7 @@ def test_many_that_are_missing_are_not_all_named():
     """Of 240 five are, and the number of the others."""
     night = Night()
 
-    night.wait(*[Wanted(f"{number}.tsv", ("web", str(number))) for number in range(240)], wait="1m")
+    night.wait(*[AwaitedInput(f"{number}.tsv", ("web", str(number))) for number in range(240)], wait="1m")
 
     assert night.said[0].startswith("waiting until 02:01 UTC for 240 of 240: 0.tsv (not there), 1.tsv")
     assert night.said[0].endswith("4.tsv (not there) and 235 more")
@@ -200,10 +200,10 @@ def test_models_that_turn_up_are_waited_for():
     """The first look knows no model; at 2:10 one is found, whose output on another dataset comes at 2:20."""
     night = Night({10: write("web/bm25.tsv"), 20: write("news/bm25.tsv")})
 
-    def wanted() -> list[Wanted]:
+    def wanted() -> list[AwaitedInput]:
         if not Path("web").exists():
-            return [Wanted("web/*.tsv", lack="no model yet")]
-        return [Wanted("web/bm25.tsv", ("web", "bm25")), Wanted("news/bm25.tsv", ("news", "bm25"))]
+            return [AwaitedInput("web/*.tsv", lack="no model yet")]
+        return [AwaitedInput("web/bm25.tsv", ("web", "bm25")), AwaitedInput("news/bm25.tsv", ("news", "bm25"))]
 
     assert night.wait_for(wanted) == ()
     assert night.minutes == 20
@@ -214,7 +214,7 @@ def test_a_server_that_is_away_is_waited_for():
     """What cannot be looked at may be there later; what the trouble is stands in the line, and in the reason."""
     night = Night()
 
-    (late,) = night.wait(Wanted("nowhere://out/bm25.tsv", ("web", "bm25")))
+    (late,) = night.wait(AwaitedInput("nowhere://out/bm25.tsv", ("web", "bm25")))
 
     assert "cannot be looked at (nowhere://out/bm25.tsv: " in night.said[0]
     assert late.reason.startswith("nowhere://out/bm25.tsv: late: cannot be looked at (nowhere://out/bm25.tsv: ")

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rankledger.pipeline.inference.gate_messages import amount
+from rankledger.pipeline.inference.gate_messages import format_amount
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Reference
@@ -129,7 +129,7 @@ def test_nothing_is_written_as_minus_zero():
     before = random_scores(60)
 
     assert str(judged(no_drop(0.0), before, before).limit) == "0.0"
-    assert amount(-0.0) == "0.0000"
+    assert format_amount(-0.0) == "0.0000"
 
 
 def test_20_queries_are_too_few():

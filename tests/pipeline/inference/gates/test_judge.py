@@ -12,7 +12,7 @@ from rankledger.pipeline.inference.gate_bounds import simultaneous
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Reference, Waiver, failed
+from rankledger.pipeline.types.results import Reference, Waiver, overall_outcome
 from tests.evidence import (
     ACCEPTED,
     BEFORE,
@@ -193,6 +193,6 @@ def test_all_verdicts_come_to_one():
     """A failing line fails the evaluation; an undecided one that must be settled leaves it inconclusive."""
     good, bad, open_ = judged(SAME), judged(FALLEN), judged(FEW)
 
-    assert failed([good, judged(FEW, on_inconclusive="warn"), judged(FALLEN, fail_after=2)]) == "pass"
-    assert failed([good, open_]) == "inconclusive"
-    assert failed([good, open_, bad]) == "fail"
+    assert overall_outcome([good, judged(FEW, on_inconclusive="warn"), judged(FALLEN, fail_after=2)]) == "pass"
+    assert overall_outcome([good, open_]) == "inconclusive"
+    assert overall_outcome([good, open_, bad]) == "fail"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.inference.paired import cluster_error, detectable, effect_size, t_test
+from rankledger.pipeline.inference.paired import cluster_error, effect_size, minimum_detectable_difference, t_test
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, RMSE, sample, scores, two_models
@@ -68,7 +68,7 @@ def test_the_detectable_difference_is_found_in_80_percent(n_queries):
     ours, theirs = np.random.default_rng(3).beta(1, 2, (2, n_queries))
     found = difference(ours, theirs)
     critical = stats.t.ppf(0.975, n_queries - 1)
-    power = stats.nct.sf(critical, n_queries - 1, detectable(found, 0.05) / cluster_error(found))
+    power = stats.nct.sf(critical, n_queries - 1, minimum_detectable_difference(found, 0.05) / cluster_error(found))
 
     assert power == pytest.approx(0.8, abs=0.02)
 
@@ -77,7 +77,12 @@ def test_a_single_cluster_says_nothing():
     """One query has no standard error: no p-value, no effect size, nothing detectable."""
     found = difference([0.5], [0.4])
 
-    assert all(map(math.isnan, (cluster_error(found), t_test(found), effect_size(found), detectable(found, 0.05))))
+    assert all(
+        map(
+            math.isnan,
+            (cluster_error(found), t_test(found), effect_size(found), minimum_detectable_difference(found, 0.05)),
+        )
+    )
 
 
 def test_differences_that_are_all_alike():

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rankledger.pipeline.inference.samples import Pair
-from rankledger.pipeline.inference.sign_flips import Swap, Swaps, all_signs, draw_signs
+from rankledger.pipeline.inference.sign_flips import FlippedPair, FlippedPairs, all_signs, draw_signs
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.drawn import AP, GMAP, R2, RMSE, sample, scores
 
@@ -52,9 +52,9 @@ def difference(results, measure, groups):
 def test_signs_are_changes_of_places(measure, clusters):
     """Under each pattern the statistic rises with the difference of the two figures of models that changed places."""
     results, groups = two(measure), Groups(clusters=clusters)
-    swap = Swap(*sample(*results, groups=groups).sides(Pair("m", "n", measure)))
+    swap = FlippedPair(*sample(*results, groups=groups).sides(Pair("m", "n", measure)))
     signs = draw_signs([1], 40, len(swap.moved))
-    (found,) = Swaps([swap], slice(None)).statistics(signs)
+    (found,) = FlippedPairs([swap], slice(None)).statistics(signs)
 
     of_queries = signs if clusters is None else signs[:, clusters]
     expected = np.abs([difference(swapped(results, row < 0), measure, groups) for row in of_queries])
@@ -67,9 +67,9 @@ def test_signs_are_changes_of_places(measure, clusters):
 def test_a_plain_difference_is_the_sum_of_signed_differences():
     """|Σ s·d| / √(Σ d²), and over all patterns its mean square is 1."""
     results = two(AP)
-    swap = Swap(*sample(*results).sides(Pair("m", "n", AP)))
+    swap = FlippedPair(*sample(*results).sides(Pair("m", "n", AP)))
     apart = (results[0].values - results[1].values)[0]
-    (found,) = Swaps([swap], slice(None)).statistics(all_signs(N_QUERIES))
+    (found,) = FlippedPairs([swap], slice(None)).statistics(all_signs(N_QUERIES))
 
     np.testing.assert_allclose(found, np.abs(all_signs(N_QUERIES) @ apart) / np.sqrt((apart**2).sum()), atol=1e-12)
     assert (found**2).mean() == pytest.approx(1)
@@ -89,8 +89,8 @@ def test_other_differences_have_mean_square_one_to_first_order(measure):
         )
         for name in "mn"
     ]
-    swap = Swap(*sample(*results).sides(Pair("m", "n", measure)))
-    (found,) = Swaps([swap], slice(None)).statistics(draw_signs([2], 4000, 400))
+    swap = FlippedPair(*sample(*results).sides(Pair("m", "n", measure)))
+    (found,) = FlippedPairs([swap], slice(None)).statistics(draw_signs([2], 4000, 400))
 
     assert (found**2).mean() == pytest.approx(1, abs=4 * np.sqrt(2 / 4000))
 
@@ -98,9 +98,9 @@ def test_other_differences_have_mean_square_one_to_first_order(measure):
 def test_the_statistic_orders_patterns_as_students_t_does():
     """Of all patterns of 12 differences the |t| of the signed differences rises with the statistic."""
     results = two(AP)
-    swap = Swap(*sample(*results).sides(Pair("m", "n", AP)))
+    swap = FlippedPair(*sample(*results).sides(Pair("m", "n", AP)))
     signs = all_signs(N_QUERIES)
-    (found,) = Swaps([swap], slice(None)).statistics(signs)
+    (found,) = FlippedPairs([swap], slice(None)).statistics(signs)
     t = np.abs(stats.ttest_1samp(signs * (results[0].values - results[1].values), 0, axis=1).statistic)
 
     np.testing.assert_allclose(t, found * np.sqrt(11 / (12 - found**2)), rtol=1e-9)
@@ -109,8 +109,8 @@ def test_the_statistic_orders_patterns_as_students_t_does():
 @pytest.mark.parametrize("measure", [AP, GMAP, RMSE, R2], ids=str)
 def test_changing_all_places_changes_nothing(measure):
     """The opposite signs give the same statistic, to the last bit."""
-    swap = Swap(*sample(*two(measure)).sides(Pair("m", "n", measure)))
-    swaps, signs = Swaps([swap], slice(None)), draw_signs([3], 50, N_QUERIES)
+    swap = FlippedPair(*sample(*two(measure)).sides(Pair("m", "n", measure)))
+    swaps, signs = FlippedPairs([swap], slice(None)), draw_signs([3], 50, N_QUERIES)
 
     np.testing.assert_array_equal(swaps.statistics(signs), swaps.statistics(-signs))
 
@@ -120,19 +120,19 @@ def test_clusters_that_do_not_move_may_be_left_without_signs():
     ours, theirs = two(RMSE)
     same = np.arange(N_QUERIES) % 2 == 0
     theirs = scores("n", np.where(same, ours.values, theirs.values), RMSE, np.where(same, ours.weights, theirs.weights))
-    swap = Swap(*sample(ours, theirs).sides(Pair("m", "n", RMSE)))
+    swap = FlippedPair(*sample(ours, theirs).sides(Pair("m", "n", RMSE)))
     signs = draw_signs([4], 50, N_QUERIES)
 
     np.testing.assert_array_equal(swap.moved, ~same)
-    every, some = Swaps([swap], slice(None)), Swaps([swap], np.flatnonzero(swap.moved))
+    every, some = FlippedPairs([swap], slice(None)), FlippedPairs([swap], np.flatnonzero(swap.moved))
     np.testing.assert_allclose(some.statistics(signs[:, ~same]), every.statistics(signs), rtol=1e-9, atol=1e-12)
 
 
 def test_models_that_agree_everywhere_have_no_statistic_above_zero():
     """Equal scores: 0 under every pattern, which reaches the 0 of the sample."""
     ours, _ = two(AP)
-    swap = Swap(*sample(ours, scores("n", ours.values)).sides(Pair("m", "n", AP)))
-    swaps = Swaps([swap], slice(None))
+    swap = FlippedPair(*sample(ours, scores("n", ours.values)).sides(Pair("m", "n", AP)))
+    swaps = FlippedPairs([swap], slice(None))
 
     assert not swaps.statistics(draw_signs([5], 50, N_QUERIES)).any()
     assert swaps.thresholds[0] <= 0

@@ -7,25 +7,25 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.html.blocks import Scale, difference_scale, estimate_scale
+from rankledger.pipeline.report.html.blocks import CellScale, difference_scale, estimate_scale
 from tests.paged import compared, estimate
 
 
 def test_an_interval_worked_by_hand():
     """From 0.5 to 1.5 on a scale from 0 to 2: it begins at a quarter and is half as wide, and 1 is in the middle."""
-    cell = Scale(0.0, 2.0, "0 to 2").cell(0.5, 1.0, 1.5, "text", "good")
+    cell = CellScale(0.0, 2.0, "0 to 2").cell(0.5, 1.0, 1.5, "text", "good")
 
     assert (cell.text, cell.tone, cell.bar) == ("text", "good", "--l:.25;--w:.5;--m:.5")
 
 
 def test_what_lies_behind_differences():
     """From -1 to 3, zero is at a quarter; what matters less than 0.4 is a band from 0.15, a fifth wide."""
-    assert Scale(-1.0, 3.0, "").ground(0.4) == "--z:.25;--a:.15;--b:.2"
+    assert CellScale(-1.0, 3.0, "").ground(0.4) == "--z:.25;--a:.15;--b:.2"
 
 
 def test_without_an_interval_there_is_no_bar():
     """The text stands alone."""
-    assert Scale(0.0, 1.0, "").cell(None, 0.5, None, "").bar == ""
+    assert CellScale(0.0, 1.0, "").cell(None, 0.5, None, "").bar == ""
 
 
 def test_the_scale_of_figures_ends_at_0_where_none_is_below():
@@ -45,7 +45,7 @@ def test_0_and_what_matters_are_on_the_scale_of_differences():
 @given(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3).map(sorted), st.floats(-1e9, 1e9), st.floats(0, 1e9))
 def test_a_bar_stays_in_its_cell(ends, low, length):
     """Whatever the interval and the scale, also one of no length, shares are from 0 to 1 without an exponent."""
-    bar = Scale(low, low + length, "").cell(*ends, "").bar
+    bar = CellScale(low, low + length, "").cell(*ends, "").bar
 
     shares = re.fullmatch(r"--l:([\d.]+);--w:([\d.]+);--m:([\d.]+)", bar)
     assert shares is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from rankledger.pipeline.report.html.blocks import Cell, Part, Table, Words, figures_of
+from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words, page_figures
 from rankledger.pipeline.report.html.leaderboard import leaderboard
 from tests.paged import compared, estimate, page
 
@@ -14,7 +14,7 @@ ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "c
 
 def table(found) -> Table:
     """The table of the one dataset."""
-    (part,) = (block for block in leaderboard(figures_of(found)).blocks if isinstance(block, Part))
+    (part,) = (block for block in leaderboard(page_figures(found)).blocks if isinstance(block, PagePart))
     (made,) = part.blocks
     assert isinstance(made, Table)
     return made
@@ -104,7 +104,7 @@ def test_beyond_2000_rows_slices_are_by_the_leading_measure_alone():
     """Every measure is shown on all queries, and the page says where the others are."""
     own = page().evaluation.estimates
     many = tuple(replace(own[0], slice=f"market={number}", measure="ap") for number in range(2_000))
-    found = figures_of(page(estimates=(*own, *many)))
+    found = page_figures(page(estimates=(*own, *many)))
 
     said, part, *_ = leaderboard(found).blocks
     assert isinstance(said, Words)
@@ -115,12 +115,12 @@ def test_beyond_2000_rows_slices_are_by_the_leading_measure_alone():
 def test_marks_are_explained_once_for_all_datasets():
     """Below the last table, those that one of them has; nothing where there are none."""
     lines = [estimate("bm25", 0.5, dataset=name, mark="sparse") for name in ("web", "news")]
-    blocks = leaderboard(figures_of(page(estimates=tuple(lines), comparison_lines=()))).blocks
-    plain = leaderboard(figures_of(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
+    blocks = leaderboard(page_figures(page(estimates=tuple(lines), comparison_lines=()))).blocks
+    plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
 
-    assert [type(block) for block in blocks] == [Part, Part, Words]
+    assert [type(block) for block in blocks] == [PagePart, PagePart, Words]
     assert blocks[-1].text.startswith("~ an interval that is not to be trusted")
-    assert [type(block) for block in plain] == [Part]
+    assert [type(block) for block in plain] == [PagePart]
 
 
 def test_a_figure_that_is_undefined_stands_last():

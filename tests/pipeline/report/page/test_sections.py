@@ -12,13 +12,13 @@ from rankledger.pipeline.report.html.blocks import (
     Chips,
     Facts,
     Folded,
-    Part,
+    PagePart,
     Row,
     Table,
     Words,
-    figures_of,
     isolated,
-    shown,
+    page_figures,
+    short_text,
 )
 from rankledger.pipeline.report.html.differences import differences, queries
 from rankledger.pipeline.report.html.summary import verdict
@@ -33,7 +33,7 @@ def every(blocks: Iterable[Block]) -> list[Block]:
     """The blocks and those within them."""
     found: list[Block] = []
     for block in blocks:
-        within = every(block.blocks) if isinstance(block, Part | Folded) else every(getattr(block, "beside", ()))
+        within = every(block.blocks) if isinstance(block, PagePart | Folded) else every(getattr(block, "beside", ()))
         found += [block, *within]
     return found
 
@@ -55,7 +55,7 @@ def said(blocks: Iterable[Block]) -> list[str]:
 
 def test_the_verdict_leads():
     """Its headline counts effects, and what passes is folded away by its gate."""
-    blocks = verdict(figures_of(page())).blocks
+    blocks = verdict(page_figures(page())).blocks
 
     assert (blocks[0].text, blocks[0].tone) == ("Gates failed: 1 fail, 1 pass.", "bad")
     assert [block.name for block in blocks if isinstance(block, Folded)] == ["floor"]
@@ -69,7 +69,7 @@ def test_what_was_found_is_said_where_it_came_to_something_else():
     waived = replace(paged.verdict(), outcome="inconclusive", effect="warn")
     passed = replace(waived, outcome="pass", effect="pass")
     found, none = (
-        [block for block in verdict(figures_of(page(verdicts=given))).blocks if isinstance(block, Chips)]
+        [block for block in verdict(page_figures(page(verdicts=given))).blocks if isinstance(block, Chips)]
         for given in ((waived, passed), (passed, passed))
     )
 
@@ -79,7 +79,7 @@ def test_what_was_found_is_said_where_it_came_to_something_else():
 
 def test_what_is_missing_is_said_at_once():
     """An output that was refused makes the evaluation incomplete, with its reason."""
-    blocks = verdict(figures_of(page(failures=(Failure("web", "late", "late.tsv: no such file"),)))).blocks
+    blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: no such file"),)))).blocks
 
     assert "Incomplete: 3 models on 1 dataset evaluated; 1 model output missing or refused." in said(blocks)
     assert table(blocks, "failures") == [["late", "web", "late.tsv: no such file"]]
@@ -87,7 +87,7 @@ def test_what_is_missing_is_said_at_once():
 
 def test_models_stand_to_their_baseline():
     """Each has its reading against the 0.01 that matter, and the words are explained."""
-    blocks = verdict(figures_of(page())).blocks
+    blocks = verdict(page_figures(page())).blocks
 
     assert table(blocks, "standing") == [
         ["dense", "-0.0300", "[-0.0500, -0.0100]", "unclear", "0.4700"],
@@ -98,7 +98,7 @@ def test_models_stand_to_their_baseline():
 
 def test_what_changed_since_another_record_comes_before_the_baseline():
     """Of last night's and the baseline's differences the first are news; one that fails stands out."""
-    parts = [block for block in verdict(figures_of(page())).blocks if isinstance(block, Part)]
+    parts = [block for block in verdict(page_figures(page())).blocks if isinstance(block, PagePart)]
 
     assert [part.title for part in parts[:2]] == ["Against other records", "Against the baseline"]
     (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
@@ -108,7 +108,7 @@ def test_what_changed_since_another_record_comes_before_the_baseline():
 def test_differences_to_other_records_leave_out_slices_that_pass():
     """Gates may judge hundreds of slices: those that pass are counted."""
     slices = [paged.verdict(slice=f"market={number}", outcome=found) for number, found in enumerate(("pass", "fail"))]
-    blocks = verdict(figures_of(page(verdicts=(paged.verdict(), *slices)))).blocks
+    blocks = verdict(page_figures(page(verdicts=(paged.verdict(), *slices)))).blocks
 
     assert [(row[1], row[3], row[4]) for row in table(blocks, "records")] == [
         ("-0.0300", "fail", "all"),
@@ -124,7 +124,7 @@ def test_worst_slices_that_can_be_judged_come_first():
         compared("dense", -0.05, slice="b", n_clusters=30),
         compared("hybrid", -0.8, slice="a", n_clusters=29),
     )
-    blocks = verdict(figures_of(page(comparison_lines=lines))).blocks
+    blocks = verdict(page_figures(page(comparison_lines=lines))).blocks
 
     rows = table(blocks, "worst-differences")
     assert [(row[0], row[1], row[4]) for row in rows] == [("dense", "b", "worse"), ("hybrid", "a", "not judged")]
@@ -135,13 +135,13 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
     lines = (*(estimate("bm25", figure, slice=name) for name, figure in (("a", 0.2), ("b", 0.6))),)
     found = page(comparison_lines=(), estimates=lines, directions={"ndcg@10": "lower"})
 
-    assert [row[1] for row in table(verdict(figures_of(found)).blocks, "worst-figures")] == ["b"]
+    assert [row[1] for row in table(verdict(page_figures(found)).blocks, "worst-figures")] == ["b"]
 
 
 def test_numbers_from_outside_stand_beside_owners():
     """In full, and those that cannot be read with the reason."""
     extras = paged.manifest()["extras"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
-    blocks = verdict(figures_of(page({"extras": extras}))).blocks
+    blocks = verdict(page_figures(page({"extras": extras}))).blocks
 
     assert table(blocks, "outside") == [["dense", "team-d", "12.5", "3"]]
     assert "hybrid: costs.json: is not JSON" in said(blocks)
@@ -149,7 +149,7 @@ def test_numbers_from_outside_stand_beside_owners():
 
 def test_a_row_of_differences():
     """Both figures, the difference with all that is known of it, and its reading."""
-    section = differences(figures_of(page()))
+    section = differences(page_figures(page()))
 
     assert section is not None
     assert table(section.blocks, "differences-web")[1] == [
@@ -161,7 +161,7 @@ def test_a_row_of_differences():
 def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
     """The page says where the others are."""
     many = tuple(compared(f"m{number}", 0.1, measure="ap") for number in range(1_000))
-    section = differences(figures_of(page(comparison_lines=(*page().evaluation.comparison_lines, *many))))
+    section = differences(page_figures(page(comparison_lines=(*page().evaluation.comparison_lines, *many))))
 
     assert section is not None
     assert said(section.blocks)[0] == "Differences by other measures: comparisons.csv."
@@ -170,7 +170,7 @@ def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
 
 def test_a_query_that_moved_opens_to_its_documents():
     """Ranks before and after, and words where one was not retrieved."""
-    section = queries(figures_of(page()))
+    section = queries(page_figures(page()))
 
     assert section is not None
     (moved,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
@@ -183,7 +183,7 @@ def test_a_query_whose_ranks_were_not_kept():
     """It says so instead of showing an empty table."""
     pair = page().pairs[0]
     query = replace(pair.movers[0], documents=None)
-    section = queries(figures_of(page(pairs=(replace(pair, movers=(query,)),))))
+    section = queries(page_figures(page(pairs=(replace(pair, movers=(query,)),))))
 
     assert section is not None
     assert "The ranks of its documents were not kept." in said(section.blocks)
@@ -194,7 +194,7 @@ def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
     pair = page().pairs[0]
     query = replace(pair.movers[0], documents=None)
     datasets = {"web": paged.manifest()["datasets"]["web"] | {"kind": "ratings"}}
-    section = queries(figures_of(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
+    section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
 
     assert section is not None
     assert said(section.blocks)[:2] == ["The queries that moved most:", "q1: 1.0000 → 0.2500 (-0.7500)"]
@@ -203,7 +203,7 @@ def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
 
 def test_what_the_outputs_hold():
     """Counts, the share that is judged, and the least, median and greatest number of documents."""
-    section = quality(figures_of(page()))
+    section = quality(page_figures(page()))
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
     assert table(section.blocks, "quality-web") == [
@@ -213,7 +213,7 @@ def test_what_the_outputs_hold():
 
 def test_a_measure_is_defined_with_all_its_parameters():
     """Those that have an effect, the cutoff among them, and the fingerprint that names them all."""
-    section = definitions(figures_of(page()))
+    section = definitions(page_figures(page()))
 
     assert table(section.blocks, "definitions")[0] == [
         *("ndcg@10", "nDCG: dcg / ideal dcg", "gain=linear, k=10", "0 to 1", "higher", "1", "0123456789abcdef"),
@@ -226,7 +226,7 @@ def test_a_measure_is_defined_with_all_its_parameters():
 
 def test_provenance_names_what_decides_figures():
     """Every file with its size and digest, the versions of the few libraries that matter, and the commit."""
-    section = provenance(figures_of(page()))
+    section = provenance(page_figures(page()))
     facts = dict(item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items)
 
     assert table(section.blocks, "inputs") == [
@@ -240,8 +240,8 @@ def test_provenance_names_what_decides_figures():
 
 def test_names_are_cut_for_the_page():
     """To 80 letters with the sign that says so; one of 80 is whole."""
-    assert shown("W" * 81) == "W" * 79 + "…"
-    assert shown("W" * 80) == "W" * 80
+    assert short_text("W" * 81) == "W" * 79 + "…"
+    assert short_text("W" * 80) == "W" * 80
 
 
 def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
@@ -255,7 +255,7 @@ def test_a_series_opens_to_its_nights():
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
     series = Series("web", "dense", nights, (), None, None, False)
     found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))
-    section = history(figures_of(page(history=(found,))))
+    section = history(page_figures(page(history=(found,))))
 
     assert section is not None
     (folded,) = [block for block in every(section.blocks) if isinstance(block, Folded)]

@@ -9,7 +9,7 @@ import math
 import pytest
 from rich.cells import cell_len
 
-from rankledger.pipeline.report.html.charts import cut, data, known, short
+from rankledger.pipeline.report.html.charts import cut, data, finite_values, short
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-x", "@SUM(A1)"])
@@ -46,7 +46,7 @@ def test_short_text_fits(text):
 
 def test_known_values_are_finite():
     """None and NaN stand for no figure, and no scale reaches infinity."""
-    assert known([1.0, None, math.nan, math.inf, 0.0]) == [1.0, 0.0]
+    assert finite_values([1.0, None, math.nan, math.inf, 0.0]) == [1.0, 0.0]
 
 
 def test_a_cut_is_said():

@@ -16,9 +16,9 @@ import pytest
 from rankledger.pipeline.report.html import charts, difference_charts
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import cleaned, reaching, ticks
-from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.results import Comparison, Estimate
-from rankledger.pipeline.types.views import Break, CurvePoint, LevelChange, Night, PairedScores, Series
+from rankledger.pipeline.types.views import CurvePoint, LevelChange, Night, PairedScores, Series, SeriesBreak
 from tests.pipeline.report.page.charts.drawn import words
 
 HOSTILE = [
@@ -53,7 +53,7 @@ def slices(name: str) -> Chart | None:
 def _pair(name: str) -> PairedScores:
     ids = np.array([name, "q1", "q2"], dtype=object)
     before, after = np.array([0.1, 0.2, 0.3]), np.array([0.9, 0.2, 0.2])
-    moved = MovedQuery(name, name, f"{name} in id", name, "ap", 0.1, 0.9, 0.8, None)
+    moved = QueryChange(name, name, f"{name} in id", name, "ap", 0.1, 0.9, 0.8, None)
     return PairedScores(name, name, f"{name} in id", "ap", ids, before, after, after - before, (moved,))
 
 
@@ -83,7 +83,9 @@ def by_cutoff(name: str) -> Chart | None:
 
 def nights(name: str) -> Chart | None:
     first = Night(name, "id", 0.4, 0.3, 0.5, 0.05, 9, "", None, "", None)
-    second = Night("2026-11-20", "id", 0.6, 0.5, 0.7, 0.05, 9, "", None, "", None, (Break("judgments", "a", "b"),))
+    second = Night(
+        "2026-11-20", "id", 0.6, 0.5, 0.7, 0.05, 9, "", None, "", None, (SeriesBreak("judgments", "a", "b"),)
+    )
     last = Night("2026-11-21", "id", None, None, None, None, 9, "", None, "", None, (), name)
     step = LevelChange("2026-11-20", name, "2026-11-21", 1, 0.4, 0.6, 0.01)
     return charts.nights(Series(name, name, (first, second, last), (step,), 1.0, None, correlated=False), "ap")

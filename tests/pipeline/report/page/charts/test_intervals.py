@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.difference_charts import forest, slices
-from rankledger.pipeline.report.tables import reading
+from rankledger.pipeline.report.tables import effect_label
 from rankledger.pipeline.types.results import Comparison
 from tests.pipeline.report.page.charts.drawn import paths, rows, words
 
@@ -69,7 +69,7 @@ def test_a_row_has_the_colour_of_its_word(difference, half, colour, word):
     (drawn,) = paths(forest([found], 0.005), stroke_width="2")
 
     assert drawn.style["stroke"] == colour
-    assert reading(found, {"ndcg@10": 0.005}) == word
+    assert effect_label(found, {"ndcg@10": 0.005}) == word
 
 
 @pytest.mark.parametrize("changes", [{"mark": "sparse"}, {"n_clusters": 29}])

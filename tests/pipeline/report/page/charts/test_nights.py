@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.charts import nights
-from rankledger.pipeline.types.views import Break, LevelChange, Night, Series
+from rankledger.pipeline.types.views import LevelChange, Night, Series, SeriesBreak
 from tests.pipeline.report.page.charts.drawn import paths, rows, words
 
 
@@ -54,7 +54,7 @@ def test_levels_are_drawn_on_both_sides_of_a_step():
 
 def test_a_break_is_a_dashed_line_with_its_initials():
     """It stands between the nights on its sides, and levels end at it."""
-    changed = (Break("judgments", "a", "b"), Break("definition", "a", "b"))
+    changed = (SeriesBreak("judgments", "a", "b"), SeriesBreak("definition", "a", "b"))
     step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01)
     chart = nights(
         series(

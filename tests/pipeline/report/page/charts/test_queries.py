@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.difference_charts import distribution, scatter
-from rankledger.pipeline.types.changes import MovedQuery
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.views import PairedScores
 from tests.pipeline.report.page.charts.drawn import Drawn, paths, rows, words
 
@@ -22,7 +22,7 @@ def pair(before: Any, after: Any, *, n_movers: int = 0, lower: bool = False) -> 
     change = before - after if lower else after - before
     first = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:n_movers]
     movers = tuple(
-        MovedQuery("web", "new", "old", ids[q], "ap", float(before[q]), float(after[q]), float(change[q]), None)
+        QueryChange("web", "new", "old", ids[q], "ap", float(before[q]), float(after[q]), float(change[q]), None)
         for q in first
     )
     return PairedScores("web", "new", "old", "ap", ids, before, after, change, movers)
