@@ -23,9 +23,9 @@ from rankledger.pipeline.cli.terminal import (
     print_text,
     width,
 )
-from rankledger.pipeline.types.results import Evaluation
 
 if TYPE_CHECKING:
+    from rankledger.pipeline.types.results import Evaluation
     from rankledger.pipeline.workflow.report import Form
 
 __all__ = [

@@ -66,7 +66,7 @@ NO_RECORD = "record: none, for no model output was evaluated"
 
 
 @pytest.fixture
-def rankledger(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+def run_cli(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, run in this process in an empty folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -118,9 +118,9 @@ def is_recorded(runs: Path) -> bool:
 # ---- evaluate, when all is well
 
 
-def test_evaluate_prints_the_leaderboard_and_last_the_record(rankledger, config):
+def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
     """Exit 0: every model and measure on stdout, nothing on stderr, and the record where it says."""
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     assert (told.code, told.err) == (0, "")
     for word in ("web (", "bm25", "dense", "ndcg@10", "ap"):
@@ -131,37 +131,37 @@ def test_evaluate_prints_the_leaderboard_and_last_the_record(rankledger, config)
     assert re.search(r"\b0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]", told.out)
 
 
-def test_the_leaderboard_holds_the_figures_of_the_record(rankledger, config):
+def test_the_leaderboard_holds_the_figures_of_the_record(run_cli, config):
     """Each figure with its interval stands in the line of its model, to four decimals."""
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     rows_of = {line.split("│")[1].strip(): line for line in told.out.splitlines() if line.startswith("│")}
     for line in read_record(told.record).summary:
         assert f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" in rows_of[line.model]
 
 
-def test_no_tracking_leaves_mlflow_alone(rankledger, config, tmp_path):
+def test_no_tracking_leaves_mlflow_alone(run_cli, config, tmp_path):
     """There are a record and what was parsed, no tracking store, and nothing speaks of MLflow."""
-    told = rankledger("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
 
     assert told.code == 0
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {"blocks", "records"}
     assert "MLflow" not in told.out + told.err
 
 
-def test_json_has_no_word_that_json_lacks(rankledger, tmp_path):
+def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
     """Figures near the end of the doubles' range make no `Infinity`, and no warning on stderr."""
     stars = Collection({"u1": {"a": 1}, "u2": {"a": 3}}, {"knn": {"u1": {"a": 1e200}, "u2": {"a": 3}}}, "ratings")
     config = write_config(tmp_path / "configs", {"stars": stars}, {"errors": ["mae", "rmse"]})
-    told = rankledger("evaluate", str(config), "--no-tracking", "--json")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
 
     json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
     assert told.err == ""
 
 
-def test_json_is_one_object_and_nothing_else(rankledger, config):
+def test_json_is_one_object_and_nothing_else(run_cli, config):
     """With --json stdout is one JSON object, strictly, that holds what the record holds."""
-    told = rankledger("evaluate", str(config), "--no-tracking", "--json")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
     found = json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
 
     assert (told.code, told.err) == (0, "")
@@ -173,9 +173,9 @@ def test_json_is_one_object_and_nothing_else(rankledger, config):
     assert {(line["dataset"], line["model"]) for line in found["quality"]} == {("web", "bm25"), ("web", "dense")}
 
 
-def test_set_overrides_the_config(rankledger, config):
+def test_set_overrides_the_config(run_cli, config):
     """Values of --set win, several of them, and are in the record's config."""
-    told = rankledger(
+    told = run_cli(
         *("evaluate", str(config), "--no-tracking", "--set", "bootstrap.resamples=123", "--set", "suites.search=[rr]")
     )
     written = yaml.safe_load((told.record / "config.yaml").read_text(encoding="utf-8"))
@@ -185,49 +185,49 @@ def test_set_overrides_the_config(rankledger, config):
     assert read_record(told.record).manifest["bootstrap"]["resamples"] == 123
 
 
-def test_date_fills_the_paths(rankledger, config):
+def test_date_fills_the_paths(run_cli, config):
     """--date stands for {date}; without it a config that needs one says so."""
     edit(config, models={"bm25": {"outputs": "{date}/bm25.txt"}})
     write_table(config.parent / "2026-11-20" / "bm25.txt", rows(WEB.outputs["bm25"]), "score")
 
-    told = rankledger("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
     assert told.code == 0
     assert read_record(told.record).manifest["date"] == "2026-11-20"
     assert read_record(told.record).manifest["outputs"][0]["files"][0]["path"] == "configs/2026-11-20/bm25.txt"
 
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
     assert told.code == 2
     assert "--date" in told.error
 
 
-def test_a_record_is_evaluated_again_by_its_id(rankledger, config, tmp_path):
+def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
     """With the outputs deleted and a measure more, the leaderboard has a column that it had not."""
-    first = rankledger("evaluate", str(config), "--no-tracking")
+    first = run_cli("evaluate", str(config), "--no-tracking")
     for model in WEB.outputs:
         (path,) = tmp_path.rglob(f"{model}.txt")
         path.unlink()
-    again = rankledger("evaluate", first.record.name, "--no-tracking", "--set", "suites.new=[p@7]")
+    again = run_cli("evaluate", first.record.name, "--no-tracking", "--set", "suites.new=[p@7]")
 
     assert (again.code, again.err) == (0, "")
     assert "p@7" in again.out
     assert "p@7" not in first.out
 
 
-def test_what_the_block_store_lacks_is_a_line_on_stderr(rankledger, config, tmp_path):
+def test_what_the_block_store_lacks_is_a_line_on_stderr(run_cli, config, tmp_path):
     """A store that cannot be written stops nothing, and is told once."""
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "blocks").write_text("", encoding="utf-8")
-    found = rankledger("evaluate", str(config), "--no-tracking")
+    found = run_cli("evaluate", str(config), "--no-tracking")
 
     assert found.code == 0
     (line,) = found.err.splitlines()
     assert line.startswith("runs/blocks: not written (")
 
 
-def test_jobs_and_backend_change_no_figure(rankledger, config):
+def test_jobs_and_backend_change_no_figure(run_cli, config):
     """The options are taken, and the files with figures are the same."""
-    one = rankledger("evaluate", str(config), "--no-tracking", "--jobs", "1", "--backend", "threads")
-    two = rankledger("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
+    one = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "1", "--backend", "threads")
+    two = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
 
     for name in ("scores.parquet", "summary.csv"):
         assert (one.record / name).read_bytes() == (two.record / name).read_bytes()
@@ -254,23 +254,23 @@ def test_jobs_and_backend_change_no_figure(rankledger, config):
     ],
 )
 @pytest.mark.parametrize("as_json", [False, True])
-def test_bad_input_is_one_line_on_stderr(rankledger, config, tmp_path, changes, said, as_json):
+def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, said, as_json):
     """Exit 2: where, what was found and what to do in one line, nothing on stdout, and nothing recorded."""
     (config.parent / "bad.txt").write_text("q1 0 d1 1\nq1 0 d2 good\n", encoding="utf-8")
     (config.parent / "twice.txt").write_text("q1 0 d1 1\nq1 0 d1 1\n", encoding="utf-8")
     (config.parent / "empty.txt").write_text("# nothing\n", encoding="utf-8")
     edit(config, **changes)
-    told = rankledger("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
+    told = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
 
     assert told.code == 2
     assert re.search(said, told.error)
     assert not is_recorded(tmp_path / "runs")
 
 
-def test_every_finding_has_a_line(rankledger, config):
+def test_every_finding_has_a_line(run_cli, config):
     """Two mistakes in a config are told at once, a line each."""
     edit(config, suites={"s": ["ndgc@10"]}, bootstrap={"resamples": 3})
-    told = rankledger("evaluate", str(config))
+    told = run_cli("evaluate", str(config))
 
     assert (told.code, told.out) == (2, "")
     assert len(told.err.splitlines()) == 2
@@ -278,9 +278,9 @@ def test_every_finding_has_a_line(rankledger, config):
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 @pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
-def test_a_config_that_is_not_there_is_named(rankledger, config, command, name, said):
+def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, said):
     """A file that does not exist, and a folder, are told by name."""
-    told = rankledger(command, name)
+    told = run_cli(command, name)
 
     assert told.code == 2
     assert told.error.startswith(f"{name}: ")
@@ -299,18 +299,18 @@ def test_a_config_that_is_not_there_is_named(rankledger, config, command, name, 
         (["measures", "ndcg", "ap"], "ap"),
     ],
 )
-def test_a_command_that_is_wrong_is_told(rankledger, arguments, said):
+def test_a_command_that_is_wrong_is_told(run_cli, arguments, said):
     """Exit 2: the last line on stderr names what is wrong, and nothing is on stdout."""
-    told = rankledger(*arguments)
+    told = run_cli(*arguments)
 
     assert (told.code, told.out) == (2, "")
     assert said in told.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
-def test_no_workers_are_refused(rankledger, config, command):
+def test_no_workers_are_refused(run_cli, config, command):
     """--jobs 0 is refused as it is in a config, and not taken for no answer."""
-    told = rankledger(command, str(config), "--jobs", "0")
+    told = run_cli(command, str(config), "--jobs", "0")
 
     assert (told.code, told.out) == (2, "")
     assert "0" in told.err.splitlines()[-1]
@@ -319,9 +319,9 @@ def test_no_workers_are_refused(rankledger, config, command):
 @pytest.mark.parametrize(
     "override", ["bootstrap.resamples", "bootstrap.resample=5", "suites.search[9]=ap", "=3", "name.x=1"]
 )
-def test_a_wrong_override_is_told_as_one(rankledger, config, override):
+def test_a_wrong_override_is_told_as_one(run_cli, config, override):
     """What --set got wrong is said as being --set's."""
-    told = rankledger("evaluate", str(config), "--set", override)
+    told = run_cli("evaluate", str(config), "--set", override)
 
     assert told.code == 2
     assert told.error.startswith("--set ")
@@ -347,9 +347,9 @@ def broken(request: pytest.FixtureRequest, config: Path) -> str:
     return said
 
 
-def test_an_output_that_is_refused_leaves_the_others(rankledger, config, broken):
+def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
     """Exit 4: the other model is evaluated and recorded, the failure is in the leaderboard and in the manifest."""
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
     record = read_record(told.record)
 
     assert (told.code, told.err) == (4, "")
@@ -361,20 +361,20 @@ def test_an_output_that_is_refused_leaves_the_others(rankledger, config, broken)
     assert "\n" not in failure["reason"]
 
 
-def test_a_damaged_output_is_one_models_failure(rankledger, config):
+def test_a_damaged_output_is_one_models_failure(run_cli, config):
     """Exit 4, too, where the file looks whole and only its inside is damaged; the file is named."""
     path = write_table(config.parent / "web" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
     data = path.read_bytes()
     path.write_bytes(data[:60] + b"damaged..." + data[70:])
-    told = rankledger("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
 
     assert (told.code, told.err) == (4, "")
     assert "dense on web was not evaluated: configs/web/dense.parquet: " in told.out
 
 
-def test_failures_are_in_the_json(rankledger, config, broken):
+def test_failures_are_in_the_json(run_cli, config, broken):
     """Exit 4 with --json, too: one object on stdout that holds the failure."""
-    told = rankledger("evaluate", str(config), "--no-tracking", "--json")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
     found = json.loads(told.out)
 
     assert (told.code, told.err) == (4, "")
@@ -382,9 +382,9 @@ def test_failures_are_in_the_json(rankledger, config, broken):
     assert {line["model"] for line in found["estimates"]} == {"bm25"}
 
 
-def test_validate_tells_failures_too(rankledger, config, broken, tmp_path):
+def test_validate_tells_failures_too(run_cli, config, broken, tmp_path):
     """Exit 4 before anything is computed."""
-    told = rankledger("validate", str(config))
+    told = run_cli("validate", str(config))
 
     assert (told.code, told.err) == (4, "")
     assert "failed" in told.out
@@ -393,11 +393,11 @@ def test_validate_tells_failures_too(rankledger, config, broken, tmp_path):
 
 
 @pytest.mark.parametrize("as_json", [False, True])
-def test_with_every_output_missing_there_is_no_record(rankledger, config, tmp_path, as_json):
+def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path, as_json):
     """Exit 4: nothing was evaluated, so there is nothing to keep; what is wrong with each output is printed."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = rankledger("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
+    told = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
 
     assert (told.code, told.err) == (4, "")
     assert all(f"{model}.txt: " in told.out for model in WEB.outputs)
@@ -406,23 +406,23 @@ def test_with_every_output_missing_there_is_no_record(rankledger, config, tmp_pa
     assert not (tmp_path / "runs" / "mlflow.db").exists()
 
 
-def test_gates_of_what_was_not_evaluated_do_not_pass(rankledger, config, tmp_path):
+def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
     """They fail as ever, and say so in JUnit's XML, too, without a record."""
     gate = {"name": "floor", "models": "*", "measure": "ap", "at_least": 0}
     config.write_text(f"{config.read_text(encoding='utf-8')}gates: {json.dumps([gate])}\n", encoding="utf-8")
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = rankledger("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
+    told = run_cli("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
 
     assert (told.code, told.out) == (4, "")
     assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
 
 
-def test_a_night_without_any_output_is_recorded(rankledger, config):
+def test_a_night_without_any_output_is_recorded(run_cli, config):
     """History knows of it, and a gate that counts failures in a row counts it."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = rankledger("nightly", str(config), "--no-tracking")
+    told = run_cli("nightly", str(config), "--no-tracking")
 
     assert told.code == 4
     record = read_record(told.record)
@@ -433,14 +433,14 @@ def test_a_night_without_any_output_is_recorded(rankledger, config):
 # ---- bugs, disks and interruptions: 70, 74, 130
 
 
-def test_a_bug_keeps_its_traceback(rankledger, config, monkeypatch, tmp_path):
+def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
     """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
     monkeypatch.setattr(
         importlib.import_module("rankledger.pipeline.workflow.evaluate"),
         "score",
         boom(RuntimeError("two and two is five")),
     )
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     assert (told.code, told.out) == (70, "")
     assert told.err.startswith("Traceback (most recent call last):")
@@ -450,12 +450,12 @@ def test_a_bug_keeps_its_traceback(rankledger, config, monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("blocked", ["runs", "runs/records"])
-def test_a_file_where_records_should_be_is_named(rankledger, config, tmp_path, blocked):
+def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, blocked):
     """Exit 74: a file stands where a folder must be; the line names it."""
     path = tmp_path / blocked
     path.parent.mkdir(exist_ok=True)
     path.write_text("in the way", encoding="utf-8")
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     assert told.code == 74
     assert blocked in told.error
@@ -464,32 +464,32 @@ def test_a_file_where_records_should_be_is_named(rankledger, config, tmp_path, b
 
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
-def test_a_file_that_nobody_could_write_is_told_at_the_beginning(rankledger, config, tmp_path, option):
+def test_a_file_that_nobody_could_write_is_told_at_the_beginning(run_cli, config, tmp_path, option):
     """Exit 2 before anything is evaluated, where the folder of what the gates say is missing."""
-    told = rankledger("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
+    told = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
 
     assert told.code == 2
     assert told.err.endswith(f"gone/gates.xml: its folder does not exist; make it or mend {option}\n")
     assert not is_recorded(tmp_path / "runs")
 
 
-def test_a_full_disk_leaves_nothing_behind(rankledger, config, monkeypatch, tmp_path):
+def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_path):
     """Exit 74: a disk that is full in the middle of the record is told, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
     monkeypatch.setattr("rankledger.pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     assert told.code == 74
     assert told.error == "scores.parquet: No space left on device; nothing was recorded"
     assert list((tmp_path / "runs" / "records").iterdir()) == []
 
 
-def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_path):
+def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
     monkeypatch.setattr(
         importlib.import_module("rankledger.pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt())
     )
-    told = rankledger("evaluate", str(config), "--no-tracking")
+    told = run_cli("evaluate", str(config), "--no-tracking")
 
     assert told.code == 130
     assert told.error == "interrupted; nothing was recorded"
@@ -504,18 +504,18 @@ def test_an_interruption_records_nothing(rankledger, config, monkeypatch, tmp_pa
     ],
     ids=["disk", "Ctrl-C"],
 )
-def test_a_command_that_records_nothing_does_not_say_so(rankledger, monkeypatch, error, code, line):
+def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, error, code, line):
     """Whoever lists records has not lost one."""
     monkeypatch.setattr("rankledger.pipeline.record.store.Records.ids", boom(error))
-    told = rankledger("list")
+    told = run_cli("list")
 
     assert (told.code, told.error) == (code, line)
 
 
-def test_an_interruption_while_tracking_tells_the_record(rankledger, config, monkeypatch, tmp_path):
+def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
     monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore.deliver", boom(KeyboardInterrupt()))
-    told = rankledger("evaluate", str(config))
+    told = run_cli("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
     assert told.code == 130
@@ -592,11 +592,11 @@ def nobody() -> Iterator[str]:
         yield f"http://127.0.0.1:{free.getsockname()[1]}"
 
 
-def test_tracking_is_the_default(rankledger, config, tmp_path):
+def test_tracking_is_the_default(run_cli, config, tmp_path):
     """The runs are in <runs-dir>/mlflow.db, a line says how to open it, and the last one where the record is."""
     from mlflow import MlflowClient
 
-    told = rankledger("evaluate", str(config), "--runs-dir", "my runs")
+    told = run_cli("evaluate", str(config), "--runs-dir", "my runs")
     store = tmp_path / "my runs" / "mlflow.db"
 
     assert (told.code, told.err) == (0, "")
@@ -611,12 +611,12 @@ def test_tracking_is_the_default(rankledger, config, tmp_path):
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_server_that_is_away_changes_no_result(rankledger, config, monkeypatch, nobody, fails):
+def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, nobody, fails):
     """The exit code is the evaluation's own, a remark on stderr says what is missing, and the record is complete."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     if fails:
         (config.parent / "web" / "dense.txt").unlink()
-    told = rankledger("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+    told = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}")
 
     assert told.code == (4 if fails else 0)
     (remark,) = told.err.splitlines()
@@ -628,9 +628,9 @@ def test_a_server_that_is_away_changes_no_result(rankledger, config, monkeypatch
 
 
 @pytest.mark.parametrize("leaving", [["--no-tracking"], ["--set", "tracking.enabled=false"]], ids=" ".join)
-def test_tracking_that_is_required_and_left_alone_is_missing(rankledger, config, leaving):
+def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config, leaving):
     """Exit 5: whoever requires it must not be told that all is well where MLflow has nothing."""
-    told = rankledger("evaluate", str(config), "--require-tracking", *leaving)
+    told = run_cli("evaluate", str(config), "--require-tracking", *leaving)
 
     assert told.code == 5
     assert told.err == "not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone\n"
@@ -673,12 +673,12 @@ def test_the_command_runs_in_any_thread(capfd):
     assert capfd.readouterr().out.startswith("rankledger, version ")
 
 
-def test_a_server_that_is_away_is_in_the_json(rankledger, config, monkeypatch, nobody):
+def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobody):
     """With --json the remark is on stderr and in the object, without the password."""
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("STORE_PASSWORD", "s3cret")
     uri = nobody.replace("http://", "http://ann:${STORE_PASSWORD}@")
-    told = rankledger("evaluate", str(config), "--json", "--set", f"tracking.uri={uri}")
+    told = run_cli("evaluate", str(config), "--json", "--set", f"tracking.uri={uri}")
     found = json.loads(told.out)
 
     assert told.code == 0
@@ -690,10 +690,10 @@ def test_a_server_that_is_away_is_in_the_json(rankledger, config, monkeypatch, n
 # ---- the other commands
 
 
-def test_validate_prints_the_matrix_and_writes_nothing(rankledger, config, tmp_path):
+def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
     """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
-    told = rankledger("validate", str(config))
+    told = run_cli("validate", str(config))
 
     assert (told.code, told.err) == (0, "")
     assert f"{len(WEB.judged)} queries, 2 measures" in told.out
@@ -704,27 +704,27 @@ def test_validate_prints_the_matrix_and_writes_nothing(rankledger, config, tmp_p
 
 
 @pytest.mark.parametrize("command", [("validate",), ("evaluate", "--no-tracking")])
-def test_what_is_hardly_meant_is_said_on_stderr(rankledger, config, command):
+def test_what_is_hardly_meant_is_said_on_stderr(run_cli, config, command):
     """A margin against the latest evaluation alone stops nothing, and is said with its line."""
     gate = {"name": "no-drop", "measure": "ap", "against": "latest", "margin": 0, "on_inconclusive": "pass"}
     edit(config, gates=[gate])
 
-    told = rankledger(command[0], str(config), *command[1:])
+    told = run_cli(command[0], str(config), *command[1:])
 
     assert told.code == 0
     assert re.search(r"^\S+\.yaml:\d+: gates\[0\]\.against: against the latest it drifts: ", told.err, re.MULTILINE)
 
 
-def test_validate_computes_nothing(rankledger, config, monkeypatch):
+def test_validate_computes_nothing(run_cli, config, monkeypatch):
     """Neither scores nor resamples are made."""
     workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
-    for step in ("compute", "keep"):
+    for step in ("compute", "write"):
         monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
 
-    assert rankledger("validate", str(config)).code == 0
+    assert run_cli("validate", str(config)).code == 0
 
 
-def test_validate_tells_a_model_that_is_not_on_a_dataset(rankledger, config):
+def test_validate_tells_a_model_that_is_not_on_a_dataset(run_cli, config):
     """A model without output for a dataset is none of its failures: a dash stands there."""
     edit(
         config,
@@ -734,15 +734,15 @@ def test_validate_tells_a_model_that_is_not_on_a_dataset(rankledger, config):
             "dense": {"outputs": {"web": "web/dense.txt"}},
         },
     )
-    told = rankledger("validate", str(config))
+    told = run_cli("validate", str(config))
 
     assert told.code == 0
     assert re.search(r"│ dense +│ ready +│ - +│", told.out)
 
 
-def test_measures_lists_every_metric(rankledger):
+def test_measures_lists_every_metric(run_cli):
     """Exit 0: each metric begins a line."""
-    told = rankledger("measures")
+    told = run_cli("measures")
 
     assert (told.code, told.err) == (0, "")
     for name in METRICS:
@@ -750,10 +750,10 @@ def test_measures_lists_every_metric(rankledger):
 
 
 @pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "ndcg(gain=exponential)@10"])
-def test_measures_explains_one(rankledger, name):
+def test_measures_explains_one(run_cli, name):
     """Exit 0: its title, formula and reference; a measure is explained by its metric."""
     metric = METRICS[re.split(r"[(@]", name)[0]]
-    told = rankledger("measures", name)
+    told = run_cli("measures", name)
 
     assert (told.code, told.err) == (0, "")
     assert told.out.startswith(f"{metric.name}: {metric.title}\n")
@@ -765,9 +765,9 @@ def test_measures_explains_one(rankledger, name):
     ("name", "meant"),
     [("ndgc", "'ndcg'"), ("recal@10", "'r@10'"), ("xyz", "")],
 )
-def test_an_unknown_metric_gets_a_suggestion(rankledger, name, meant):
+def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
     """Exit 2: one line that says what was meant, or where all are listed."""
-    told = rankledger("measures", name)
+    told = run_cli("measures", name)
 
     assert told.code == 2
     assert f"unknown metric '{name}'" in told.error
@@ -850,14 +850,14 @@ def test_the_schema_accepts_the_quickstart(schema):
     ],
     ids=str,
 )
-def test_the_schema_refuses_what_the_loader_refuses(schema, rankledger, config, changes):
+def test_the_schema_refuses_what_the_loader_refuses(schema, run_cli, config, changes):
     """What an editor marks as wrong is what the command refuses."""
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     assert accepts(schema, written, schema)
     edit(config, **changes)
 
     assert not accepts(schema, written | changes, schema)
-    assert rankledger("validate", str(config)).code == 2
+    assert run_cli("validate", str(config)).code == 2
 
 
 @pytest.mark.parametrize("missing", ["name", "datasets", "models", "suites"])
@@ -883,19 +883,19 @@ JUDGED = {"judgments": "web/judged.txt"}
     ],
     ids=["each of scores", "all by default", "one judged", "judged by default"],
 )
-def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, rankledger, config, sections, accepted):
+def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, config, sections, accepted):
     """The schema and the command agree on where there is nothing for a suite to name."""
     written = {"name": "given", "models": {"judge": {"outputs": "judge.csv"}}, **sections}
     (config.parent / "judge.csv").write_text("query_id,faithfulness\nq1,0.5\nq2,1\n", encoding="utf-8")
     config.write_text(json.dumps(written), encoding="utf-8")
 
     assert accepts(schema, written, schema) == accepted
-    assert (rankledger("validate", str(config)).code == 0) == accepted
+    assert (run_cli("validate", str(config)).code == 0) == accepted
 
 
-def test_the_version_is_that_of_the_package(rankledger):
+def test_the_version_is_that_of_the_package(run_cli):
     """Exit 0: name and version on stdout."""
-    told = rankledger("--version")
+    told = run_cli("--version")
 
     assert (told.code, told.err) == (0, "")
     assert told.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
@@ -927,9 +927,9 @@ def test_the_process_ends_with_the_command(word, code):
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_shows_an_example(rankledger, command, option):
+def test_every_command_shows_an_example(run_cli, command, option):
     """Help is on stdout and holds a line that can be pasted."""
-    told = rankledger(command, option)
+    told = run_cli(command, option)
 
     assert (told.code, told.err) == (0, "")
     assert re.search(rf"Examples?:\n +rankledger {command}\b", told.out)
@@ -942,9 +942,9 @@ def test_every_option_is_explained(command):
         assert parameter.param_type_name == "argument" or parameter.help, parameter.name
 
 
-def test_help_lists_the_commands(rankledger):
+def test_help_lists_the_commands(run_cli):
     """Each with what it does."""
-    told = rankledger("--help")
+    told = run_cli("--help")
 
     assert (told.code, told.err) == (0, "")
     for command in COMMANDS:

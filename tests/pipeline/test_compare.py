@@ -385,7 +385,7 @@ def test_what_a_record_says_of_its_models_is_not_parsed_to_compare_two(tmp_path,
         parsed.append(path.name)
         return lines_in(data, kind, path)
 
-    monkeypatch.setattr("rankledger.pipeline.record.tables.lines_in", parse)
+    monkeypatch.setattr("rankledger.pipeline.record.folder.lines_in", parse)
     found = compare(f"{made.record}#bm25", f"{made.record}#dense", runs_dir=tmp_path / "runs")
 
     assert found.moved

@@ -475,7 +475,7 @@ def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, tol
         seen.append(uri)
         return contextlib.nullcontext()
 
-    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", opened)
+    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", opened)
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"uri": uri})
     rankledger.evaluate(config, runs_dir=tmp_path / "runs")
 
@@ -484,7 +484,7 @@ def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, tol
 
 def test_tracking_that_is_ruled_out_is_not_done(tmp_path, monkeypatch):
     """The config may leave MLflow alone: then no process is started for it."""
-    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
+    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
 
     assert rankledger.evaluate(config, runs_dir=tmp_path / "runs").store is None

@@ -57,7 +57,7 @@ class Warm:
 def _warm(monkeypatch: pytest.MonkeyPatch) -> None:
     """`sync` as these tests call it; as a command it starts a process for MLflow as ever."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.open_store", Warm)
+    monkeypatch.setattr("rankledger.pipeline.workflow.deliver.open_store", Warm)
 
 
 @dataclass(frozen=True)

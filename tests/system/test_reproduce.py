@@ -24,7 +24,7 @@ DATA = {"web": search_collection(95, n_queries=60), "stars": rating_collection(9
 SUITES = {"search": ["ndcg@10", "ap", "err@10", "bpref"], "errors": ["rmse", "mae", "r2"]}
 
 
-def rankledger(*arguments: str, cwd: Path, first: Path | None = None, **variables: str) -> tuple[int, str]:
+def run_cli(*arguments: str, cwd: Path, first: Path | None = None, **variables: str) -> tuple[int, str]:
     """The exit code and what stands on stdout, of a process that looks for packages in a folder first."""
     path = os.pathsep.join(map(str, filter(None, (first, ROOT))))
     done = subprocess.run(
@@ -56,7 +56,7 @@ def run_id(mlflow: str, tmp_path: Path) -> str:
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     written |= {"tracking": {"uri": mlflow}, "comparison": {"baseline": "all_pairs"}, "bootstrap": {"resamples": 2_000}}
     config.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
-    rankledger("evaluate", "config.yaml", cwd=night)
+    run_cli("evaluate", "config.yaml", cwd=night)
     (receipt,) = (night / "runs/records").glob("*.receipt.json")
     found = json.loads(receipt.read_text(encoding="utf-8"))["run_id"]
     for name in DATA:
@@ -69,14 +69,14 @@ def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):
     """Identical; with one flipped byte in an input, that input is named, and the exit code is 1."""
     empty = tmp_path / "empty"
 
-    code, told = rankledger("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
+    code, told = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
     assert (code, told.splitlines()[0]) == (0, "identical")
 
     judged = empty / "inputs/web/judged.tsv"
     data = judged.read_bytes()
     assert data.count(b"\t4\n")
     judged.write_bytes(data.replace(b"\t4\n", b"\t1\n", 1))
-    code, told = rankledger("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
+    code, told = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
     assert code == 1
     assert told.splitlines()[0].startswith("different: ")
     assert told.splitlines()[1].startswith("input: judgments of web: ")
@@ -84,7 +84,7 @@ def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):
 
 def test_by_another_numpy(run_id, mlflow, tmp_path, other_numpy):
     """Equal to 1e-12, or identical; both versions are named either way."""
-    code, told = rankledger(
+    code, told = run_cli(
         "reproduce", run_id, "--inputs", "inputs", cwd=tmp_path / "empty", first=other_numpy, MLFLOW_TRACKING_URI=mlflow
     )
 

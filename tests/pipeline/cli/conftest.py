@@ -11,7 +11,7 @@ from rankledger.pipeline.cli.app import main
 
 
 @pytest.fixture
-def rankledger(
+def run_cli(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., tuple[object, str, str]]:
     """The command, run in this process in an empty folder of its own: exit code, stdout, stderr."""

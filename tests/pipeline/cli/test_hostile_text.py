@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import rankledger
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from tests.generated import search_collection, write_config
@@ -39,36 +40,36 @@ def config(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS, "a\n::error::forged"])
-def test_paths_and_words_of_the_command(rankledger: Run, text):
+def test_paths_and_words_of_the_command(run_cli: Run, text):
     """A config that is missing, a record, a command, an option and a value: each is told on lines of our own."""
-    assert checked(rankledger("evaluate", text))[0] == 2
-    assert checked(rankledger("show", text))[0] == 2
-    assert checked(rankledger(text))[0] == 2
-    assert checked(rankledger("show", f"--{text}"))[0] == 2
-    assert checked(rankledger("evaluate", "c.yaml", "--backend", text))[0] == 2
-    assert checked(rankledger("evaluate", "c.yaml", "--junit", f"{text}/none/gates.xml"))[0] == 2
-    code, _, err = checked(rankledger("measures", text))
+    assert checked(run_cli("evaluate", text))[0] == 2
+    assert checked(run_cli("show", text))[0] == 2
+    assert checked(run_cli(text))[0] == 2
+    assert checked(run_cli("show", f"--{text}"))[0] == 2
+    assert checked(run_cli("evaluate", "c.yaml", "--backend", text))[0] == 2
+    assert checked(run_cli("evaluate", "c.yaml", "--junit", f"{text}/none/gates.xml"))[0] == 2
+    code, _, err = checked(run_cli("measures", text))
     assert (code, err.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
-def test_names_keys_and_overrides_of_a_config(rankledger: Run, config, text):
+def test_names_keys_and_overrides_of_a_config(run_cli: Run, config, text):
     """What is refused is shown spelt out, a line for each finding; what may be a name begins no line as a command."""
     quoted = json.dumps(text)
     for extra in (f"{quoted}: 1", f"suites: {{{quoted}: [{quoted}]}}", f"tracking: {{uri: {quoted}, {quoted}: 1}}"):
         path = config.with_name("other.yaml")
         path.write_text(f"extends: config.yaml\n{extra}\n", encoding="utf-8")
-        code, _, err = checked(rankledger("validate", str(path)))
+        code, _, err = checked(run_cli("validate", str(path)))
         assert (code, set(err.split("\n")[-1:])) == (2, {""})
-    checked(rankledger("validate", str(config), "--set", f"{text}=1"))
+    checked(run_cli("validate", str(config), "--set", f"{text}=1"))
     models = {"extends": "config.yaml", "models": {text: {"outputs": f"{text}.txt"}}}
     path.write_text(json.dumps(models), encoding="utf-8")
     for words in (["--quiet"], ["--json"], []):
-        checked(rankledger("evaluate", str(path), "--no-tracking", *words))
+        checked(run_cli("evaluate", str(path), "--no-tracking", *words))
 
 
 @pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS])
-def test_ids_and_paths_of_inputs(rankledger: Run, config, tmp_path, text):
+def test_ids_and_paths_of_inputs(run_cli: Run, config, tmp_path, text):
     """An id that is judged twice, one that is ranked twice, a file of a name: the failure is one line."""
     word = text.replace(" ", "_")
     (tmp_path / f"{text}.tsv").write_text(
@@ -77,7 +78,7 @@ def test_ids_and_paths_of_inputs(rankledger: Run, config, tmp_path, text):
     path = config.with_name("other.json.yaml")
     changed = {"extends": "config.yaml", "models": {"bm25": {"outputs": {"web": f"{text}.tsv"}}}}
     path.write_text(json.dumps(changed), encoding="utf-8")
-    code, _, err = checked(rankledger("evaluate", str(path), "--no-tracking", "--quiet"))
+    code, _, err = checked(run_cli("evaluate", str(path), "--no-tracking", "--quiet"))
     assert code == 4
     assert err.count("\n") == 1
 
@@ -85,7 +86,7 @@ def test_ids_and_paths_of_inputs(rankledger: Run, config, tmp_path, text):
     twice = f"query_id\tdoc_id\trelevance\n{word}\t{word}\t1\n{word}\t{word}\t1\n"
     (tmp_path / f"{text}.qrels.tsv").write_text(twice, encoding="utf-8", newline="")
     path.write_text(json.dumps({"extends": "config.yaml", **judged}), encoding="utf-8")
-    assert checked(rankledger("evaluate", str(path), "--no-tracking"))[0] == 2
+    assert checked(run_cli("evaluate", str(path), "--no-tracking"))[0] == 2
 
 
 def edited(record: Path, text: str) -> None:
@@ -101,7 +102,7 @@ def edited(record: Path, text: str) -> None:
 @pytest.mark.parametrize(
     "text", [PAYLOADS[0], PAYLOADS[2], PAYLOADS[6], "x\n::error::forged", COMMANDS[0], COMMANDS[2]]
 )
-def test_records_that_somebody_else_wrote(rankledger: Run, config, text):
+def test_records_that_somebody_else_wrote(run_cli: Run, config, text):
     """Whatever stands in a manifest, no command that reads the record passes it on to the terminal."""
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
     edited(record, text)
@@ -117,11 +118,11 @@ def test_records_that_somebody_else_wrote(rankledger: Run, config, text):
         ["report", str(record), "--format", "markdown"],
         ["prune", "--keep-days", "0"],
     ):
-        code, _, err = checked(rankledger(*words))
+        code, _, err = checked(run_cli(*words))
         assert "Traceback" not in err or code == 70
 
 
-def test_the_message_of_a_bug_is_no_command(rankledger: Run, monkeypatch):
+def test_the_message_of_a_bug_is_no_command(run_cli: Run, monkeypatch):
     """A traceback shows what the exception says, line by line, and none of them is raw."""
 
     def broken(*_: object, **__: object) -> None:
@@ -129,19 +130,19 @@ def test_the_message_of_a_bug_is_no_command(rankledger: Run, monkeypatch):
 
     monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.evaluate", broken)
 
-    code, _, err = checked(rankledger("evaluate", "any.yaml"))
+    code, _, err = checked(run_cli("evaluate", "any.yaml"))
 
     assert code == 70
     assert "\\x1b[31m" in err
     assert "\\x3a:error::forged" in err
 
 
-def test_an_error_of_several_findings_has_as_many_lines(rankledger: Run, config):
+def test_an_error_of_several_findings_has_as_many_lines(run_cli: Run, config):
     """Line breaks that we mean stay: one for each finding."""
     path = config.with_name("other.yaml")
     path.write_text('extends: config.yaml\n"a\\nb": 1\n"c\\nd": 2\n', encoding="utf-8")
 
-    code, _, err = checked(rankledger("validate", str(path)))
+    code, _, err = checked(run_cli("validate", str(path)))
 
     assert (code, err.count("\n")) == (2, 2)
     assert str(InputError("a\nb", "c")) == "a\\nb\nc"

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
+import rankledger
 from rankledger.pipeline.workflow.report import report
 from tests.generated import search_collection, write_config
 
 
 @pytest.fixture
-def reference(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path) -> str:
+def reference(run_cli: Callable[..., tuple[object, str, str]], tmp_path: Path) -> str:
     """The id of an evaluation with a model whose name is none that ASCII has."""
     collection = search_collection(73, n_queries=8, models=("bm25", "密集"))
     config = write_config(tmp_path / "configs", {"web": collection}, {"search": ["ap"]}, report=False)
@@ -21,36 +22,36 @@ def reference(rankledger: Callable[..., tuple[object, str, str]], tmp_path: Path
 
 
 @pytest.mark.parametrize("form", ["html", "markdown", "latex", "csv"])
-def test_without_a_file_it_goes_to_stdout(rankledger, reference, form):
+def test_without_a_file_it_goes_to_stdout(run_cli, reference, form):
     """The text of the form asked for and nothing else, in UTF-8."""
-    code, out, err = rankledger("report", reference, "--format", form)
+    code, out, err = run_cli("report", reference, "--format", form)
 
     assert (code, err) == (0, "")
     assert out == report(reference, form=form)
     assert "密集" in out
 
 
-def test_a_page_is_made_where_nothing_else_is_asked_for(rankledger, reference):
+def test_a_page_is_made_where_nothing_else_is_asked_for(run_cli, reference):
     """Without a form and a file it is HTML."""
-    assert rankledger("report", reference) == (0, report(reference, form="html"), "")
+    assert run_cli("report", reference) == (0, report(reference, form="html"), "")
 
 
 @pytest.mark.parametrize(
     ("file", "form"), [("a.html", "html"), ("a.md", "markdown"), ("a.TEX", "latex"), ("a.b.csv", "csv")]
 )
-def test_the_ending_of_the_file_says_what_is_made(rankledger, reference, tmp_path, file, form):
+def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, file, form):
     """Nothing is printed, the file is whole, an older one is replaced, and no other is left beside it."""
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / file).write_text("old")
 
-    assert rankledger("report", reference, "--output", f"out/{file}") == (0, "", "")
+    assert run_cli("report", reference, "--output", f"out/{file}") == (0, "", "")
     assert [path.name for path in (tmp_path / "out").iterdir()] == [file]
     assert (tmp_path / "out" / file).read_bytes() == report(reference, form=form).encode()
 
 
-def test_the_form_asked_for_comes_before_the_ending(rankledger, reference, tmp_path):
+def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path):
     """Markdown in a file of text."""
-    assert rankledger("report", reference, "--format", "markdown", "--output", "a.txt") == (0, "", "")
+    assert run_cli("report", reference, "--format", "markdown", "--output", "a.txt") == (0, "", "")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == report(reference, form="markdown")
 
 
@@ -63,22 +64,22 @@ def test_the_form_asked_for_comes_before_the_ending(rankledger, reference, tmp_p
         (["--last", "0"], "Invalid value for '--last': 0 is not in the range x>=1."),
     ],
 )
-def test_what_cannot_be_made_is_refused(rankledger, reference, arguments, said):
+def test_what_cannot_be_made_is_refused(run_cli, reference, arguments, said):
     """Exit 2, with a line that says what to do, before any record is read: this one does not exist."""
-    code, out, err = rankledger("report", "./no-record", *arguments)
+    code, out, err = run_cli("report", "./no-record", *arguments)
 
     assert (code, out) == (2, "")
     assert err.splitlines()[-1] == f"Error: {said}"
 
 
-def test_what_is_not_there_is_refused_in_a_line(rankledger, reference):
+def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
     """No record, no measure, no name for a word: exit 2, and no file is written."""
     for arguments, said in [
         (["./no-record"], "./no-record: there is no such record, neither at that path nor in runs/records\n"),
         (["latest"], "latest: is of an evaluation; add --name\n"),
         ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; it has ap; "),
     ]:
-        code, out, err = rankledger("report", *arguments, "--output", "a.md")
+        code, out, err = run_cli("report", *arguments, "--output", "a.md")
 
         assert (code, out) == (2, "")
         assert err.startswith(said)
@@ -87,21 +88,21 @@ def test_what_is_not_there_is_refused_in_a_line(rankledger, reference):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_told_in_a_line(rankledger, reference):
+def test_a_full_disk_is_told_in_a_line(run_cli, reference):
     """Exit 74; nothing is said of records, for this command writes none."""
-    assert rankledger("report", reference, "--output", "/dev/full", "--format", "csv") == (
+    assert run_cli("report", reference, "--output", "/dev/full", "--format", "csv") == (
         74,
         "",
         "disk: No space left on device; the report is not written\n",
     )
 
 
-def test_a_page_is_not_written_on_a_terminal(rankledger, monkeypatch):
+def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
     """There it would be screens of markup; Markdown may be."""
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
-    code, out, err = rankledger("report", "./no-record")
+    code, out, err = run_cli("report", "./no-record")
 
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith("Error: a page is for a browser, not for a terminal; add --output FILE")
-    assert "there is no such record" in rankledger("report", "./no-record", "--format", "markdown")[2]
+    assert "there is no such record" in run_cli("report", "./no-record", "--format", "markdown")[2]

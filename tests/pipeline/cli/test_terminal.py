@@ -125,7 +125,7 @@ def test_quiet_leaves_json_and_errors(folder):
 def test_a_night_that_waits_says_for_what_and_until_when(folder):
     """The line that logs have too names the input and what it lacks; below it stands how many there are."""
     (folder / "configs/web/dense.txt").unlink()
-    code = RUN.replace("main()", "from rankledger.pipeline.progress import stages; stages.PATIENCE = 0; main()")
+    code = RUN.replace("main()", "from rankledger.pipeline.support import progress; progress.PATIENCE = 0; main()")
     arguments = ["nightly", EVALUATE[1], "--no-tracking", "--set", "nightly={wait: 2h, every: 1s}"]
     terminal = Terminal(code, arguments, folder=folder)
     terminal.wait_for("for 1 of 3: ", "dense.txt (not there)\r\n", "2 of 3 inputs, until ")

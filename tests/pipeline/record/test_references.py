@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record import lookup
+from rankledger.pipeline.record import lookup as lookup_module
 from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted, write_accepted
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, damage, failures_in_a_row, resolve
@@ -49,8 +49,8 @@ def night(
         config="",
         results=(),
         estimates=(),
-        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(lookup)),
-        judged=Judged(verdicts, dict(lookup)) if verdicts else None,
+        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(references)),
+        judged=Judged(verdicts, dict(references)) if verdicts else None,
     )
 
 
@@ -428,8 +428,8 @@ def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypa
     """Forty models that were accepted in one record do not read it forty times."""
     record = night(tmp_path, 1, verdict())
     read = []
-    monkeypatch.setattr(lookup, "read_record", lambda path: read.append(path) or read_record(path))
-    monkeypatch.setattr(lookup, "damages", lambda record: read.append("checked") or iter(()))
+    monkeypatch.setattr(lookup_module, "read_record", lambda path: read.append(path) or read_record(path))
+    monkeypatch.setattr(lookup_module, "damaged_files", lambda record: read.append("checked") or iter(()))
     shelf = RecordHistory(Records(tmp_path), "nightly", TONIGHT)
     for model in ["bm25"] * 3:
         assert resolve(Reference("x", str(record.path), None), shelf, tmp_path / ACCEPTED, model=model).record

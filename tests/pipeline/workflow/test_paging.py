@@ -240,7 +240,7 @@ def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
     def broken(_: object) -> str:
         raise TypeError("a bug")
 
-    monkeypatch.setattr("rankledger.pipeline.report.html.render.html", broken)
+    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.html", broken)
     with pytest.raises(TypeError, match="a bug") as told:
         evaluated(comparison={"baseline": "bm25"})
 

@@ -156,7 +156,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
     monkeypatch.setattr(Records, "keep", keep)
     monkeypatch.setattr(Remote, "folders", folders)
     monkeypatch.setattr(
-        "rankledger.pipeline.record.store.open_records", lambda runs, _: Records(runs / "records", place)
+        "rankledger.pipeline.workflow.deliver.open_records", lambda runs, _: Records(runs / "records", place)
     )
     found = list(sync(runs_dir=tmp_path / "runs", records=place.url))
 

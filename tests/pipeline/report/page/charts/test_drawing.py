@@ -243,8 +243,9 @@ def test_the_settings_of_others_are_left_alone():
 def test_matplotlib_is_not_imported_before_there_is_something_to_draw():
     """Importing it takes longer than drawing: neither the module nor a chart of nothing does."""
     code = (
-        "import sys\nfrom rankledger.pipeline.report.page import charts\n"
-        "charts.forest([]), charts.slices([]), charts.judged_by_rank('web', [], []), charts.by_cutoff('web', [], [])\n"
+        "import sys\nfrom rankledger.pipeline.report.html import charts, difference_charts\n"
+        "difference_charts.forest([]), difference_charts.slices([])\n"
+        "charts.judged_by_rank('web', [], []), charts.by_cutoff('web', [], [])\n"
         "print('matplotlib' in sys.modules)"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
