@@ -12,7 +12,7 @@ import pytest
 
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 Run = Callable[..., tuple[object, str, str]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.workflow.report import report
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 
 @pytest.fixture
