@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from rankledger.metrics.block import JudgedBlock
-from tests.blocks import PlainQuery, plain_block, random_query, ranked
+from tests.support.blocks import PlainQuery, plain_block, random_query, ranked
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.load_profile("repeatable")

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.blocks import DiverseQuery, PlainCatalogue, PlainQuery
+from tests.support.blocks import DiverseQuery, PlainCatalogue, PlainQuery
 
 __all__ = ["CATALOGUE_ORACLE", "ORACLE", "RANKINGS_ORACLE", "RATINGS_ORACLE"]
 

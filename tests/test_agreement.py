@@ -10,10 +10,10 @@ import pytest
 import rankledger
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.results import Evaluation
-from tests.generated import Collection, search_collection, write_config
 from tests.golden.make_golden import RELEVANCE_LEVELS
 from tests.golden.make_golden import evaluate as trec_eval
 from tests.metrics.test_trec_eval import ours
+from tests.support.generated_data import Collection, search_collection, write_config
 
 SEEDS = range(4)
 FIGURES = 73  # that pytrec_eval gives for one query at one relevance level

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 import rankledger
-from tests.generated import Collection, write_config
+from tests.support.generated_data import Collection, write_config
 
 __all__ = ["Case", "Figures", "assert_agree", "greatest_difference", "ours", "random_case", "reversed_rows"]
 

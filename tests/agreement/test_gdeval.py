@@ -13,7 +13,7 @@ import ir_measures
 import pytest
 
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case
-from tests.generated import rows
+from tests.support.generated_data import rows
 
 SCRIPT = files(ir_measures).joinpath("bin", "gdeval.pl").read_text(encoding="utf-8")
 PRINTED = 0.5e-5 + 1e-9  # half of the last digit

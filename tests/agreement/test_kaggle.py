@@ -11,7 +11,7 @@ import pytest
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
-from tests.generated import Collection, write_config
+from tests.support.generated_data import Collection, write_config
 
 CUTOFFS = ("1", "2", "3", "5", "10", "12")
 GOLDEN: dict[str, Any] = json.loads(Path(__file__, "../../golden/kaggle.json").resolve().read_text(encoding="utf-8"))

@@ -11,7 +11,7 @@ from ranx.metrics import interpolated_precision_at_recall
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case, reversed_rows
-from tests.generated import Collection, write_config
+from tests.support.generated_data import Collection, write_config
 
 CUTOFFS = (1, 3, 5, 10, 100)
 BOTH = {  # with a cutoff and without

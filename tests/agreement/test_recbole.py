@@ -18,7 +18,7 @@ from recbole.evaluator.register import metrics_dict
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
-from tests.generated import Collection, write_config
+from tests.support.generated_data import Collection, write_config
 
 CUTOFFS = (1, 2, 3, 5, 10)
 N_ITEMS = 30

@@ -17,8 +17,8 @@ import rankledger
 from rankledger.metrics.catalogue import CatalogueBlock, personalization
 from rankledger.metrics.recommendation import diversity, novelty, popularity
 from rankledger.pipeline.types.results import Evaluation
-from tests.blocks import catalogue_block, sparse
-from tests.generated import write_table
+from tests.support.blocks import catalogue_block, sparse
+from tests.support.generated_data import write_table
 
 FOLDER = Path(__file__, "../../golden/recommenders").resolve()
 CUTOFFS = (1, 2, 3, 5, 10)

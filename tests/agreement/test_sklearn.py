@@ -15,7 +15,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
-from tests.generated import Collection, rating_collection, write_config
+from tests.support.generated_data import Collection, rating_collection, write_config
 
 CUTOFFS = (None, 1, 2, 3, 5, 10, 100)
 TIED = matrix_case(1)

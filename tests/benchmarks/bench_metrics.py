@@ -8,7 +8,7 @@ import pytest
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from tests import oracle
-from tests.blocks import plain_block, random_query
+from tests.support.blocks import plain_block, random_query
 
 N_QUERIES = 2_600  # about what the data stage puts into one block
 GRADES = [0, 0, 0, 1, 2, 3]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import rankledger
-from tests.generated import write_large
+from tests.support.generated_data import write_large
 
 _LIMIT = 6_000_000  # bytes
 

@@ -29,7 +29,7 @@ from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.sources import open_source
 from rankledger.pipeline.workflow.upkeep import accept, prune, verify
 from tests.fuzz.cases import Case, Target
-from tests.generated import rating_collection, search_collection, write_config
+from tests.support.generated_data import rating_collection, search_collection, write_config
 
 __all__ = ["TARGETS"]
 

@@ -13,8 +13,8 @@ from rankledger.metrics.aliases import ALIASES, TOOLS, translate
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import VARIANTS
+from tests.support.blocks import PlainQuery, plain_block
 
 TREC_RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 TENTHS = ("0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")

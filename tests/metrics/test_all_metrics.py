@@ -15,7 +15,9 @@ import pytest
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from tests.blocks import (
+from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
+from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
+from tests.support.blocks import (
     ARRAYS,
     PlainQuery,
     catalogue_block,
@@ -25,8 +27,6 @@ from tests.blocks import (
     ranked,
     ratings_block,
 )
-from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
-from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 
 parsed = cache(Measure.parse)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.block import cut, divide, sum_down
-from tests.blocks import ARRAYS, judged_block, plain_block, ranked
+from tests.support.blocks import ARRAYS, judged_block, plain_block, ranked
 
 
 def test_relevant_compares_raw_grades():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.cascade import err, nerr, rankscore, rbp, rbp_resid
-from tests.blocks import plain_block, ranked
+from tests.support.blocks import plain_block, ranked
 
 
 def test_rbp_of_two_hits():

@@ -9,9 +9,9 @@ import pytest
 
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
 from rankledger.metrics.measure import Measure
-from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE
+from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 
 BLOCK = catalogue_block([[0, 1, 2], [1, 3], []], n_documents=8)
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from rankledger.metrics import agreement
 from rankledger.metrics.agreement import ap_corr, kendall_distance, kendall_tau
-from tests.blocks import plain_block, ranked
+from tests.support.blocks import plain_block, ranked
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from rankledger.metrics.gain import ndcg
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.sets import success
 from tests import oracle
-from tests.blocks import DiverseQuery, diverse_block, random_diverse_query
 from tests.metrics.variants import VARIANTS
+from tests.support.blocks import DiverseQuery, diverse_block, random_diverse_query
 
 parsed = cache(Measure.parse)
 

@@ -9,7 +9,7 @@ import pytest
 
 from rankledger.metrics.gain import cg, dcg, g, ndcg, ndcg_rel, q_measure, rndcg
 from rankledger.metrics.ranking import ap
-from tests.blocks import judged_block, plain_block, ranked
+from tests.support.blocks import judged_block, plain_block, ranked
 
 
 def test_ndcg_of_a_hand_worked_query():

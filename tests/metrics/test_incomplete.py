@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.ranking import bpref, infap
-from tests.blocks import plain_block, ranked
+from tests.support.blocks import plain_block, ranked
 
 
 def test_bpref():

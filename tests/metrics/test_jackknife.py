@@ -10,7 +10,7 @@ import pytest
 
 from rankledger.metrics.aggregation import delete_a_group_error
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
-from tests.blocks import catalogue_block
+from tests.support.blocks import catalogue_block
 
 FIGURES = {figure.__name__: figure for figure in (item_coverage, gini, entropy, personalization)}
 FIGURES |= {"item_coverage@2": partial(item_coverage, k=2)}

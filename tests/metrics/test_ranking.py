@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.ranking import ap, ap11, avg_rp, bing, iprec, rp, rprec, rprec_mult, rr
-from tests.blocks import plain_block, ranked
+from tests.support.blocks import plain_block, ranked
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from rankledger.metrics.aggregation import MOMENTS, contributions, moments, origins
 from rankledger.metrics.rating import explained_variance, mae, mse, r2, rmse
 from rankledger.metrics.registry import METRICS
-from tests.blocks import random_ratings, ratings_block
 from tests.oracle import RATINGS_ORACLE
+from tests.support.blocks import random_ratings, ratings_block
 
 # Errors: +1, -2 and 0 for the first user, +0.5 for the second, none for the third.
 BLOCK = ratings_block(ratings=[[3, 5, 1], [4], []], predictions=[[4, 3, 1], [4.5], []])

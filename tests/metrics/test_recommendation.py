@@ -15,9 +15,9 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import CatalogueBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
-from tests.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 from tests.metrics.variants import CATALOGUE_VARIANTS
 from tests.oracle import CATALOGUE_ORACLE
+from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 
 parsed = cache(Measure.parse)
 

@@ -18,7 +18,7 @@ from rankledger.metrics.aggregation import contributions
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from tests.blocks import PlainQuery, catalogue_block, plain_block, ranked, ratings_block
+from tests.support.blocks import PlainQuery, catalogue_block, plain_block, ranked, ratings_block
 
 
 def scores(text: str, *queries: PlainQuery) -> Floats:

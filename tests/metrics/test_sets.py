@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.sets import f, f1, fp, judged, p, r, relative_p, set_map, success, unjudged
-from tests.blocks import judged_block, plain_block, ranked
+from tests.support.blocks import judged_block, plain_block, ranked
 
 # Ranks 1 to 6: relevant, unjudged, grade 0, grade 2, grade -1, relevant; missed: grades 1 and 0; 20 documents in all.
 LIST = ranked(1, None, 0, 2, -1, 1, missed=[1, 0], n_documents=20)

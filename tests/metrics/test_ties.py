@@ -17,9 +17,9 @@ from rankledger.metrics.conventional_scores import sampled, tie_bounds
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
-from tests.blocks import PlainQuery, plain_block
 from tests.metrics.variants import JUDGED_VARIANTS
 from tests.oracle import ORACLE
+from tests.support.blocks import PlainQuery, plain_block
 
 parsed = cache(Measure.parse)
 

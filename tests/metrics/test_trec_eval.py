@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.measure import Measure
-from tests.blocks import PlainQuery, plain_block
 from tests.golden.make_golden import MEASURES, RELEVANCE_LEVELS, Judgments, Ranking, evaluate, main, random_data
+from tests.support.blocks import PlainQuery, plain_block
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = {

@@ -29,10 +29,17 @@ from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.explanation import Explanation, QueryList, ScoreTerm, ScoreTotal
 from rankledger.pipeline.workflow.explain import explain
-from tests.generated import Collection, rating_collection, rows, search_collection, write_config, write_table
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
-from tests.pipeline.data.content import refusal, write
-from tests.recording import forge
+from tests.support.data_files import refusal, write
+from tests.support.generated_data import (
+    Collection,
+    rating_collection,
+    rows,
+    search_collection,
+    write_config,
+    write_table,
+)
+from tests.support.manifests import forge
 
 TREC_EVAL = PROFILES["trec_eval"]
 WEB = search_collection(80, n_queries=24, models=("bm25", "dense"))

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests import reported
-from tests.proxy import Proxy, proxy_to
-from tests.servers import S3, PostgreSQL, mlflow_server, postgresql, s3_server
+from tests.support import sample_evaluations
+from tests.support.faulty_proxy import Proxy, proxy_to
+from tests.support.servers import S3, PostgreSQL, mlflow_server, postgresql, s3_server
 from tests.system.kills import ROOT
 from tests.system.report import Report, page_of, reports
 
@@ -97,14 +97,14 @@ def opened(chromium_on_files: Report) -> Iterator[Callable[[Path], Report]]:
 def various(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of an evaluation that has something of everything."""
     folder = tmp_path_factory.mktemp("various")
-    return page_of(reported.various(folder), folder)
+    return page_of(sample_evaluations.various(folder), folder)
 
 
 @pytest.fixture(scope="session")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of one of which every name is hostile."""
     folder = tmp_path_factory.mktemp("hostile")
-    return page_of(reported.hostile(folder), folder)
+    return page_of(sample_evaluations.hostile(folder), folder)
 
 
 @pytest.fixture(scope="session")

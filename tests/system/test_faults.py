@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.deliveries import Ledger, ledger, spoil_each
-from tests.proxy import Fault
+from tests.support.delivery_ledger import Ledger, ledger, spoil_each
+from tests.support.faulty_proxy import Fault
 
 
 @pytest.fixture(scope="module")

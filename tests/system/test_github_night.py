@@ -20,7 +20,7 @@ import pyarrow.fs
 import pytest
 import yaml
 
-from tests.servers import S3, free_port, mlflow_server
+from tests.support.servers import S3, free_port, mlflow_server
 from tests.system.books import runs_in
 
 ROOT = Path(__file__).parents[2]

@@ -24,8 +24,8 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.tracking.delivery import Delivered, deliver
 from rankledger.pipeline.tracking.payload import Run
 from rankledger.pipeline.workflow.deliver import sync
-from tests.generated import search_collection, write_config
-from tests.proxy import Fault, Proxy, proxy_to
+from tests.support.faulty_proxy import Fault, Proxy, proxy_to
+from tests.support.generated_data import search_collection, write_config
 from tests.system.books import contents, runs_in, visible
 from tests.system.kills import Ended, Running, run, start
 

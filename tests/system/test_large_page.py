@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.generated import write_large
+from tests.support.generated_data import write_large
 from tests.system.report import choose, column, page_of
 
 LAST = "[data-name='leaderboard-market-5']"

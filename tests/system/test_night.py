@@ -6,8 +6,8 @@ from collections import Counter
 from datetime import UTC, datetime
 
 from rankledger.pipeline.record.folder import read_record
-from tests.generated import Collection, search_collection, write_config
-from tests.proxy import proxy_to
+from tests.support.faulty_proxy import proxy_to
+from tests.support.generated_data import Collection, search_collection, write_config
 from tests.system.books import runs_in, visible
 from tests.system.kills import run
 

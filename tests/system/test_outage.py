@@ -7,8 +7,8 @@ from datetime import datetime
 
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records, Remote
-from tests.generated import search_collection, write_config
-from tests.servers import free_port, mlflow_server
+from tests.support.generated_data import search_collection, write_config
+from tests.support.servers import free_port, mlflow_server
 from tests.system.books import runs_in, visible
 from tests.system.kills import Ended, run
 

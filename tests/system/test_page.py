@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import rankledger
-from tests import reported
+from tests.support import sample_evaluations
 from tests.system.books import runs_in
 from tests.system.browser import browser
 from tests.system.report import BOARD, Report, choose, column, head_of, numbers
@@ -90,7 +90,7 @@ def test_data_are_shown_and_saved(opened, various):
 
     assert saved.strip() == shown.strip()
     compared = lines(various.parent / "comparisons.csv")
-    wanted = [line for line in compared if [*map(line.get, KEY)] == ["web", "all", reported.LEAD]]
+    wanted = [line for line in compared if [*map(line.get, KEY)] == ["web", "all", sample_evaluations.LEAD]]
     rows = csv.DictReader(io.StringIO(saved))
     assert {row["model"]: row["difference"] for row in rows} == {line["model"]: line["difference"] for line in wanted}
 
@@ -147,7 +147,9 @@ def test_without_scripts_all_is_there(opened, various):
 
 def test_in_mlflows_artifact_view(mlflow, tmp_path):
     """In the frame that MLflow keeps apart, rows are sorted and chosen, data are shown, and nothing goes wrong."""
-    evaluation = rankledger.evaluate(reported.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs")
+    evaluation = rankledger.evaluate(
+        sample_evaluations.all_pairs(tmp_path, tracking={"uri": mlflow}), runs_dir=tmp_path / "runs"
+    )
     info = runs_in(mlflow, evaluation.evaluation_id)[""].info
     with browser(mlflow, tmp_path / "profile", now=datetime.now(UTC)) as page:
         page.open(f"/experiments/{info.experiment_id}/runs/{info.run_id}/artifacts")

@@ -9,7 +9,7 @@ import os
 
 import pytest
 
-from tests import reported
+from tests.support import sample_evaluations
 from tests.system.kills import ROOT
 
 LOOKS = [(width, scheme) for width in (1440, 375) for scheme in ("light", "dark")]
@@ -114,9 +114,13 @@ def test_hostile_names_are_text(opened, hostile):
 
     assert elements & {"script", "img", "em", "i", "u", "s", "gate", "k", "v", "iframe", "object"} == set()
     assert page.all("[onload], [onerror], [onclick], a[href^='javascript']") == []
-    for name in (reported.HOSTILE["script"], reported.HOSTILE["image"], reported.HOSTILE["template"]):
+    for name in (
+        sample_evaluations.HOSTILE["script"],
+        sample_evaluations.HOSTILE["image"],
+        sample_evaluations.HOSTILE["template"],
+    ):
         assert name in text
-    for query in reported.HOSTILE_QUERIES[:3]:
+    for query in sample_evaluations.HOSTILE_QUERIES[:3]:
         assert query in text
     assert "\u202e" not in text
     assert "\\u202e" in text

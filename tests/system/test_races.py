@@ -15,9 +15,9 @@ import pytest
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.tracking.payload import Run
-from tests.deliveries import Ledger, ledger
-from tests.generated import search_collection, write_config
-from tests.proxy import Fault
+from tests.support.delivery_ledger import Ledger, ledger
+from tests.support.faulty_proxy import Fault
+from tests.support.generated_data import search_collection, write_config
 from tests.system.books import runs_in, visible
 from tests.system.kills import run, start
 

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import yaml
 
-from tests.generated import rating_collection, search_collection, write_config
+from tests.support.generated_data import rating_collection, search_collection, write_config
 
 ROOT = Path(__file__).parents[2]
 OTHER = "2.3.5" if not np.__version__.startswith("2.3.") else "2.2.6"  # of another minor version

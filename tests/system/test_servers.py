@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 from tests.system.kills import run, start
 
 

@@ -13,7 +13,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 Run = Callable[..., tuple[object, str, str]]
 

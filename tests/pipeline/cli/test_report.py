@@ -10,7 +10,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.workflow.report import report
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 
 from rankledger.pipeline.cli import terminal as printing
 from rankledger.pipeline.cli.app import cli
-from tests.generated import search_collection, write_config
-from tests.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
+from tests.support.generated_data import search_collection, write_config
+from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 
 ROOT = Path(__file__).parents[3]
 RUN = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from rankledger.pipeline.cli.app import main; main()"

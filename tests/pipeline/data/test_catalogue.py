@@ -18,8 +18,8 @@ from rankledger.pipeline.data.dataset import Source, read_dataset, read_output
 from rankledger.pipeline.data.readers import read_interactions
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import Ids
-from tests.blocks import sparse
-from tests.pipeline.data.content import FORMATS, SUFFIXES, encode, refusal, rows_of, write
+from tests.support.blocks import sparse
+from tests.support.data_files import FORMATS, SUFFIXES, encode, refusal, rows_of, write
 
 QUERIES = st.sampled_from(["q1", "q2", "q3", "u", "v", "é", "🦆"])
 DOCUMENTS = st.sampled_from(["a", "b", "c", "d", "D", "é", "🦆"])

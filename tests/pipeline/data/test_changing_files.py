@@ -22,7 +22,7 @@ from rankledger.pipeline.data.files import StoredFile, each_file
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile
-from tests.pipeline.data.content import refusal, write
+from tests.support.data_files import refusal, write
 
 CHANGED = "changed while it was read; evaluate again once it is complete"
 

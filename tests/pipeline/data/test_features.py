@@ -13,7 +13,7 @@ import pytest
 
 from rankledger.metrics.catalogue import Sparse
 from rankledger.pipeline.data.readers import read_documents
-from tests.pipeline.data.content import refusal, table_bytes, write
+from tests.support.data_files import refusal, table_bytes, write
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ import pytest
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.files import files_there, find_files
 from rankledger.pipeline.data.readers import read_judgments
-from tests.pipeline.data.content import compress, contents, refusal, write
+from tests.support.data_files import compress, contents, refusal, write
 
 LINE = "q 0 {} 1\n"
 

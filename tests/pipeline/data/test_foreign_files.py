@@ -20,7 +20,7 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
     read_ratings,
 )
-from tests.pipeline.data.content import compress, contents, refusal, write
+from tests.support.data_files import compress, contents, refusal, write
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(2**60), 2**60)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
 from rankledger.pipeline.errors import InputError
-from tests.pipeline.data.content import (
+from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
     contents,

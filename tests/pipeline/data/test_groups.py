@@ -13,7 +13,7 @@ import pytest
 from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.types.joined import Groups
-from tests.pipeline.data.content import compress, refusal, table_bytes, write
+from tests.support.data_files import compress, refusal, table_bytes, write
 
 QUERIES = ["q1", "q2", "q3", "q4"]
 

@@ -19,7 +19,7 @@ from rankledger.pipeline.data import join
 from rankledger.pipeline.data import judgments as indexing
 from rankledger.pipeline.data.join import join_ranking
 from rankledger.pipeline.data.judgments import hash_pairs, index_judgments
-from tests.pipeline.data.content import contents, refusal, rows_of, rows_of_documents
+from tests.support.data_files import contents, refusal, rows_of, rows_of_documents
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 

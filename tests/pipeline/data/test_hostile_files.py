@@ -25,7 +25,7 @@ from rankledger.pipeline.data.external_scores import read_external_metrics, read
 from rankledger.pipeline.data.files import Access, find_files
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries
 from rankledger.pipeline.errors import InputError
-from tests.pipeline.data.content import (
+from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
     compress,

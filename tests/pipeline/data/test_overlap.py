@@ -10,7 +10,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
 from rankledger.pipeline.data.overlap import likely_cause, small_overlap
 from rankledger.pipeline.types.joined import Joined, Quality
-from tests.pipeline.data.content import refusal, write
+from tests.support.data_files import refusal, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 JUDGED = "q1 0 12 1\nq1 0 13 0\nq2 0 140 -1\n"

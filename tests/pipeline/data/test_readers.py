@@ -24,7 +24,7 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
     read_ratings,
 )
-from tests.pipeline.data.content import (
+from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
     compress,

@@ -17,7 +17,7 @@ from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Joined
-from tests.pipeline.data.content import refusal, rows_of
+from tests.support.data_files import refusal, rows_of
 
 QUERIES = st.sampled_from(["q1", "q10", "Q", "é", "🦆"])
 DOCUMENTS = st.sampled_from(["d1", "d10", "d2", "é", "文", "\uffff", "x"])

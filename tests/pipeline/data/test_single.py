@@ -10,8 +10,8 @@ import pytest
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, Source, read_dataset, read_output
 from rankledger.pipeline.errors import InputError
-from tests.generated import Collection, rating_collection, rows, search_collection, write_table
-from tests.pipeline.data.content import write
+from tests.support.data_files import write
+from tests.support.generated_data import Collection, rating_collection, rows, search_collection, write_table
 
 WEB = search_collection(70, n_queries=20, models=("m",))
 STARS = rating_collection(71, models=("m",))

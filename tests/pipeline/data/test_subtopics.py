@@ -22,7 +22,7 @@ from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_judgments
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Joined
-from tests.pipeline.data.content import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
+from tests.support.data_files import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
 
 Judgment = tuple[str, str, str, float]  # query, subtopic, document, grade
 

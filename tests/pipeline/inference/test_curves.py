@@ -9,7 +9,7 @@ import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.inference.summary import recall_levels
 from rankledger.pipeline.record.folder import read_curves, read_record
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 WEB = search_collection(50, n_queries=40)
 LEVELS = [f"iprec(recall={level})" for level in (0, *(f"0.{tenth}" for tenth in range(1, 10)), 1)]

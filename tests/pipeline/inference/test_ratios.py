@@ -12,7 +12,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.types.results import Scores
-from tests.blocks import random_ratings, ratings_block
+from tests.support.blocks import random_ratings, ratings_block
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 CLUSTERS = np.arange(40) // 3

@@ -18,7 +18,7 @@ from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
 from rankledger.pipeline.types.results import Estimate, Scores, Verdict
-from tests.recording import manifest
+from tests.support.manifests import manifest
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 VERDICT = Verdict("floor", "web", "bm25", "ap", "all", "pass", "pass", "fine")

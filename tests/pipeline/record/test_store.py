@@ -14,7 +14,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
 from rankledger.pipeline.record.store import Records, Remote, open_records
 from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
-from tests.recording import manifest
+from tests.support.manifests import manifest
 
 OLD, NEW = "20261119T020000Z-nightly-00000001", "20261120T020000Z-nightly-00000002"
 OTHER = "20261120T020000Z-other-nightly-00000003"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rankledger.pipeline.report.latex import escaped, latex
 from rankledger.pipeline.report.text_table import printable
 from rankledger.pipeline.types.results import Failure
-from tests.written import COMPARED, comparison, estimates, page
+from tests.support.handwritten_results import COMPARED, comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}
 MEANT = {  # what TeX prints of a command, by its manual

@@ -16,7 +16,7 @@ from rankledger.pipeline.support.escaping import visible
 from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 from rankledger.pipeline.types.results import Failure, Verdict
 from rankledger.pipeline.types.views import History, LevelChange, Night, Page, PairedScores, Series
-from tests.written import comparison, estimates, page
+from tests.support.handwritten_results import comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}
 VERDICT = Verdict("no-drop", "web", "dense", "ap", "all", "fail", "fail", "ap of dense dropped by 0.05")

@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 N_AT_ONCE = 4  # two seconds of CPU each, for MLflow's start
 ROOT = Path(__file__).parents[3]

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.deliveries import Ledger, ledger, spoil_each
-from tests.proxy import Fault
+from tests.support.delivery_ledger import Ledger, ledger, spoil_each
+from tests.support.faulty_proxy import Fault
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 

@@ -14,7 +14,7 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.tracking import fetch_record
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 
 class Tracked:

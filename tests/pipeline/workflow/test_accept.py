@@ -14,7 +14,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.upkeep import accept
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 NONE = "20261120T020000Z-none-00000000"
 WEB = {"web": search_collection(50, n_queries=8)}

@@ -20,7 +20,7 @@ from rankledger.pipeline.types.results import Scores
 from rankledger.pipeline.workflow.baselines import BaselineScores, CurrentEvaluation, baseline_scores
 from rankledger.pipeline.workflow.inputs import read_inputs
 from rankledger.pipeline.workflow.sources import open_source
-from tests.generated import Collection, Table, rating_collection, search_collection, write_config
+from tests.support.generated_data import Collection, Table, rating_collection, search_collection, write_config
 
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10", "bpref"]}
 STARS = {"stars": ["rmse", "r2", "mae(average=query)"]}

@@ -18,7 +18,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Verdict
 from rankledger.pipeline.types.views import Series, SeriesBreak
 from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 FIRST = date(2026, 1, 1)
 WEB = search_collection(40, n_queries=20, models=("bm25", "dense"))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.cli.app import main
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 ROOT = Path(__file__).parents[3]
 DIES = """

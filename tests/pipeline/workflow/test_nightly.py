@@ -23,7 +23,7 @@ from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import evaluate
 from rankledger.pipeline.workflow.nightly import nightly
-from tests.clock import Clock
+from tests.support.fake_clock import Clock
 
 DATE = "2026-11-20"
 QUERIES = [f"q{number:02}" for number in range(80)]

@@ -17,7 +17,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.inputs import output_store, read_inputs, read_planned, rescored, source_of
-from tests.generated import rating_collection, search_collection, write_config
+from tests.support.generated_data import rating_collection, search_collection, write_config
 
 SEARCH = ["ndcg@10", "ap"]
 WEB = search_collection(20, n_queries=30)

@@ -18,8 +18,8 @@ from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import SyncResult, sync
 from rankledger.pipeline.workflow.nightly import nightly
-from tests.generated import search_collection, write_config
-from tests.servers import free_port, mlflow_server
+from tests.support.generated_data import search_collection, write_config
+from tests.support.servers import free_port, mlflow_server
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 

@@ -13,7 +13,7 @@ from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.tracking.client import TrackingStore
 from rankledger.pipeline.tracking.payload import TrackingError
 from rankledger.pipeline.workflow.tracking import Stores, open_store
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 ONE, OTHER = Tracking(uri="http://one"), Tracking(uri="http://other")
 

@@ -21,7 +21,7 @@ from rankledger.pipeline.workflow.deliver import sync
 from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.sources import open_record
 from rankledger.pipeline.workflow.tracking import open_store, tracking_of
-from tests.generated import search_collection, write_config
+from tests.support.generated_data import search_collection, write_config
 
 SECRET = "wJalrXUtnFEMI-K7MDENG"
 

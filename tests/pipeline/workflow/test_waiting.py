@@ -9,7 +9,7 @@ import pytest
 
 from rankledger.pipeline.config.schema import Nightly
 from rankledger.pipeline.workflow.nightly import AwaitedInput, LateInput, wait_for
-from tests.clock import Clock
+from tests.support.fake_clock import Clock
 
 BM25 = AwaitedInput("bm25.tsv", ("web", "bm25"))
 DENSE = AwaitedInput("dense.tsv", ("web", "dense"))

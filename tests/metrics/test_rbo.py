@@ -1,0 +1,200 @@
+"""Rank-biased overlap, with the ideal ranking and with another model's: by hand and against the loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from rankledger.metrics import agreement
+from rankledger.metrics.agreement import Ranked, RankingsBlock, compat, rbo
+from rankledger.metrics.measure import Measure
+from tests import oracle
+from tests.metrics.variants import VARIANTS
+from tests.support.blocks import plain_block, ranked
+
+
+def test_compatibility_of_graded_documents():
+    """Grades 0 1 2, p = 0.5: the 1 stands second in both lists, the 2 third and first.
+
+    The 1 adds 0.5 / 2 + 0.25 / 3 from depth 2 on, the 2 adds 0.25 / 3 at depth 3: 5/12. With itself the ideal list has
+    1 at depth 1, all at depth 2, two of three at depth 3: 1 + 0.5 + 0.25 · 2 / 3 = 5/3.
+    """
+    terms = compat.terms(plain_block([ranked(0, 1, 2)]), p=0.5)
+
+    assert terms.factors["rank in the ideal list"].ravel().tolist() == [np.inf, 2, 1]
+    assert terms.factors["in both from depth"].ravel().tolist() == [np.inf, 2, 3]
+    assert terms.terms.ravel() == pytest.approx([0, 1 / 4 + 1 / 12, 1 / 12])
+    assert terms.score() == pytest.approx([1 / 4])
+
+
+def test_compatibility_beyond_the_end_of_the_lists():
+    """Compared endlessly, depths from d on weigh 2 ln 2 less those above: (2 ln 2 - 1) + (2 ln 2 - 1.25) of the lists
+    0 1 2, over 2 ln 2 + (2 ln 2 - 1). Depth 1000 is as good as endless, and so is 10^15.
+    """
+    block = plain_block([ranked(0, 1, 2)])
+
+    assert compat(block, p=0.5, k=1000) == pytest.approx([(4 * math.log(2) - 2.25) / (4 * math.log(2) - 1)])
+    assert compat(block, p=0.5, k=10**15) == compat(block, p=0.5, k=1000)
+
+
+def test_compatibility_within_a_cutoff():
+    """Down to depth 2 only the 1 is in both, from depth 2 on: (0.5 / 2) / (1 + 0.5)."""
+    assert compat(plain_block([ranked(0, 1, 2)]), p=0.5, k=2) == pytest.approx([1 / 6])
+
+
+def test_documents_of_equal_grade_stand_in_the_ideal_list_as_in_the_ranking():
+    """Any order of equal grades is ideal; a document that was missed stands below those that were not.
+
+    Grades - 1 with a 1 missed: the 1 is first of the ideal list and in both from depth 2, 0.95 / 2 of 1 + 0.95.
+    """
+    assert compat(plain_block([ranked(2, 2, 1, 1, 0), ranked(2, 2, 1, 1)])).tolist() == [1, 1]
+    assert compat(plain_block([ranked(None, 1, missed=[1])])) == pytest.approx([0.475 / 1.95])
+
+
+def test_preferences_need_not_be_whole():
+    """Any grade above 0 is a preference, and of two the greater is preferred: 0.2 0.5 is the wrong order."""
+    right, wrong = compat(plain_block([ranked(0.5, 0.2), ranked(0.2, 0.5)]), p=0.5)
+
+    assert right == 1
+    assert wrong == pytest.approx(0.5 / 1.5)
+
+
+def test_compatibility_without_preferences_is_undefined():
+    """There is no ideal list where no grade is above 0; where there is one, an empty ranking has nothing of it."""
+    np.testing.assert_array_equal(
+        compat(plain_block([ranked(0, -1, None), ranked(), ranked(missed=[1])])), [np.nan, np.nan, 0]
+    )
+
+
+def test_a_persistence_near_1_needs_no_more_depths_than_there_are():
+    """p = 1 - 1e-9 with lists of three: the millions of depths beyond them are not looked at."""
+    assert compat(plain_block([ranked(0, 1, 2)]), p=1 - 1e-9) == pytest.approx([(1 / 2 + 2 / 3) / (1 + 1 + 2 / 3)])
+
+
+@pytest.mark.parametrize("p", [0, 1, -0.5, 2, float("nan")])
+def test_compatibility_refuses_a_persistence_that_is_no_chance(p):
+    """A reader who never goes on, or never stops, compares nothing."""
+    with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
+        compat(plain_block([ranked(1)]), p=p)
+
+
+def rankings(lists: Sequence[Sequence[str]]) -> Ranked:
+    """The lists of one model, a document of a query having the same number in every model."""
+    rows = [
+        (number << 32 | int(document, 36), number, rank)
+        for number, documents in enumerate(lists)
+        for rank, document in enumerate(documents, 1)
+    ]
+    documents, queries, ranks = np.array(sorted(rows), dtype=np.int64).reshape(-1, 3).T
+    return Ranked(documents.astype(np.uint64), queries, ranks, np.array([float(len(found)) for found in lists]))
+
+
+def compared(one: Sequence[Sequence[str]], other: Sequence[Sequence[str]], **parameters: float) -> list[float]:
+    """The overlap of each list with the other model's."""
+    return rbo(RankingsBlock(rankings(one), {"bm25": rankings(other)}), model="bm25", **parameters).tolist()
+
+
+def test_overlap_of_lists_of_one_length():
+    """a b c and b a d, p = 0.5: they agree in 0, 2 and 2 documents, 0 + 2/2 · 0.5 + 2/3 · 0.25, times 1 - p; deeper
+    they are taken to agree in 2/3, which weighs p³.
+    """
+    assert compared(["abc"], ["bad"], p=0.5) == pytest.approx([0.5 * (0.5 + 2 / 3 / 4) + 2 / 3 / 8])
+
+
+def test_overlap_of_a_list_with_a_longer_one():
+    """a b and b c a d, p = 0.5: X is 0 1 2 2. The shorter list has 1/2 in common at its end, and 1/2 of what follows is
+    added: (0 + 1/2 · 0.5 + (2 + 1/2) / 3 · 0.25 + (2 + 2/2) / 4 · 0.125) / 2, and ((2 - 1) / 4 + 1/2) p⁴ for the rest.
+    """
+    expected = (0.25 + 2.5 / 3 / 4 + 3 / 4 / 8) / 2 + (1 / 4 + 1 / 2) / 16
+
+    assert compared(["ab"], ["bcad"], p=0.5) == pytest.approx([expected])
+    assert compared(["bcad"], ["ab"], p=0.5) == pytest.approx([expected])
+
+
+def test_overlap_within_a_cutoff():
+    """Of a b c and b a d the first documents differ, the first two are the same: 0 and 0.5 · 0.5 + 0.25."""
+    assert compared(["abc"], ["bad"], p=0.5, k=1) == [0]
+    assert compared(["abc"], ["bad"], p=0.5, k=2) == pytest.approx([0.5])
+    assert compared(["abc"], ["bad"], k=100) == compared(["abc"], ["bad"])
+
+
+def test_overlap_of_equal_and_of_different_lists():
+    """A model agrees with itself, to rounding never more than wholly; lists without a common document not at all."""
+    itself = compared(["abcdefghij", "xyz"], ["abcdefghij", "xyz"])
+
+    assert itself == pytest.approx([1, 1], abs=1e-15)
+    assert max(itself) <= 1
+    assert compared(["abc"], ["xyz"]) == [0]
+
+
+def test_overlap_with_nothing():
+    """A query that one model answers and the other does not has nothing in common; one that neither answers is
+    undefined, and so is everything where there is no output of the other model.
+    """
+    np.testing.assert_array_equal(compared(["a", "", ""], ["", "b", ""]), [0, 0, np.nan])
+    np.testing.assert_array_equal(rbo(RankingsBlock(rankings(["ab", ""]), {}), model="bm25"), [np.nan, np.nan])
+    np.testing.assert_array_equal(compared(["", ""], ["", ""]), [np.nan, np.nan])
+
+
+@pytest.fixture(scope="module")
+def pairs() -> tuple[list[str], list[str]]:
+    """The lists of two models for 300 queries: any lengths, any number of common documents."""
+    rng = np.random.default_rng(70)
+    pool = np.array([*"abcdefghijklmnopqrstuvwxyz0123456789"])
+    lists = [["".join(rng.permutation(pool)[: rng.integers(0, 30)]) for _ in range(300)] for _ in range(2)]
+    return lists[0], lists[1]
+
+
+@pytest.mark.parametrize("text", VARIANTS["rbo"])
+def test_overlap_agrees_with_the_loops(text, pairs):
+    """The kernel gives each of 300 pairs of lists what the equation gives, whichever of the two comes first."""
+    measure = Measure.parse(text)
+    parameters = {"k": measure.k, "p": measure.parameters["p"]}
+    expected = [oracle.rbo(one, other, **parameters) for one, other in zip(*pairs, strict=True)]
+    found = compared(*pairs, **parameters)
+
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(compared(*reversed(pairs), **parameters), found)
+    assert 0 <= np.nanmin(found) <= np.nanmax(found) <= 1
+
+
+@pytest.mark.parametrize("text", VARIANTS["rbo"])
+def test_no_neighbour_moves_a_bit_of_an_overlap(text, pairs):
+    """A query alone has the bits that it has among 299 others."""
+    measure = Measure.parse(text)
+    parameters = {"k": measure.k, "p": measure.parameters["p"]}
+    alone = [compared([one], [other], **parameters)[0] for one, other in zip(*pairs, strict=True)]
+
+    np.testing.assert_array_equal(alone, compared(*pairs, **parameters))
+
+
+@pytest.mark.parametrize("p", [0, 1, -0.5, 2, float("nan")])
+def test_overlap_refuses_a_persistence_that_is_no_chance(p):
+    """A reader who never goes on, or never stops, compares nothing."""
+    with pytest.raises(ValueError, match="p must be between 0 and 1, found"):
+        compared(["a"], ["a"], p=p)
+
+
+def test_a_model_is_named_without_commas_and_brackets():
+    """Any other name can be written, and comes back as it was."""
+    measure = Measure.parse("rbo(model=org/dense-v2 tuned+rm3,p=0.8)@100")
+
+    assert measure.parameters["model"] == "org/dense-v2 tuned+rm3"
+    assert Measure.parse(str(measure)) == measure
+    with pytest.raises(ValueError, match=r"model is a name without commas and brackets, found 'a\[1\]'"):
+        Measure.parse("rbo(model=a[1])")
+    with pytest.raises(ValueError, match="rbo needs the parameter 'model'"):
+        Measure.parse("rbo@10")
+
+
+@pytest.mark.parametrize("k", [None, 5])
+def test_places_by_grade_and_by_row_agree(k, graded_block, monkeypatch):
+    """Long lists are placed in the ideal ranking grade by grade, others row by row: the same bits for 309 queries."""
+    monkeypatch.setattr(agreement, "MANY_ROWS", 0)
+    by_grade = compat(graded_block, k=k)
+    monkeypatch.setattr(agreement, "MANY_ROWS", 1e9)
+
+    np.testing.assert_array_equal(by_grade, compat(graded_block, k=k))

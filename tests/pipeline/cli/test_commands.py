@@ -1,0 +1,994 @@
+"""The command line as its users meet it: exit codes, what is on stdout, what is on stderr, and what is left on disk."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import importlib.metadata
+import json
+import os
+import re
+import shlex
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.cli.app import cli, main
+from rankledger.pipeline.record.folder import read_record
+from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
+
+ROOT = Path(__file__).parents[3]
+RUN = "from rankledger.pipeline.cli.app import main; main()"
+WEB = search_collection(40, n_queries=15)
+COMMANDS = [
+    *("evaluate", "explain", "validate", "measures", "accept", "compare", "schema", "trec_eval"),
+    *("history", "list", "show", "report", "find", "nightly", "sync", "reproduce", "verify", "prune"),
+]
+
+os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def record(self) -> Path:
+        """The record that the last line names."""
+        found = re.fullmatch(r"record: (.+)", self.out.splitlines()[-1])
+        assert found, self.out
+        return Path(found[1])
+
+    @property
+    def error(self) -> str:
+        """The only line on stderr; nothing is on stdout. (After Ctrl-C click ends the line that `^C` stands on.)"""
+        assert self.out == ""
+        (line,) = self.err.removeprefix("\n").splitlines()
+        return line
+
+
+Command = Callable[..., Outcome]
+NO_RECORD = "record: none, for no model output was evaluated"
+
+
+@pytest.fixture
+def run_cli(capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command, run in this process in an empty folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+
+    def run(*arguments: str) -> Outcome:
+        code: Any = 0
+        try:
+            main(list(arguments))
+        except SystemExit as end:
+            code = end.code
+        return Outcome(code or 0, *capfd.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]})
+
+
+def started(*arguments: str, cwd: Path, code: str = RUN, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"} | options.pop("env", {})
+    environment.pop("PYTHONUNBUFFERED", None)  # which hides what is written twice
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments], cwd=cwd, text=True, check=False, env=environment, **options
+    )
+
+
+def edit(config: Path, **sections: Any) -> None:
+    """Put sections into a config, one of its lines each."""
+    written = yaml.safe_load(config.read_text(encoding="utf-8")) | sections
+    config.write_text("".join(f"{key}: {json.dumps(value)}\n" for key, value in written.items()), encoding="utf-8")
+
+
+def boom(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def is_recorded(runs: Path) -> bool:
+    """Whether anything is but the block store, which keeps what was parsed so that it need not be parsed again."""
+    return runs.exists() and any(path.name != "blocks" for path in runs.iterdir())
+
+
+# ---- evaluate, when all is well
+
+
+def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
+    """Exit 0: every model and measure on stdout, nothing on stderr, and the record where it says."""
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert (told.code, told.err) == (0, "")
+    for word in ("web (", "bm25", "dense", "ndcg@10", "ap"):
+        assert word in told.out
+    assert told.out.count("record: ") == 1
+    assert told.record.parent == Path("runs/records")
+    assert {line.model for line in read_record(told.record).summary} == {"bm25", "dense"}
+    assert re.search(r"\b0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]", told.out)
+
+
+def test_the_leaderboard_holds_the_figures_of_the_record(run_cli, config):
+    """Each figure with its interval stands in the line of its model, to four decimals."""
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    rows_of = {line.split("│")[1].strip(): line for line in told.out.splitlines() if line.startswith("│")}
+    for line in read_record(told.record).summary:
+        assert f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" in rows_of[line.model]
+
+
+def test_no_tracking_leaves_mlflow_alone(run_cli, config, tmp_path):
+    """There are a record and what was parsed, no tracking store, and nothing speaks of MLflow."""
+    told = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
+
+    assert told.code == 0
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"blocks", "records"}
+    assert "MLflow" not in told.out + told.err
+
+
+def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
+    """Figures near the end of the doubles' range make no `Infinity`, and no warning on stderr."""
+    stars = Collection({"u1": {"a": 1}, "u2": {"a": 3}}, {"knn": {"u1": {"a": 1e200}, "u2": {"a": 3}}}, "ratings")
+    config = write_config(tmp_path / "configs", {"stars": stars}, {"errors": ["mae", "rmse"]})
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
+
+    json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
+    assert told.err == ""
+
+
+def test_json_is_one_object_and_nothing_else(run_cli, config):
+    """With --json stdout is one JSON object, strictly, that holds what the record holds."""
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
+    found = json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
+
+    assert (told.code, told.err) == (0, "")
+    assert found["record"] == f"runs/records/{found['evaluation_id']}"
+    assert found["failures"] == []
+    assert found["store"] is None
+    summary = read_record(Path(found["record"])).summary
+    assert found["estimates"] == [dict(vars(line)) for line in summary]
+    assert {(line["dataset"], line["model"]) for line in found["quality"]} == {("web", "bm25"), ("web", "dense")}
+
+
+def test_set_overrides_the_config(run_cli, config):
+    """Values of --set win, several of them, and are in the record's config."""
+    told = run_cli(
+        *("evaluate", str(config), "--no-tracking", "--set", "bootstrap.resamples=123", "--set", "suites.search=[rr]")
+    )
+    written = yaml.safe_load((told.record / "config.yaml").read_text(encoding="utf-8"))
+
+    assert written["bootstrap"] == {"resamples": 123}
+    assert {line.measure for line in read_record(told.record).summary} == {"rr"}
+    assert read_record(told.record).manifest["bootstrap"]["resamples"] == 123
+
+
+def test_date_fills_the_paths(run_cli, config):
+    """--date stands for {date}; without it a config that needs one says so."""
+    edit(config, models={"bm25": {"outputs": "{date}/bm25.txt"}})
+    write_table(config.parent / "2026-11-20" / "bm25.txt", rows(WEB.outputs["bm25"]), "score")
+
+    told = run_cli("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
+    assert told.code == 0
+    assert read_record(told.record).manifest["date"] == "2026-11-20"
+    assert read_record(told.record).manifest["outputs"][0]["files"][0]["path"] == "configs/2026-11-20/bm25.txt"
+
+    told = run_cli("evaluate", str(config), "--no-tracking")
+    assert told.code == 2
+    assert "--date" in told.error
+
+
+def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
+    """With the outputs deleted and a measure more, the leaderboard has a column that it had not."""
+    first = run_cli("evaluate", str(config), "--no-tracking")
+    for model in WEB.outputs:
+        (path,) = tmp_path.rglob(f"{model}.txt")
+        path.unlink()
+    again = run_cli("evaluate", first.record.name, "--no-tracking", "--set", "suites.new=[p@7]")
+
+    assert (again.code, again.err) == (0, "")
+    assert "p@7" in again.out
+    assert "p@7" not in first.out
+
+
+def test_what_the_block_store_lacks_is_a_line_on_stderr(run_cli, config, tmp_path):
+    """A store that cannot be written stops nothing, and is told once."""
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "blocks").write_text("", encoding="utf-8")
+    found = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert found.code == 0
+    (line,) = found.err.splitlines()
+    assert line.startswith("runs/blocks: not written (")
+
+
+def test_jobs_and_backend_change_no_figure(run_cli, config):
+    """The options are taken, and the files with figures are the same."""
+    one = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "1", "--backend", "threads")
+    two = run_cli("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
+
+    for name in ("scores.parquet", "summary.csv"):
+        assert (one.record / name).read_bytes() == (two.record / name).read_bytes()
+
+
+# ---- what is the user's to mend: 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"suites": {"s": ["ndgc@10"]}}, r"configs/config\.yaml:\d: suites\.s.*'ndgc@10'; did you mean 'ndcg@10'\?"),
+        ({"bootstap": {}}, r"configs/config\.yaml:\d: .*bootstap.*did you mean 'bootstrap'"),
+        ({"models": {"x": {}}}, r"configs/config\.yaml:\d: models\.x: .*outputs"),
+        ({"datasets": {"web": {"judgments": "none.txt"}}}, r"configs/none\.txt: no such file; mend the path"),
+        ({"datasets": {"web": {"judgments": "bad.txt"}}}, r"configs/bad\.txt:2: relevance 'good' is not a number"),
+        (
+            {"datasets": {"web": {"judgments": "twice.txt"}}},
+            r"configs/twice\.txt: query 'q1' judges document 'd1' twice",
+        ),
+        ({"datasets": {"web": {"judgments": "empty.txt"}}}, r"configs/empty\.txt: no rows"),
+        ({"suites": {"s": ["err(max_grade=1)"]}}, r"^web: err\(max_grade=1\): "),
+        ({"execution": {"jobs": 0}}, r"configs/config\.yaml:\d: execution\.jobs: found 0"),
+    ],
+)
+@pytest.mark.parametrize("as_json", [False, True])
+def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, said, as_json):
+    """Exit 2: where, what was found and what to do in one line, nothing on stdout, and nothing recorded."""
+    (config.parent / "bad.txt").write_text("q1 0 d1 1\nq1 0 d2 good\n", encoding="utf-8")
+    (config.parent / "twice.txt").write_text("q1 0 d1 1\nq1 0 d1 1\n", encoding="utf-8")
+    (config.parent / "empty.txt").write_text("# nothing\n", encoding="utf-8")
+    edit(config, **changes)
+    told = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
+
+    assert told.code == 2
+    assert re.search(said, told.error)
+    assert not is_recorded(tmp_path / "runs")
+
+
+def test_every_finding_has_a_line(run_cli, config):
+    """Two mistakes in a config are told at once, a line each."""
+    edit(config, suites={"s": ["ndgc@10"]}, bootstrap={"resamples": 3})
+    told = run_cli("evaluate", str(config))
+
+    assert (told.code, told.out) == (2, "")
+    assert len(told.err.splitlines()) == 2
+
+
+@pytest.mark.parametrize("command", ["evaluate", "validate"])
+@pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
+def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, said):
+    """A file that does not exist, and a folder, are told by name."""
+    told = run_cli(command, name)
+
+    assert told.code == 2
+    assert told.error.startswith(f"{name}: ")
+    assert re.search(said, told.error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["evaluate", "x.yaml", "--job", "2"], "'--job'"),
+        (["evaluate", "x.yaml", "--jobs", "many"], "'many'"),
+        (["evaluate", "x.yaml", "--backend", "fibers"], "'fibers'"),
+        (["evaluate", "x.yaml", "y.yaml"], "y.yaml"),
+        (["evaluate"], "CONFIG"),
+        (["evalute", "x.yaml"], "'evalute'"),
+        (["measures", "ndcg", "ap"], "ap"),
+    ],
+)
+def test_a_command_that_is_wrong_is_told(run_cli, arguments, said):
+    """Exit 2: the last line on stderr names what is wrong, and nothing is on stdout."""
+    told = run_cli(*arguments)
+
+    assert (told.code, told.out) == (2, "")
+    assert said in told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["evaluate", "validate"])
+def test_no_workers_are_refused(run_cli, config, command):
+    """--jobs 0 is refused as it is in a config, and not taken for no answer."""
+    told = run_cli(command, str(config), "--jobs", "0")
+
+    assert (told.code, told.out) == (2, "")
+    assert "0" in told.err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "override", ["bootstrap.resamples", "bootstrap.resample=5", "suites.search[9]=ap", "=3", "name.x=1"]
+)
+def test_a_wrong_override_is_told_as_one(run_cli, config, override):
+    """What --set got wrong is said as being --set's."""
+    told = run_cli("evaluate", str(config), "--set", override)
+
+    assert told.code == 2
+    assert told.error.startswith("--set ")
+
+
+# ---- one model's output is missing or refused: 4
+
+BROKEN = {
+    "missing": (None, "configs/web/dense.txt: no such file; mend the path"),
+    "twice": ("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n", "configs/web/dense.txt: query 'q1' ranks document 'd1' twice"),
+    "infinite": ("q1 Q0 d1 1 inf t\n", "configs/web/dense.txt: score inf (line 1) is not a finite number"),
+    "short": ("q1 Q0 d1\n", "configs/web/dense.txt:1: 3 fields found"),
+    "empty": ("", "configs/web/dense.txt: no rows"),
+}
+
+
+@pytest.fixture(params=list(BROKEN))
+def broken(request: pytest.FixtureRequest, config: Path) -> str:
+    """The config's second model has no proper output; what is said of it."""
+    text, said = BROKEN[request.param]
+    path = config.parent / "web" / "dense.txt"
+    path.unlink() if text is None else path.write_text(text, encoding="utf-8")
+    return said
+
+
+def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
+    """Exit 4: the other model is evaluated and recorded, the failure is in the leaderboard and in the manifest."""
+    told = run_cli("evaluate", str(config), "--no-tracking")
+    record = read_record(told.record)
+
+    assert (told.code, told.err) == (4, "")
+    assert f"dense on web was not evaluated: {broken}" in told.out
+    assert {line.model for line in record.summary} == {"bm25"}
+    (failure,) = record.manifest["failures"]
+    assert (failure["dataset"], failure["model"]) == ("web", "dense")
+    assert failure["reason"].startswith(broken)
+    assert "\n" not in failure["reason"]
+
+
+def test_a_damaged_output_is_one_models_failure(run_cli, config):
+    """Exit 4, too, where the file looks whole and only its inside is damaged; the file is named."""
+    path = write_table(config.parent / "web" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
+    data = path.read_bytes()
+    path.write_bytes(data[:60] + b"damaged..." + data[70:])
+    told = run_cli("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
+
+    assert (told.code, told.err) == (4, "")
+    assert "dense on web was not evaluated: configs/web/dense.parquet: " in told.out
+
+
+def test_failures_are_in_the_json(run_cli, config, broken):
+    """Exit 4 with --json, too: one object on stdout that holds the failure."""
+    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
+    found = json.loads(told.out)
+
+    assert (told.code, told.err) == (4, "")
+    assert [failure["reason"].startswith(broken) for failure in found["failures"]] == [True]
+    assert {line["model"] for line in found["estimates"]} == {"bm25"}
+
+
+def test_validate_tells_failures_too(run_cli, config, broken, tmp_path):
+    """Exit 4 before anything is computed."""
+    told = run_cli("validate", str(config))
+
+    assert (told.code, told.err) == (4, "")
+    assert "failed" in told.out
+    assert f"dense on web: {broken}" in told.out
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path, as_json):
+    """Exit 4: nothing was evaluated, so there is nothing to keep; what is wrong with each output is printed."""
+    for model in WEB.outputs:
+        (config.parent / "web" / f"{model}.txt").unlink()
+    told = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
+
+    assert (told.code, told.err) == (4, "")
+    assert all(f"{model}.txt: " in told.out for model in WEB.outputs)
+    assert json.loads(told.out)["record"] is None if as_json else told.out.endswith(f"\n{NO_RECORD}\n")
+    assert not is_recorded(tmp_path / "runs")
+    assert not (tmp_path / "runs" / "mlflow.db").exists()
+
+
+def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
+    """They fail as ever, and say so in JUnit's XML, too, without a record."""
+    gate = {"name": "floor", "models": "*", "measure": "ap", "at_least": 0}
+    config.write_text(f"{config.read_text(encoding='utf-8')}gates: {json.dumps([gate])}\n", encoding="utf-8")
+    for model in WEB.outputs:
+        (config.parent / "web" / f"{model}.txt").unlink()
+    told = run_cli("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
+
+    assert (told.code, told.out) == (4, "")
+    assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
+
+
+def test_a_night_without_any_output_is_recorded(run_cli, config):
+    """History knows of it, and a gate that counts failures in a row counts it."""
+    for model in WEB.outputs:
+        (config.parent / "web" / f"{model}.txt").unlink()
+    told = run_cli("nightly", str(config), "--no-tracking")
+
+    assert told.code == 4
+    record = read_record(told.record)
+    assert len(record.manifest["failures"]) == 2
+    assert record.summary == ()
+
+
+# ---- bugs, disks and interruptions: 70, 74, 130
+
+
+def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
+    """Exit 70: the traceback and what to do with it on stderr, nothing on stdout, nothing recorded."""
+    monkeypatch.setattr(
+        importlib.import_module("rankledger.pipeline.workflow.evaluate"),
+        "score",
+        boom(RuntimeError("two and two is five")),
+    )
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert (told.code, told.out) == (70, "")
+    assert told.err.startswith("Traceback (most recent call last):")
+    assert "RuntimeError: two and two is five" in told.err
+    assert told.err.splitlines()[-1] == "this is a bug of rankledger; please report it with the lines above"
+    assert not is_recorded(tmp_path / "runs")
+
+
+@pytest.mark.parametrize("blocked", ["runs", "runs/records"])
+def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, blocked):
+    """Exit 74: a file stands where a folder must be; the line names it."""
+    path = tmp_path / blocked
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("in the way", encoding="utf-8")
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert told.code == 74
+    assert blocked in told.error
+    assert told.error.endswith("nothing was recorded")
+    assert path.read_text(encoding="utf-8") == "in the way"
+
+
+@pytest.mark.parametrize("option", ["--junit", "--markdown"])
+def test_a_file_that_nobody_could_write_is_told_at_the_beginning(run_cli, config, tmp_path, option):
+    """Exit 2 before anything is evaluated, where the folder of what the gates say is missing."""
+    told = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
+
+    assert told.code == 2
+    assert told.err.endswith(f"gone/gates.xml: its folder does not exist; make it or mend {option}\n")
+    assert not is_recorded(tmp_path / "runs")
+
+
+def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_path):
+    """Exit 74: a disk that is full in the middle of the record is told, and no part of the record stays."""
+    error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
+    monkeypatch.setattr("rankledger.pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert told.code == 74
+    assert told.error == "scores.parquet: No space left on device; nothing was recorded"
+    assert list((tmp_path / "runs" / "records").iterdir()) == []
+
+
+def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path):
+    """Exit 130: Ctrl-C while scoring is one line."""
+    monkeypatch.setattr(
+        importlib.import_module("rankledger.pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt())
+    )
+    told = run_cli("evaluate", str(config), "--no-tracking")
+
+    assert told.code == 130
+    assert told.error == "interrupted; nothing was recorded"
+    assert not is_recorded(tmp_path / "runs")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (OSError(errno.EIO, "there is no bucket", "s3://eval/records"), 74, "s3://eval/records: there is no bucket"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+    ids=["disk", "Ctrl-C"],
+)
+def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, error, code, line):
+    """Whoever lists records has not lost one."""
+    monkeypatch.setattr("rankledger.pipeline.record.store.Records.ids", boom(error))
+    told = run_cli("list")
+
+    assert (told.code, told.error) == (code, line)
+
+
+def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
+    """Exit 130: by then the record is complete, and that is what is said."""
+    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore.deliver", boom(KeyboardInterrupt()))
+    told = run_cli("evaluate", str(config))
+
+    (record,) = (tmp_path / "runs" / "records").iterdir()
+    assert told.code == 130
+    assert "nothing was recorded" not in told.err
+    assert record.name in told.err + told.out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_under_stdout_tells_the_record(config, tmp_path):
+    """Exit 74: the leaderboard cannot be printed, but the record is complete, and nobody says otherwise."""
+    with Path("/dev/full").open("w") as full:
+        told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=full)
+
+    (record,) = (tmp_path / "runs" / "records").iterdir()
+    assert told.returncode == 74
+    assert "Traceback" not in told.stderr
+    assert "nothing was recorded" not in told.stderr
+    assert record.name in told.stderr
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_streams_that_are_closed_change_nothing(config, tmp_path, closed):
+    """A service or a cron job may have none: the record is written, and an error has its exit code."""
+    command = f'"$0" -c "{RUN}" "$@" {closed}'
+    for source, code in ((str(config), 0), ("none.yaml", 2)):
+        asked = ["sh", "-c", command, sys.executable, "evaluate", source, "--no-tracking"]
+        environment = os.environ | {"PYTHONPATH": str(ROOT)}
+        assert subprocess.run(asked, cwd=tmp_path, env=environment, check=False).returncode == code
+
+    (record,) = (tmp_path / "runs" / "records").iterdir()
+    assert read_record(record).summary
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("arguments", [("evaluate", "none.yaml"), ("no-command",)], ids=" ".join)
+def test_a_stderr_that_takes_nothing_leaves_the_exit_code(tmp_path, arguments):
+    """Exit 2, not 1 of a failed gate: the only thing that still tells what happened."""
+    with Path("/dev/full").open("w") as full:
+        assert started(*arguments, cwd=tmp_path, stderr=full).returncode == 2
+
+
+def test_a_pipe_that_is_closed_is_no_lost_record(config, tmp_path):
+    """`rankledger evaluate … | true`: no traceback, no word of a lost record, and not exit 1 of a failed gate."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=writing)
+    finally:
+        os.close(writing)
+
+    assert len(list((tmp_path / "runs" / "records").iterdir())) == 1
+    assert "Traceback" not in told.stderr
+    assert "nothing was recorded" not in told.stderr
+    assert told.returncode != 1
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_without_box_drawing_gets_its_figures(config, tmp_path, encoding):
+    """Where stdout cannot take every sign the result is printed nonetheless, whatever the lines are made of."""
+    told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, env={"PYTHONIOENCODING": encoding})
+
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.splitlines()[-1].startswith("record: runs/records/")
+
+
+# ---- MLflow
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """The address of a server that is not there."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{free.getsockname()[1]}"
+
+
+def test_tracking_is_the_default(run_cli, config, tmp_path):
+    """The runs are in <runs-dir>/mlflow.db, a line says how to open it, and the last one where the record is."""
+    from mlflow import MlflowClient
+
+    told = run_cli("evaluate", str(config), "--runs-dir", "my runs")
+    store = tmp_path / "my runs" / "mlflow.db"
+
+    assert (told.code, told.err) == (0, "")
+    assert store.is_file()
+    (line,) = [line for line in told.out.splitlines() if line.startswith("MLflow: ")]
+    uri = f"sqlite:///{store}"
+    assert shlex.split(line.removeprefix("MLflow: ")) == ["mlflow", "ui", "--backend-store-uri", uri]
+    client = MlflowClient(tracking_uri=uri)
+    experiment = client.get_experiment_by_name("generated")
+    (run,) = client.search_runs([experiment.experiment_id])
+    assert run.data.tags["rankledger.evaluation"] == told.record.name
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, nobody, fails):
+    """The exit code is the evaluation's own, a remark on stderr says what is missing, and the record is complete."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    if fails:
+        (config.parent / "web" / "dense.txt").unlink()
+    told = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+
+    assert told.code == (4 if fails else 0)
+    (remark,) = told.err.splitlines()
+    assert remark.startswith("not in MLflow: ")
+    assert nobody in remark
+    assert remark.endswith("; `rankledger sync` delivers the record")
+    assert "MLflow: " not in told.out
+    assert read_record(told.record).summary
+
+
+@pytest.mark.parametrize("leaving", [["--no-tracking"], ["--set", "tracking.enabled=false"]], ids=" ".join)
+def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config, leaving):
+    """Exit 5: whoever requires it must not be told that all is well where MLflow has nothing."""
+    told = run_cli("evaluate", str(config), "--require-tracking", *leaving)
+
+    assert told.code == 5
+    assert told.err == "not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone\n"
+    assert read_record(told.record).summary
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_remarks_that_nobody_reads_change_no_result(config, tmp_path, nobody, fails):
+    """`rankledger evaluate … 2>&1 | true`: not exit 1 of a failed gate, though there is something to remark."""
+    if fails:
+        (config.parent / "web" / "dense.txt").unlink()
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        arguments = ("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+        told = started(*arguments, cwd=tmp_path, stdout=writing, stderr=writing)
+        wrong = started("evaluate", "nowhere.yaml", cwd=tmp_path, stdout=writing, stderr=writing)
+    finally:
+        os.close(writing)
+
+    assert len([path for path in (tmp_path / "runs" / "records").iterdir() if path.is_dir()]) == 1
+    assert (told.returncode, wrong.returncode) == (4 if fails else 0, 2)
+
+
+def test_the_command_runs_in_any_thread(capfd):
+    """Only the main thread may say what a signal does; a scheduler may call from another."""
+    ended: list[Any] = []
+
+    def run() -> None:
+        try:
+            main(["--version"])
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+
+    assert not [error for error in ended if not isinstance(error, SystemExit)]
+    assert capfd.readouterr().out.startswith("rankledger, version ")
+
+
+def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobody):
+    """With --json the remark is on stderr and in the object, without the password."""
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    monkeypatch.setenv("STORE_PASSWORD", "s3cret")
+    uri = nobody.replace("http://", "http://ann:${STORE_PASSWORD}@")
+    told = run_cli("evaluate", str(config), "--json", "--set", f"tracking.uri={uri}")
+    found = json.loads(told.out)
+
+    assert told.code == 0
+    assert found["store"] is None
+    assert nobody in found["untracked"]
+    assert "s3cret" not in told.out + told.err
+
+
+# ---- the other commands
+
+
+def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
+    """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
+    before = sorted(tmp_path.rglob("*"))
+    told = run_cli("validate", str(config))
+
+    assert (told.code, told.err) == (0, "")
+    assert f"{len(WEB.judged)} queries, 2 measures" in told.out
+    for model, output in WEB.outputs.items():
+        assert re.search(rf"│ {model} +│ ready +│", told.out)
+        assert f"{model} on web: {sum(map(len, output.values()))} rows" in told.out
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("command", [("validate",), ("evaluate", "--no-tracking")])
+def test_what_is_hardly_meant_is_said_on_stderr(run_cli, config, command):
+    """A margin against the latest evaluation alone stops nothing, and is said with its line."""
+    gate = {"name": "no-drop", "measure": "ap", "against": "latest", "margin": 0, "on_inconclusive": "pass"}
+    edit(config, gates=[gate])
+
+    told = run_cli(command[0], str(config), *command[1:])
+
+    assert told.code == 0
+    assert re.search(r"^\S+\.yaml:\d+: gates\[0\]\.against: against the latest it drifts: ", told.err, re.MULTILINE)
+
+
+def test_validate_computes_nothing(run_cli, config, monkeypatch):
+    """Neither scores nor resamples are made."""
+    workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
+    for step in ("compute", "write"):
+        monkeypatch.setattr(workflow, step, boom(AssertionError(step)))
+
+    assert run_cli("validate", str(config)).code == 0
+
+
+def test_validate_tells_a_model_that_is_not_on_a_dataset(run_cli, config):
+    """A model without output for a dataset is none of its failures: a dash stands there."""
+    edit(
+        config,
+        datasets={"web": {"judgments": "web/judged.txt"}, "news": {"judgments": "web/judged.txt"}},
+        models={
+            "bm25": {"outputs": {"web": "web/bm25.txt", "news": "web/dense.txt"}},
+            "dense": {"outputs": {"web": "web/dense.txt"}},
+        },
+    )
+    told = run_cli("validate", str(config))
+
+    assert told.code == 0
+    assert re.search(r"│ dense +│ ready +│ - +│", told.out)
+
+
+def test_measures_lists_every_metric(run_cli):
+    """Exit 0: each metric begins a line."""
+    told = run_cli("measures")
+
+    assert (told.code, told.err) == (0, "")
+    for name in METRICS:
+        assert re.search(rf"^{name}(\[@k\]|@k)?  ", told.out, flags=re.MULTILINE), name
+
+
+@pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "ndcg(gain=exponential)@10"])
+def test_measures_explains_one(run_cli, name):
+    """Exit 0: its title, formula and reference; a measure is explained by its metric."""
+    metric = METRICS[re.split(r"[(@]", name)[0]]
+    told = run_cli("measures", name)
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"{metric.name}: {metric.title}\n")
+    assert metric.formula in told.out
+    assert metric.reference in told.out
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [("ndgc", "'ndcg'"), ("recal@10", "'r@10'"), ("xyz", "")],
+)
+def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
+    """Exit 2: one line that says what was meant, or where all are listed."""
+    told = run_cli("measures", name)
+
+    assert told.code == 2
+    assert f"unknown metric '{name}'" in told.error
+    assert (f"did you mean {meant}?" if meant else "rankledger measures") in told.error
+
+
+def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
+    """Whether a JSON Schema accepts a value, as far as the words of ours go; an unknown word fails the test."""
+    types = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "boolean": bool}
+    checks: dict[str, Callable[[Any], bool]] = {
+        "$ref": lambda ref: accepts(root["$defs"][ref.removeprefix("#/$defs/")], value, root),
+        "anyOf": lambda options: any(accepts(option, value, root) for option in options),
+        "oneOf": lambda options: sum(accepts(option, value, root) for option in options) == 1,
+        "not": lambda other: not accepts(other, value, root),
+        "enum": lambda words: value in words,
+        "const": lambda word: value == word,
+        "type": lambda name: value is None if name == "null" else _is(value, types[name]),
+        "required": lambda keys: not isinstance(value, dict) or set(keys) <= set(value),
+        "properties": lambda parts: (
+            not isinstance(value, dict) or all(accepts(parts[key], value[key], root) for key in parts.keys() & value)
+        ),
+        "additionalProperties": lambda rest: (
+            not isinstance(value, dict)
+            or all(
+                rest if isinstance(rest, bool) else accepts(rest, value[key], root)
+                for key in value.keys() - schema.get("properties", {}).keys()
+            )
+        ),
+        "propertyNames": lambda names: not isinstance(value, dict) or all(accepts(names, key, root) for key in value),
+        "items": lambda item: not isinstance(value, list) or all(accepts(item, found, root) for found in value),
+        "minItems": lambda least: not isinstance(value, list) or len(value) >= least,
+        "maxItems": lambda most: not isinstance(value, list) or len(value) <= most,
+        "minProperties": lambda least: not isinstance(value, dict) or len(value) >= least,
+        "minLength": lambda least: not isinstance(value, str) or len(value) >= least,
+        "minimum": lambda least: not _is(value, (int, float)) or value >= least,
+        "maximum": lambda most: not _is(value, (int, float)) or value <= most,
+        "exclusiveMinimum": lambda least: not _is(value, (int, float)) or value > least,
+        "exclusiveMaximum": lambda most: not _is(value, (int, float)) or value < most,
+    }
+    silent = {"$schema", "$defs", "title", "description", "default"}
+    return all(checks[word](argument) for word, argument in schema.items() if word not in silent)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    """What the command prints, as a process of its own."""
+    told = started("schema", cwd=ROOT)
+    assert (told.returncode, told.stderr) == (0, "")
+    return json.loads(told.stdout)
+
+
+def test_the_schema_accepts_the_quickstart(schema):
+    """The ready config is one that editors find nothing wrong with."""
+    quickstart = yaml.safe_load((ROOT / "configs" / "quickstart.yaml").read_text(encoding="utf-8"))
+
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert accepts(schema, quickstart, schema)
+    assert accepts(schema, {"extends": "base.yaml", "seed": 3}, schema)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"bootstap": {}},
+        {"seed": "many"},
+        {"seed": -1},
+        {"bootstrap": {"resamples": 3}},
+        {"bootstrap": {"confidence": 1}},
+        {"datasets": {}},
+        {"datasets": {"web": {"judgements": "q.tsv"}}},
+        {"datasets": {"web": {"judgments": {"path": "q.tsv", "format": "xml"}}}},
+        {"models": {"x": {"parms": {}}}},
+        {"suites": {"s": []}},
+        {"conventions": "other"},
+        {"execution": {"backend": "fibers"}},
+    ],
+    ids=str,
+)
+def test_the_schema_refuses_what_the_loader_refuses(schema, run_cli, config, changes):
+    """What an editor marks as wrong is what the command refuses."""
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))
+    assert accepts(schema, written, schema)
+    edit(config, **changes)
+
+    assert not accepts(schema, written | changes, schema)
+    assert run_cli("validate", str(config)).code == 2
+
+
+@pytest.mark.parametrize("missing", ["name", "datasets", "models", "suites"])
+def test_the_schema_requires_what_a_config_cannot_do_without(schema, config, missing):
+    """A config that extends nothing has a name, datasets, models and suites."""
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))
+    del written[missing]
+
+    assert not accepts(schema, written, schema)
+
+
+GIVEN = {"scores": {"faithfulness": "higher"}}
+JUDGED = {"judgments": "web/judged.txt"}
+
+
+@pytest.mark.parametrize(
+    ("sections", "accepted"),
+    [
+        ({"datasets": {"web": GIVEN, "news": GIVEN}}, True),
+        ({"datasets": {"web": None}, "defaults": {"dataset": GIVEN}}, True),
+        ({"datasets": {"web": GIVEN, "news": JUDGED}}, False),
+        ({"datasets": {"web": None}, "defaults": {"dataset": JUDGED}}, False),
+    ],
+    ids=["each of scores", "all by default", "one judged", "judged by default"],
+)
+def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, config, sections, accepted):
+    """The schema and the command agree on where there is nothing for a suite to name."""
+    written = {"name": "given", "models": {"judge": {"outputs": "judge.csv"}}, **sections}
+    (config.parent / "judge.csv").write_text("query_id,faithfulness\nq1,0.5\nq2,1\n", encoding="utf-8")
+    config.write_text(json.dumps(written), encoding="utf-8")
+
+    assert accepts(schema, written, schema) == accepted
+    assert (run_cli("validate", str(config)).code == 0) == accepted
+
+
+def test_the_version_is_that_of_the_package(run_cli):
+    """Exit 0: name and version on stdout."""
+    told = run_cli("--version")
+
+    assert (told.code, told.err) == (0, "")
+    assert told.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
+
+
+# ---- help, and what it costs
+
+
+def test_the_commands_are_those_tested_here():
+    """A new command is tested too."""
+    assert sorted(cli.commands) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(("word", "code"), [("--version", 0), ("--nonsense", 2)])
+def test_the_process_ends_with_the_command(word, code):
+    """What is registered for the end is called, and Python is not taken apart: Arrow's threads may abort that."""
+    program = (
+        "import atexit\n"
+        "class Last:\n"
+        "    def __del__(self): print('taken apart', flush=True)\n"
+        "last = Last()\n"
+        "atexit.register(print, 'called')\n"
+        f"{RUN}"
+    )
+    done = subprocess.run([sys.executable, "-c", program, word], capture_output=True, text=True, check=False)
+
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (code, ["called"])
+
+
+@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_shows_an_example(run_cli, command, option):
+    """Help is on stdout and holds a line that can be pasted."""
+    told = run_cli(command, option)
+
+    assert (told.code, told.err) == (0, "")
+    assert re.search(rf"Examples?:\n +rankledger {command}\b", told.out)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_explained(command):
+    """No option stands in the help without a word about it."""
+    for parameter in cli.commands[command].params:
+        assert parameter.param_type_name == "argument" or parameter.help, parameter.name
+
+
+def test_help_lists_the_commands(run_cli):
+    """Each with what it does."""
+    told = run_cli("--help")
+
+    assert (told.code, told.err) == (0, "")
+    for command in COMMANDS:
+        assert re.search(rf"^  {command} +[A-Z]", told.out, flags=re.MULTILINE)
+
+
+HEAVY = {"numpy", "pyarrow", "pandas", "pydantic", "yaml", "joblib", "rich.table", "mlflow", "scipy"}
+LOADED = f"""
+import atexit, sys
+atexit.register(lambda: print(*sys.modules, file=sys.stderr))
+{RUN}
+"""
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]], ids=" ".join)
+def test_help_imports_nothing_heavy(tmp_path, arguments):
+    """Help and version are there at once."""
+    told = started(*arguments, cwd=tmp_path, code=LOADED)
+
+    assert told.returncode == 0
+    assert "rankledger.pipeline.cli.app" in told.stderr.split()
+    assert sorted(HEAVY & set(told.stderr.split())) == []
+
+
+@pytest.mark.parametrize("endings", [(".txt", ".tsv", ".csv.gz", ".jsonl", ".tsv.zst"), (".parquet",)], ids=" ".join)
+def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path, endings):
+    """Importing them takes longer than most evaluations; whatever the formats, they are no part of any step."""
+    models = {}
+    for ending in endings:
+        write_table(config.parent / f"bm25{ending}", rows(WEB.outputs["bm25"]), "score")
+        models[ending] = {"outputs": f"bm25{ending}"}
+    edit(config, models=models)
+    told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=LOADED)
+
+    assert told.returncode == 0, told.stderr
+    assert "pyarrow" in told.stderr.split()
+    assert sorted({"pandas", "mlflow", "scipy"} & set(told.stderr.split())) == []
+
+
+def test_the_installed_command_is_this_one(config, tmp_path):
+    """A process of its own gives the same codes and the same streams."""
+    (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
+    assert script.value == "rankledger.pipeline.cli.app:main"
+    told = started("evaluate", "none.yaml", cwd=tmp_path)
+
+    assert (told.returncode, told.stdout) == (2, "")
+    assert told.stderr.count("\n") == 1

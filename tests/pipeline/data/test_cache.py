@@ -1,0 +1,347 @@
+"""The block store: it gives back what it was given, and nothing that is damaged, cut short, or another's."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import multiprocessing
+import os
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.data import cache, readers
+from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.join import join_ranking
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.support.arrow import strings
+from rankledger.pipeline.types.inputs import Content, Rows
+from rankledger.pipeline.types.joined import Hits
+from tests.benchmarks.big import draw_rankings, write_judgments, write_ranking
+from tests.support.data_files import contents, rows_of
+from tests.support.generated_data import rows, search_collection
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
+WEB = search_collection(30, n_queries=25)
+JUDGMENTS = JudgmentsKey(Content((("a" * 64, "trec", ""),), 100, ()), subtopics=False, duplicates="refuse")
+OUTPUT = HitsKey(JUDGMENTS, Content((("b" * 64, "trec", ""),), 200, ()), "doc_id_desc", "float32")
+
+
+def join_hits(model: str = "bm25") -> Hits:
+    hits = join_ranking(index_judgments(rows_of(rows(WEB.judged))), rows_of(rows(WEB.outputs[model])), TREC_EVAL).hits
+    assert hits is not None
+    return hits
+
+
+def unlike(found: Hits | None, expected: Hits) -> list[str]:
+    """The columns that are not what was expected, to the last bit and in their type; all of them for nothing."""
+    names = [field.name for field in dataclasses.fields(Hits) if field.name != "quality"]
+    if found is None:
+        return [*names, "quality"]
+    pairs = {name: (getattr(found, name), getattr(expected, name)) for name in names}
+    columns = [n for n, (one, other) in pairs.items() if one.dtype != other.dtype or not np.array_equal(one, other)]
+    return columns + (["quality"] if found.quality != expected.quality else [])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> OutputCache:
+    return OutputCache(tmp_path / "runs" / "blocks")
+
+
+@pytest.fixture
+def entry(store: OutputCache) -> Path:
+    """The file of one output's hits."""
+    store.write_hits(OUTPUT, join_hits())
+    (found,) = store.folder.rglob("*.hits")
+    return found
+
+
+# ---- what is kept
+
+
+def test_hits_come_back_as_they_were(store):
+    """Every column to the last bit, the counts of queries without hits, and what the join counted."""
+    store.write_hits(OUTPUT, join_hits())
+
+    assert unlike(store.read_hits(OUTPUT), join_hits()) == []
+
+
+def test_an_output_without_hits_comes_back(store):
+    """All queries are there, each with what it retrieved, and no document."""
+    judgments = index_judgments(rows_of([("p", "a", 1.0), ("q", "a", 1.0)]))
+    hits = join_ranking(judgments, rows_of([("q", "x", 1.0), ("q", "y", 1.0)]), TREC_EVAL).hits
+    store.write_hits(OUTPUT, hits)
+
+    found = store.read_hits(OUTPUT)
+    assert unlike(found, hits) == []
+    assert found.n_retrieved.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("chunk", [1, 7, 1000])
+@pytest.mark.parametrize("with_subtopics", [False, True])
+def test_judgments_come_back_as_they_were(store, chunk, with_subtopics):
+    """Rows in their order with ids beyond ASCII and every grade, and the subtopics where there are such."""
+    judged = rows_of(rows(WEB.judged), chunk=chunk)
+    if with_subtopics:
+        subtopics = strings([f"é{row % 3}" for row in range(judged.ends[-1])])
+        judged = dataclasses.replace(judged, subtopics=subtopics)
+    store.write_judgments(JUDGMENTS, judged)
+
+    found = store.read_judgments(JUDGMENTS)
+    assert isinstance(found, Rows)
+    assert list(found.query_ids) == list(judged.query_ids)
+    assert contents(found) == contents(judged)
+    assert (found.subtopics and found.subtopics.to_pylist()) == (judged.subtopics and judged.subtopics.to_pylist())
+
+
+def test_what_was_never_kept_is_not_there(store):
+    """An empty store, and one that does not exist, hold nothing and complain of nothing."""
+    assert store.read_hits(OUTPUT) is None
+    assert store.read_judgments(JUDGMENTS) is None
+    assert not store.may_hold(JUDGMENTS, 200)
+
+
+def test_an_output_of_another_size_is_certainly_not_there(store):
+    """Only where an entry of the same judgments and the same number of bytes exists must an output be hashed."""
+    store.write_hits(OUTPUT, join_hits())
+
+    assert store.may_hold(JUDGMENTS, 200)
+    assert not store.may_hold(JUDGMENTS, 20)
+    assert not store.may_hold(dataclasses.replace(JUDGMENTS, subtopics=True), 200)
+
+
+def other(content: Content, **changes: object) -> Content:
+    return dataclasses.replace(content, **changes)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        dataclasses.replace(OUTPUT, order="doc_id_asc"),
+        dataclasses.replace(OUTPUT, order="input_order"),
+        dataclasses.replace(OUTPUT, order="rank_column"),
+        dataclasses.replace(OUTPUT, score_precision="float64"),
+        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("c" * 64, "trec", ""),))),
+        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("b" * 64, "tsv", ""),))),
+        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=(("b" * 64, "trec", ".gz"),))),
+        dataclasses.replace(OUTPUT, content=other(OUTPUT.content, columns=(("score", "points"),))),
+        dataclasses.replace(OUTPUT, judgments=dataclasses.replace(JUDGMENTS, duplicates="keep_first")),
+        dataclasses.replace(OUTPUT, judgments=dataclasses.replace(JUDGMENTS, subtopics=True)),
+        dataclasses.replace(
+            OUTPUT, judgments=dataclasses.replace(JUDGMENTS, content=other(JUDGMENTS.content, columns=(("x", "y"),)))
+        ),
+    ],
+    ids=str,
+)
+def test_whatever_is_read_otherwise_is_another_entry(store, key):
+    """Each part of the key counts: other bytes, format, compression, columns, order, precision, judgments."""
+    store.write_hits(OUTPUT, join_hits())
+
+    assert store.read_hits(key) is None
+
+
+def test_parts_of_an_output_stand_in_order(store):
+    """The same files the other way round are another output: with `input_order` other ranks."""
+    files = (("b" * 64, "trec", ""), ("c" * 64, "trec", ""))
+    store.write_hits(dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=files)), join_hits())
+
+    assert store.read_hits(dataclasses.replace(OUTPUT, content=other(OUTPUT.content, files=files[::-1]))) is None
+
+
+@pytest.mark.parametrize("ties", ["optimistic", "pessimistic", "expected"])
+def test_orders_that_no_file_decides_share_an_entry(ties):
+    """They are ranked as `doc_id_desc`, and what ties do to a score is worked out from their bounds."""
+    assert HitsKey.of(JUDGMENTS, OUTPUT.content, ties, "float32") == OUTPUT
+    assert HitsKey.of(JUDGMENTS, OUTPUT.content, "rank_column", "float32") != OUTPUT
+
+
+def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
+    """Of 40 queries by 1,000 documents, 5 to 50 of them judged, entry and judgments take under 3% of the text."""
+    rng = np.random.default_rng(7)
+    rankings = draw_rankings(40, rng)
+    write_judgments(tmp_path / "judged.txt", rankings, rng)
+    write_ranking(tmp_path / "out.txt", rankings, rng)
+    judged = readers.read_judgments(str(tmp_path / "judged.txt"))
+    hits = join_ranking(index_judgments(judged), readers.read_ranking(str(tmp_path / "out.txt")), TREC_EVAL).hits
+    store = OutputCache(tmp_path / "blocks")
+    store.write_judgments(JUDGMENTS, judged)
+    store.write_hits(OUTPUT, hits)
+
+    kept = sum(file.stat().st_size for file in store.folder.rglob("*") if file.is_file())
+    assert kept < 0.03 * (tmp_path / "out.txt").stat().st_size
+
+
+# ---- what is not believed
+
+
+def parquet_of(table: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(table, sink)
+    return sink.getvalue()
+
+
+def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
+    with pytest.raises(CacheError) as caught:
+        store.read_hits(key)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_flipped_byte_anywhere_is_found(store, entry):
+    """Each byte of an entry in turn, its heading included: the entry is passed over, with the file's name."""
+    data = entry.read_bytes()
+    for place in range(len(data)):
+        damaged = bytearray(data)
+        damaged[place] ^= 1 << place % 8
+        entry.write_bytes(damaged)
+        assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+
+
+STRANGE = {
+    "nothing": b"",
+    "no Parquet": b"PAR1",
+    "no columns": parquet_of(pa.table({})),
+    "texts": parquet_of(pa.table({"n_retrieved": ["7"]})),
+    "nulls": parquet_of(pa.table({"n_retrieved": pa.nulls(1, pa.int64())})),
+}
+
+
+@pytest.mark.parametrize("body", STRANGE.values(), ids=STRANGE)
+def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, body):
+    """Whoever writes a file of another layout can write the line with its hash, too: five tracebacks before."""
+    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+
+    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+
+
+@pytest.mark.parametrize(
+    "metadata", [{}, {"quality": "{"}, {"quality": "[1]"}, {"quality": '{"n_rows": 1, "other": 2}'}]
+)
+def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, metadata):
+    """Its columns and its key are right, and what it says of the join is missing or something else."""
+    table = parquet.read_table(pa.BufferReader(entry.read_bytes().partition(b"\n")[2]))
+    body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
+    entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
+
+    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+
+
+def test_a_file_cut_short_is_found(store, entry):
+    """At any length, the empty file included, and with bytes appended."""
+    data = entry.read_bytes()
+    for size in [*range(0, len(data), 97), len(data) - 1]:
+        entry.write_bytes(data[:size])
+        assert "passed over" in refusal(store)
+    entry.write_bytes(data + b"\0")
+    assert "passed over" in refusal(store)
+
+
+def test_another_version_is_passed_over(store, entry, monkeypatch):
+    """An entry of an older layout has another key; even under the new key's name its heading tells."""
+    monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
+    assert store.read_hits(OUTPUT) is None
+
+    newer = store._hits(OUTPUT)
+    newer.parent.mkdir()
+    shutil.copy(entry, newer)
+    assert "of another version" in refusal(store)
+
+
+def test_an_entry_under_anothers_name_is_passed_over(store, entry):
+    """A whole entry that was copied to another output's name is not that output's."""
+    stranger = dataclasses.replace(OUTPUT, score_precision="float64")
+    shutil.copy(entry, store._hits(stranger))
+
+    assert "for it is of other inputs" in refusal(store, stranger)
+
+
+def test_damaged_judgments_are_found_and_written_anew(store):
+    """They are not believed, and the next evaluation that keeps them mends them."""
+    judged = rows_of(rows(WEB.judged))
+    store.write_judgments(JUDGMENTS, judged)
+    (path,) = store.folder.rglob("judgments.rows")
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CacheError, match="passed over"):
+        store.read_judgments(JUDGMENTS)
+
+    store.write_judgments(JUDGMENTS, judged)
+    assert contents(store.read_judgments(JUDGMENTS)) == contents(judged)
+
+
+def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
+    """Something else stands in its place: the disk's own words are told."""
+    entry.unlink()
+    entry.mkdir()
+
+    assert refusal(store).startswith(f"{entry}: passed over (")
+
+
+# ---- writing
+
+
+def test_a_store_that_cannot_be_written_says_so(tmp_path):
+    """A file stands where the folder should be: one line, naming the store, and nothing is left behind."""
+    (tmp_path / "blocks").write_text("", encoding="utf-8")
+    store = OutputCache(tmp_path / "blocks")
+
+    with pytest.raises(CacheError, match=r"blocks: not written \(.*\); what was read will be parsed again"):
+        store.write_hits(OUTPUT, join_hits())
+    assert [path.name for path in tmp_path.iterdir()] == ["blocks"]
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(store, monkeypatch):
+    """Where the file cannot be put in its place, the partial one is taken away."""
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(CacheError, match="No space left on device"):
+        store.write_hits(OUTPUT, join_hits())
+    assert [path for path in store.folder.rglob("*") if path.is_file()] == []
+
+
+def _write_often(folder: Path, model: str) -> None:
+    for _ in range(20):
+        OutputCache(folder).write_hits(OUTPUT, join_hits(model))
+
+
+def test_processes_that_write_at_once_leave_a_whole_entry(store):
+    """Whoever reads meanwhile finds no entry or a whole one, and no partial file remains."""
+    context = multiprocessing.get_context("spawn")
+    writers = [context.Process(target=_write_often, args=(store.folder, "bm25")) for _ in range(2)]
+    for writer in writers:
+        writer.start()
+    while any(writer.is_alive() for writer in writers):
+        found = store.read_hits(OUTPUT)
+        if found is not None:
+            assert unlike(found, join_hits()) == []
+    for writer in writers:
+        writer.join()
+
+    assert [writer.exitcode for writer in writers] == [0, 0]
+    assert len([path for path in store.folder.rglob("*") if path.is_file()]) == 1
+
+
+# ---- what is not used any more
+
+
+def test_a_file_is_used_when_it_is_read(store, entry):
+    """An entry that was read since a moment is used; the judgments were not, nor is what a writer left behind."""
+    other, leftover = entry.with_name("judgments.rows"), entry.with_name(".0123.partial")
+    for path in (entry, other, leftover):
+        path.touch()
+        os.utime(path, (0, 0))
+    a_minute_ago = datetime.now(UTC) - timedelta(minutes=1)
+    assert set(store.unused_since(a_minute_ago)) == {entry, other, leftover}
+
+    assert store.read_hits(OUTPUT) is not None
+
+    assert set(store.unused_since(a_minute_ago)) == {other, leftover}

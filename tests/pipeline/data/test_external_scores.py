@@ -1,0 +1,288 @@
+"""Scores made elsewhere: every layout gives the same, what is missing is undefined, and what is no score is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import external_measure
+from rankledger.pipeline.data.dataset import Source
+from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
+from tests.support.data_files import refusal, table_bytes, write
+
+CONVENTIONS = PROFILES["trec_eval"].conventions
+FAITHFUL = external_measure("faithful", "higher", (0, 1))
+COST = external_measure("cost", "lower")
+NAN = float("nan")
+EXPECTED = {"q2": (0.25, -3.0), "q1": (1.0, NAN), "q3": (NAN, 2.5)}  # faithful, cost; in the order of the files
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Tests write and name files in an empty folder of their own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def read(name: str, data: bytes | str, **options: Any) -> ExternalOutput:
+    """The scores in a file of these bytes."""
+    return read_external_scores(Source(write(Path(name), data), **options), [FAITHFUL, COST])
+
+
+def by_query(found: ExternalOutput) -> dict[str, tuple[float, ...]]:
+    return dict(zip(found.query_ids, map(tuple, found.values.T.tolist()), strict=True))
+
+
+def jsonl(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def parquet(**columns: Any) -> bytes:
+    return table_bytes([pa.array(values) for values in columns.values()], [*columns])
+
+
+WIDE = "query_id\tmodel\tfaithful\tcost\nq2\tx\t0.25\t-3\nq1\tx\t1\t\nq3\tx\tNaN\t2.5\n"
+LONG = [("faithful", "q2", "0.25"), ("cost", "q2", "-3"), ("faithful", "q1", "1"), ("cost", "q3", "2.5")]
+PRINTED = "".join("{:<22}\t{}\t{}\n".format(*row) for row in LONG)
+MEANS = "runid                 \tall\tSTANDARD\nfaithful              \tall\t0.9\ncost                  \tall\tbroken\n"
+
+
+WHOLE = {"query_id": ["q2", "q1", "q3"], "faithful": [0.25, 1.0, None], "cost": [-3.0, NAN, 2.5]}
+LISTED = {"measure": [row[0] for row in LONG], "query_id": [row[1] for row in LONG]}
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("a.tsv", WIDE),
+        ("a.csv", WIDE.replace("\t", ",")),
+        ("b.csv", '"cost","faithful","query_id"\n-3, 0.25 ,q2\n,1e0,q1\n2.5,  ,q3\n'),
+        (
+            "a.jsonl",
+            jsonl(
+                {"query_id": "q2", "faithful": 0.25, "cost": -3},
+                {"query_id": "q1", "faithful": 1},
+                {"query_id": "q3", "faithful": None, "cost": 2.5},
+            ),
+        ),
+        ("a.json", '{"q2": {"faithful": 0.25, "cost": -3}, "q1": {"faithful": 1}, "q3": {"cost": 2.5, "x": "y"}}'),
+        ("a.parquet", parquet(**WHOLE)),
+        ("b.parquet", parquet(**WHOLE | {"cost": [Decimal("-3.0"), None, Decimal("2.5")]})),
+        ("c.parquet", parquet(**WHOLE | {"faithful": pa.array([0.25, 1, None], pa.float32())})),
+        ("long.tsv", "measure\tquery_id\tvalue\n" + "".join("\t".join(row) + "\n" for row in LONG)),
+        (
+            "long.jsonl",
+            jsonl(
+                *({"query_id": query, "value": float(value), "measure": name} for name, query, value in LONG),
+                {"query_id": "q1", "measure": "other", "value": "text"},
+            ),
+        ),
+        ("long.parquet", parquet(**LISTED, value=[float(row[2]) for row in LONG])),
+        ("printed.eval", PRINTED),
+        ("means.eval", PRINTED + MEANS),
+        ("windows.txt", ("# judge v2\n" + MEANS + PRINTED).replace("\n", "\r\n")),
+        ("other.eval", "relstring q2 '101'\n" + PRINTED + "relstring all '101'\n"),
+    ],
+)
+def test_every_layout_gives_the_same_scores(name, data):
+    """Wide or long: empty cells, NaN, null, and what stands in no row are undefined; other scores, and the lines of all
+    queries that trec_eval prints, are passed over.
+    """
+    found = read(name, data)
+
+    assert list(found.query_ids) == list(EXPECTED)
+    np.testing.assert_array_equal(found.values.T, list(EXPECTED.values()))
+
+
+def test_the_files_are_described():
+    """Parts are one input, each with size and digest; rows are those of all."""
+    data = [
+        b"query_id,faithful,cost\nq2,0.25,-3\n",
+        b'{"query_id": 7, "faithful": 0.5}\n{"query_id": "q1", "cost": 0}\n',
+    ]
+    write(Path("scores/0.csv"), data[0])
+    write(Path("scores/1.jsonl"), data[1])
+
+    found = read_external_scores(Source("scores"), [FAITHFUL, COST])
+
+    assert [(file.path, file.size, file.sha256) for file in found.files] == [
+        ("scores/0.csv", len(data[0]), hashlib.sha256(data[0]).hexdigest()),
+        ("scores/1.jsonl", len(data[1]), hashlib.sha256(data[1]).hexdigest()),
+    ]
+    assert found.n_rows == 3
+    np.testing.assert_equal(by_query(found), {"q2": (0.25, -3), "7": (0.5, NAN), "q1": (NAN, 0)})
+
+
+def test_columns_are_mapped():
+    """The ids, the scores and the columns of a long file."""
+    names = {"query_id": "id", "faithful": "Faithful?", "measure": "name", "value": "score"}
+
+    wide = read("wide.csv", "id,Faithful?,cost\nq1,0.5,2\n", columns=names)
+    long = read("long.csv", "id,name,score\nq1,faithful,0.5\nq1,cost,2\n", columns=names)
+
+    assert by_query(wide) == by_query(long) == {"q1": (0.5, 2)}
+
+
+def test_a_wide_file_may_have_scores_called_measure_and_value():
+    """All scores that are wanted are columns: it is wide."""
+    source = Source(write(Path("a.csv"), "query_id,measure,value\nq1,1,2\nq2,3,4\n"))
+
+    found = read_external_scores(source, [external_measure("value"), external_measure("measure")])
+
+    assert by_query(found) == {"q1": (2, 1), "q2": (4, 3)}
+
+
+def test_a_query_called_all_is_one_like_any_other():
+    """Only where trec_eval prints them are the lines of `all` those of means."""
+    assert by_query(read("a.csv", "query_id,faithful,cost\nall,1,2\n")) == {"all": (1, 2)}
+
+
+def test_scores_of_the_queries_of_the_dataset():
+    """Queries that the file lacks are missing and undefined; those that the dataset lacks are ignored and counted."""
+    values, missing, quality = read("a.tsv", WIDE).of(np.array(["q0", "q1", "q2"], dtype=object), CONVENTIONS)
+
+    np.testing.assert_array_equal(values, [[NAN, 1, 0.25], [NAN, NAN, -3]])
+    assert missing.tolist() == [True, False, False]
+    assert (quality.n_rows, quality.n_missing_queries, quality.n_unjudged_queries) == (3, 1, 1)
+    assert quality.judged_at_10 is None
+
+
+def test_a_missing_query_is_refused_where_that_is_an_error():
+    """A query without any score is missing; one whose scores are undefined is not."""
+    conventions = PROFILES["trec_eval"].with_conventions(missing_queries="error").conventions
+    found = read("a.tsv", WIDE)
+
+    assert not found.of(np.array(["q1", "q3"], dtype=object), conventions)[1].any()
+    assert refusal(found.of, np.array(["q0", "q1"], dtype=object), conventions) == (
+        "a.tsv: 1 of 2 queries are without scores, such as 'q0'; complete it, or say missing_queries: skip"
+    )
+
+
+def test_the_queries_are_those_of_the_table():
+    """In the order of their bytes, with clusters and slices; the outputs say nothing."""
+    queries = Source(write(Path("queries.tsv"), "query_id\tuser\tmarket\nq3\tu\tde\nq10\tv\tus\nq9\tu\tus\n"))
+
+    found = external_dataset([read("a.tsv", WIDE)], queries, cluster="user", slices=("market",))
+
+    assert found.query_ids.tolist() == ["q10", "q3", "q9"]
+    assert found.groups.clusters.tolist() == [1, 0, 0]
+    assert {name: rows.tolist() for name, rows in found.groups.slices.items()} == {
+        "market=de": [False, True, False],
+        "market=us": [True, False, True],
+    }
+    assert {role: [file.path for file in files] for role, files in found.files.items()} == {"queries": ["queries.tsv"]}
+
+
+def test_without_a_table_the_queries_are_those_of_all_outputs():
+    """A query that one model has counts for all; the outputs' files are what says so."""
+    outputs = [read("a.tsv", WIDE), read("b.csv", "query_id,faithful,cost\nq0,1,1\nq1,1,1\n")]
+
+    found = external_dataset(outputs, None)
+
+    assert found.query_ids.tolist() == ["q0", "q1", "q2", "q3"]
+    assert [file.path for file in found.files["scores"]] == ["a.tsv", "b.csv"]
+    assert found.groups.clusters is None
+
+
+HEAD = "query_id\tfaithful\tcost\n"
+NO_NUMBER = "is not a number; mend it, or leave the cell empty"
+NOT_FINITE = "is not a finite number; mend it, or leave the cell empty"
+OUTSIDE = "is outside 0 to 1; mend it, or the range in the config"
+
+
+def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
+    """A line of JSON."""
+    return jsonl({"query_id": query_id, "faithful": faithful, "cost": cost})
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("a.tsv", HEAD + "q1\thigh\t1\n", f"faithful 'high' of query 'q1' (line 2) {NO_NUMBER}"),
+        ("b.tsv", HEAD + "q1\t1_0\t1\n", f"faithful '1_0' of query 'q1' (line 2) {NO_NUMBER}"),
+        ("c.tsv", HEAD + "q1\t1\t-inf\n", f"cost '-inf' of query 'q1' (line 2) {NOT_FINITE}"),
+        ("d.tsv", HEAD + "q1\t1\t1e999\n", f"cost '1e999' of query 'q1' (line 2) {NOT_FINITE}"),
+        ("e.tsv", HEAD + "q1\t\t\nq2\t1.01\t\n", f"faithful '1.01' of query 'q2' (line 3) {OUTSIDE}"),
+        (
+            "f.tsv",
+            HEAD + "q1\t1\t1\nq2\t1\t1\nq1\t1\t1\n",
+            "query 'q1' has faithful twice (line 2 and line 4); keep one",
+        ),
+        (
+            "g.tsv",
+            "query_id\tfaithfull\tcost\nq1\t1\t1\n",
+            "no column 'faithful' among query_id, faithfull, cost; did you mean 'faithfull'?",
+        ),
+        (
+            "h.tsv",
+            "id\tfaithful\tcost\nq1\t1\t1\n",
+            "no column 'query_id' among id, faithful, cost; mend its name",
+        ),
+        ("i.tsv", HEAD + "\t1\t1\n", "empty query_id (line 2); fill it"),
+        ("j.tsv", HEAD, "no rows; write the file again"),
+        ("a.jsonl", one(faithful=True), f"faithful True of query 'q1' (line 1) {NO_NUMBER}"),
+        ("b.jsonl", one(faithful=[1]), f"faithful [1] of query 'q1' (line 1) {NO_NUMBER}"),
+        ("c.jsonl", one(cost=10**400), f"cost 1{'0' * 198}… of query 'q1' (line 1) {NOT_FINITE}"),
+        ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is no id; write a string or a whole number"),
+        ("e.jsonl", one(query_id=None), "empty query_id (line 1); fill it"),
+        ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' {NO_NUMBER}"),
+        ("b.json", '{"q1": {"faithful": 1}}', "no score 'cost' among faithful; mend its name"),
+        ("c.json", '{"q1": {"cost": 1, "cost": 2}}', "query 'q1': measure 'cost' stands twice; keep one"),
+        ("d.json", '{"q1": 3}', "query 'q1' holds 3; write {measure: value}"),
+        (
+            "a.parquet",
+            parquet(query_id=["q1"], faithful=[2.0], cost=[1]),
+            f"faithful 2.0 of query 'q1' (row 1) {OUTSIDE}",
+        ),
+        ("a.eval", PRINTED + "cost q2 1\n", "query 'q2' has cost twice (line 2 and line 5); keep one"),
+        ("b.eval", "faithful q1 1\ncosts q1 1\n", "no score 'cost' among costs, faithful; did you mean 'costs'?"),
+        ("c.eval", MEANS, "lines of all queries together alone; print those of each query too, with -q"),
+        (
+            "long.csv",
+            "query_id,measure,value\nq1,faithful,1\nq2,cost,x\n",
+            f"cost 'x' of query 'q2' (line 3) {NO_NUMBER}",
+        ),
+    ],
+)
+def test_what_is_no_score_is_refused(name, data, message):
+    """With the file, the score, the query and the row; a declared score must be there, and be within its range."""
+    source = Source(write(Path(name), data))
+
+    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "found"),
+    [
+        ("a.csv", "query_id,faithful,cost\nq1,1\n", "2 fields found where the header has 3; mend the line"),
+        ("a.eval", "faithful q1\n", "2 fields found where measure, query_id, value are expected; mend the line"),
+    ],
+)
+def test_a_short_line_is_refused(name, data, found):
+    """Lines are those of the file: the header counts, and so do comments."""
+    source = Source(write(Path(name), data))
+
+    line = 2 if name == "a.csv" else 1
+    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}:{line}: {found}"
+
+
+def test_a_missing_file_is_refused():
+    """By the path that the config gives."""
+    assert refusal(read_external_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: no such file; mend the path"
+
+
+def test_a_score_in_two_parts_is_refused():
+    """Each place says its file."""
+    write(Path("scores/0.csv"), "query_id,faithful,cost\nq1,1,1\n")
+    write(Path("scores/1.csv"), "query_id,faithful,cost\nq2,1,1\nq1,1,1\n")
+
+    assert refusal(read_external_scores, Source("scores"), [FAITHFUL, COST]) == (
+        "scores: query 'q1' has faithful twice (line 2 of scores/0.csv and line 3 of scores/1.csv); keep one"
+    )

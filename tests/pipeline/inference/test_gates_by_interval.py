@@ -1,0 +1,385 @@
+"""Differences held to margins and figures held to limits: every outcome, and what would settle the undecided ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from rankledger.pipeline.inference.gate_messages import format_amount
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Reference
+from tests.benchmarks.gate_errors import outcomes
+from tests.support.gate_evidence import (
+    BEFORE,
+    MAE,
+    OLD,
+    RR,
+    before_and_after,
+    evidence,
+    floor,
+    no_drop,
+    of_slice,
+    random_scores,
+    scores,
+)
+
+BEATS = no_drop(-0.002, against=Reference("production", None, "production"))
+
+
+def judged(gate, before, after, measure=None, **told):
+    """The verdict on all queries."""
+    gate = dataclasses.replace(gate, measures=(measure,)) if measure else gate
+    return of_slice(judge([gate], evidence(*before_and_after(before, after, gate.measures[0]), **told)))
+
+
+def noise(n_queries, size, seed=1):
+    """Differences whose mean is exactly 0."""
+    drawn = np.random.default_rng(seed).normal(0, size, n_queries)
+    return drawn - drawn.mean()
+
+
+# ---- differences
+
+
+def test_a_planted_regression_fails():
+    """100 of 2,000 queries lose all they had: the mean drops by a hundred times that of theirs / 2,000."""
+    before = random_scores(2000)
+    damaged = np.random.default_rng(1).choice(2000, 100, replace=False)
+    after = before.copy()
+    after[damaged] = 0
+    verdict = judged(no_drop(), before, after)
+
+    assert (verdict.outcome, verdict.effect) == ("fail", "fail")
+    assert verdict.estimate == pytest.approx(-before[damaged].sum() / 2000)
+    assert verdict.ci_low < verdict.estimate < verdict.ci_high < verdict.limit == -0.005
+    low, high = -verdict.ci_high, -verdict.ci_low
+    assert verdict.reason == (
+        f"ndcg@10 of dense dropped by {-verdict.estimate:.4f} [{low:.4f}, {high:.4f}] against {BEFORE}; "
+        "at most 0.005 is allowed"
+    )
+    assert verdict.reference == BEFORE
+
+
+def test_random_swaps_without_effect_pass():
+    """A tenth of 2,000 queries moves by 0.16 up or down: a standard error of 0.0011, and 0.005 is 4.5 of them, so that
+    the low end is above -0.005 in 99 of 100 samples.
+    """
+    found = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        moves = 0.16 * rng.choice([-1, 1], 2000) * (rng.random(2000) < 0.1)
+        before = random_scores(2000, seed)
+        found.append(judged(no_drop(), before, before + moves, resamples=400).outcome)
+
+    assert found.count("pass") >= 95
+
+
+def test_a_drop_that_may_be_more_than_allowed_is_inconclusive():
+    """A mean difference of -0.002 with a standard error of 0.0045: from about -0.011 to 0.007, and -0.005 is inside."""
+    before = random_scores(2000)
+    verdict = judged(no_drop(), before, before - 0.002 + noise(2000, 0.2))
+
+    assert (verdict.outcome, verdict.effect) == ("inconclusive", "fail")
+    assert "at most 0.005 is allowed, but the interval holds that limit: about " in verdict.reason
+    assert verdict.n_needed == np.ceil(2000 * ((verdict.estimate - verdict.ci_low) / 0.003) ** 2)
+
+
+@pytest.mark.parametrize("drop", [0.002, 0.008])
+def test_the_number_needed_settles_it(drop):
+    """The same queries again and again: with 70% of the number needed nothing is decided, with 140% it is."""
+    before = random_scores(500)
+    after = before - drop + noise(500, 0.1)
+
+    def with_times(times):
+        return judged(no_drop(), np.tile(before, times), np.tile(after, times), resamples=10_000)
+
+    times_needed = with_times(1).n_needed / 500
+    assert times_needed > 5
+    assert with_times(round(0.7 * times_needed)).outcome == "inconclusive"
+    assert with_times(round(1.4 * times_needed)).outcome == ("pass" if drop < 0.005 else "fail")
+
+
+def test_a_difference_at_its_limit_is_never_settled():
+    """A drop of just what is allowed: however many queries, the interval holds it."""
+    verdict = judged(no_drop(0.25), np.full(400, 0.5), 0.25 + np.tile([-0.125, 0.125], 200))
+
+    assert (verdict.outcome, verdict.n_needed) == ("inconclusive", None)
+    assert "no number of queries would settle it" in verdict.reason
+
+
+@pytest.mark.parametrize(("drop", "outcome"), [(0.25, "fail"), (0.125, "inconclusive"), (0.0625, "pass")])
+def test_queries_that_all_move_alike_leave_no_doubt(drop, outcome):
+    """Every query drops by exactly as much, in both slices too: the interval is that one number."""
+    groups = {"web": Groups(slices={"part=a": np.arange(80) < 40, "part=b": np.arange(80) >= 40})}
+    verdicts = judge(
+        [no_drop(0.125, slices=("part",))],
+        evidence(*before_and_after(np.full(80, 0.5), np.full(80, 0.5 - drop)), groups=groups),
+    )
+
+    assert [verdict.outcome for verdict in verdicts] == [outcome] * 3
+    assert {(verdict.ci_low, verdict.ci_high) for verdict in verdicts} == {(-drop, -drop)}
+
+
+def test_nothing_is_written_as_minus_zero():
+    """Neither the limit of a margin of 0 nor the interval of a drop that ends at 0 has a sign."""
+    before = random_scores(60)
+
+    assert str(judged(no_drop(0.0), before, before).limit) == "0.0"
+    assert format_amount(-0.0) == "0.0000"
+
+
+def test_20_queries_are_too_few():
+    """Twenty queries that all drop by half decide nothing; thirty would, if they did the same."""
+    before = np.linspace(0.4, 0.8, 20)
+    verdict = judged(no_drop(), before, before / 2)
+
+    assert (verdict.outcome, verdict.n_needed) == ("inconclusive", 30)
+    assert verdict.reason.endswith(
+        "but 20 queries are too few to judge by: about 30 queries would settle it if the difference stays"
+    )
+    assert judged(no_drop(), np.tile(before, 2)[:30], np.tile(before, 2)[:30] / 2).outcome == "fail"
+
+
+@pytest.mark.parametrize(
+    ("gate", "outcome"),
+    [
+        (no_drop(), "pass"),
+        (no_drop(0.0), "pass"),
+        (no_drop(0.02, relative=True), "pass"),
+        (no_drop(0.0, relative=True), "pass"),
+        (BEATS, "fail"),
+        (no_drop(-0.02, relative=True), "fail"),
+    ],
+)
+def test_an_unchanged_model_has_not_dropped_and_is_not_better(gate, outcome):
+    """Where every query scores as before nothing dropped, by any margin, and nothing is better by 0.002 or 2%."""
+    values = random_scores(30)
+    verdict = judged(gate, values, values)
+
+    assert verdict.outcome == outcome
+    assert "is the same as of dense" in verdict.reason or gate.relative
+    assert verdict.mark == "degenerate"
+
+
+@pytest.mark.parametrize("relative", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_what_rests_on_fewer_than_30_queries_never_passes_or_fails(seed, relative):
+    """Up to 29 of 1,000 queries moved, by anything and in any direction: too few to judge by."""
+    rng = np.random.default_rng(seed)
+    before = random_scores(1000, seed)
+    after = before.copy()
+    moved = rng.choice(1000, rng.integers(1, 30), replace=False)
+    after[moved] = rng.random(len(moved)) * rng.choice([0.1, 1])
+    verdict = judged(no_drop(float(rng.choice([-0.01, 0.0, 0.02, 0.5])), relative=relative), before, after)
+
+    assert (verdict.outcome, verdict.mark) == ("inconclusive", "sparse")
+    if verdict.n_needed is not None:
+        assert verdict.n_needed >= 1000 * 30 / len(moved)
+    assert f"only {len(moved)} of 1,000 queries differ" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("gain", "outcome"), [(0.01, "pass"), (0.0021, "inconclusive"), (0.001, "fail"), (-0.01, "fail")]
+)
+def test_beating_production_takes_more_than_standing_beside_it(gain, outcome):
+    """With a standard error of 0.00045, better by 0.002 is shown by 0.01, not decided by 0.0021, refuted by 0.001."""
+    before = random_scores(2000)
+    verdict = judged(BEATS, before, before + gain + noise(2000, 0.02))
+
+    assert verdict.outcome == outcome
+    assert "; it must rise by at least 0.002" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome", "percent", "side"),
+    [(0.99, "pass", "1.00%", "above"), (0.95, "fail", "5.00%", "below"), (0.98, "inconclusive", "2.00%", "")],
+)
+def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percent, side):
+    """Of a mean of 0.5, 98% are 0.49: what keeps 99% is 0.005 above that, what keeps 95% is 0.015 below."""
+    before = np.linspace(0.25, 0.75, 1001)
+    verdict = judged(no_drop(0.02, relative=True), before, share * before + noise(1001, 0.01))
+
+    assert (verdict.outcome, verdict.limit) == (outcome, 0.0)
+    assert verdict.estimate == pytest.approx(0.5 * (share - 0.98), abs=1e-12)
+    assert f"dropped by {percent} against {BEFORE}, " in verdict.reason
+    assert f"{side} the 98% that are asked for" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome", "said"),
+    [
+        (1.01, "pass", "worsened by 1.00%"),
+        (1.05, "fail", "worsened by 5.00%"),
+        (0.9, "pass", "improved by 10.00%"),
+    ],
+)
+def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said):
+    """Of an error of 0.5, 102% are 0.51: 0.505 is below that, 0.525 above, and 0.45 is better than before."""
+    before = np.linspace(0.25, 0.75, 1001)
+    verdict = judged(no_drop(0.02, relative=True), before, share * before + noise(1001, 0.01), MAE)
+
+    assert verdict.outcome == outcome
+    assert verdict.estimate == pytest.approx(0.5 * (1.02 - share), abs=1e-12)
+    assert said in verdict.reason
+    assert f"{'below' if outcome == 'pass' else 'above'} the 102% that are allowed" in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "said"),
+    [(0.1, "fail", "worsened by 0.1000 ["), (-0.1, "pass", "improved by 0.1000 [")],
+)
+def test_an_error_worsens_as_it_rises(change, outcome, said):
+    """A mean absolute error that is greater by 0.1 is a fall of 0.1, and is called no drop."""
+    before = random_scores(400)
+    verdict = judged(no_drop(), before, before + change + noise(400, 0.01), MAE)
+
+    assert (verdict.outcome, verdict.estimate) == (outcome, pytest.approx(-change))
+    assert said in verdict.reason
+    assert "drop" not in verdict.reason
+
+
+def test_a_gate_at_its_margin_errs_as_often_as_it_says():
+    """Of 1,000 skewed samples whose true drop is the margin, about 25 fail and 25 pass; the others are undecided."""
+    found = Counter(
+        line for (line,) in outcomes(truth=-0.005, margin=0.005, n_queries=500, share=0.3, draws=1000, resamples=1000)
+    )
+
+    assert 10 <= found["fail"] <= 42  # 25 and 17, three standard errors and a half
+    assert 10 <= found["pass"] <= 42
+
+
+# ---- slices, clusters, datasets
+
+
+def test_slices_of_the_gates_columns_are_judged_beside_all():
+    """Each slice of `market` with 30 queries has a verdict; a smaller one has none, nor has one of another column."""
+    before = random_scores(400)
+    masks = {"market=de": np.arange(400) < 30, "market=fr": np.arange(400) >= 371, "length=long": np.arange(400) < 200}
+    found = judge(
+        [no_drop(slices=("market",))],
+        evidence(*before_and_after(before, before - 0.1 + noise(400, 0.01)), groups={"web": Groups(slices=masks)}),
+    )
+
+    assert [verdict.slice for verdict in found] == ["all", "market=de"]
+    assert [verdict.outcome for verdict in found] == ["fail", "fail"]
+    assert found[1].reason.startswith("ndcg@10 of dense on market=de dropped by ")
+    assert found[0].confidence == found[1].confidence > 0.95
+
+
+def test_clusters_are_what_is_counted():
+    """Of 400 queries in 25 clusters there are too few to judge by, though the queries would be enough."""
+    before = random_scores(400)
+    groups = {"web": Groups(clusters=np.arange(400) % 25)}
+    verdict = judged(no_drop(), before, before - 0.1 + noise(400, 0.01), groups=groups)
+
+    assert (verdict.outcome, verdict.n_needed) == ("inconclusive", 480)
+    assert "25 clusters are too few to judge by" in verdict.reason
+
+
+def test_several_datasets_share_one_level():
+    """Two independent datasets: the level of both is that of the square root, 0.975, and each has its own verdict."""
+    before = random_scores(400)
+    gate = no_drop(tasks=(("web", "dense"), ("news", "dense")))
+    found = judge(
+        [gate],
+        evidence(
+            *before_and_after(before, before - 0.1 + noise(400, 0.01)),
+            *before_and_after(before, before + noise(400, 0.01, 2), dataset="news"),
+            resamples=20_000,
+        ),
+    )
+
+    assert [(verdict.dataset, verdict.outcome) for verdict in found] == [("web", "fail"), ("news", "pass")]
+    assert found[0].confidence == found[1].confidence == pytest.approx(0.95**0.5, abs=0.002)
+
+
+def test_what_cannot_decide_costs_the_others_nothing():
+    """Beside a sparse slice and an unchanged one, `all` keeps the level of one line."""
+    before = random_scores(400)
+    after = before.copy()
+    after[100:] -= 0.1 * np.random.default_rng(0).random(300)
+    masks = {"market=de": np.arange(400) < 50, "market=fr": (np.arange(400) >= 50) & (np.arange(400) < 110)}
+    found = judge(
+        [no_drop(slices=("market",))],
+        evidence(*before_and_after(before, after), groups={"web": Groups(slices=masks)}),
+    )
+
+    assert [verdict.mark for verdict in found] == ["", "degenerate", "sparse"]
+    assert found[0].confidence == 0.95
+
+
+def test_a_model_beside_changes_no_plain_verdict():
+    """With another model in the sample that this gate does not judge, the same verdict to the last bit."""
+    before = random_scores(400)
+    own = before_and_after(before, before + noise(400, 0.05))
+
+    assert judge([no_drop()], evidence(*own)) == judge([no_drop()], evidence(scores("other", before / 2), *own))
+
+
+# ---- limits
+
+
+@pytest.mark.parametrize(
+    ("asked", "outcome", "words"),
+    [
+        ({"at_least": 0.3}, "pass", "at least 0.3 is asked for"),
+        ({"at_least": 0.5}, "inconclusive", "at least 0.5 is asked for"),
+        ({"at_least": 0.6}, "fail", "at least 0.6 is asked for"),
+        ({"at_most": 0.6}, "pass", "at most 0.6 is allowed"),
+        ({"at_most": 0.3}, "fail", "at most 0.3 is allowed"),
+        ({"at_least": 0.3, "at_most": 0.6}, "pass", "at least 0.3 is asked for"),
+        ({"at_least": 0.3, "at_most": 0.4}, "fail", "at most 0.4 is allowed"),
+        ({"at_least": 0.505, "at_most": 0.6}, "inconclusive", "at least 0.505 is asked for"),
+    ],
+)
+def test_a_figure_is_held_to_its_limits(asked, outcome, words):
+    """A mean reciprocal rank of 0.5 with a standard error of 0.01: 0.3 and 0.6 are 10 of them and more away."""
+    found = judge([floor(measures=(RR,), **asked)], evidence(scores("dense", 0.5 + noise(400, 0.2), RR)))
+
+    assert found[0].outcome == outcome
+    assert found[0].estimate == pytest.approx(0.5)
+    assert found[0].reason.startswith("rr@10 of dense is 0.5000 [0.4")
+    assert words in found[0].reason
+    assert found[0].reference is None
+
+
+def test_equal_scores_leave_nothing_to_judge_by():
+    """Of 400 queries that all score 0.5 nobody knows how far the next may be off; more of them would not tell."""
+    found = judge([floor(at_least=0.3)], evidence(scores("dense", np.full(400, 0.5))))
+
+    assert (found[0].outcome, found[0].n_needed, found[0].mark) == ("inconclusive", None, "degenerate")
+    assert found[0].reason.endswith("but scores that are all alike leave nothing to judge by")
+
+
+def test_a_figure_of_few_non_zero_scores_is_inconclusive():
+    """Of 400 scores 20 are not 0: 600 queries would have 30 of them."""
+    found = judge([floor(at_least=0.3)], evidence(scores("dense", np.where(np.arange(400) < 20, 0.5, 0.0))))
+
+    assert (found[0].outcome, found[0].n_needed) == ("inconclusive", 600)
+    assert "only 20 of 400 queries differ from the most frequent score" in found[0].reason
+
+
+def test_a_figure_that_is_undefined_is_inconclusive():
+    """No query counts: there is no figure, and the reason says so."""
+    results = [scores("dense", np.full(40, np.nan), MAE), scores(OLD, random_scores(40), MAE)]
+    figure = judge([floor(at_most=1, measures=(MAE,))], evidence(*results))
+    difference = judge([no_drop(measures=(MAE,))], evidence(*results))
+
+    assert figure[0].outcome == difference[0].outcome == "inconclusive"
+    assert figure[0].estimate is difference[0].estimate is figure[0].n_needed is None
+    assert figure[0].reason == "mae of dense is undefined: no query counts"
+    assert difference[0].reason == "mae of dense is undefined: no query counts for both models"
+
+
+def test_a_resample_without_figure_leaves_nothing_to_judge_by():
+    """A slice-like measure that three of 40 queries define: some resamples hold none of them."""
+    values = np.full(40, np.nan)
+    values[:3] = 0.1, 0.2, 0.4
+    found = judge([floor(at_most=1, measures=(MAE,))], evidence(scores("dense", values, MAE)))
+
+    assert (found[0].outcome, found[0].ci_low, found[0].confidence) == ("inconclusive", None, None)
+    assert found[0].reason.endswith("but there is no interval, for some resamples hold no query that counts")

@@ -1,0 +1,246 @@
+"""The lines of the comparisons: what is compared, what is tested, what the family is, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference import paired
+from rankledger.pipeline.inference.intervals import interval
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from tests.pipeline.inference.made_up_samples import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
+
+BCA = IntervalRule("bca", 0.95)
+RANDOM = paired.TestRule("randomization", 300, "maxt", 0.05, 0, ONE)
+RETRIEVED = Measure.parse("num_ret")
+N_QUERIES = 80
+MARKETS = {"market=at": np.arange(N_QUERIES) < 29, "market=de": np.arange(N_QUERIES) >= 29}
+
+
+def rule(test="randomization", correction="maxt", permutations=300):
+    return dataclasses.replace(RANDOM, test=test, correction=correction, permutations=permutations)
+
+
+def compare(both, pairs=(("m", "n"),), measures=(AP,), test=RANDOM):
+    return paired.compare(both, pairs, measures, BCA, test)
+
+
+@pytest.fixture(scope="module")
+def three():
+    """Three models by two measures, in two markets, one of 29 queries."""
+    values = np.random.default_rng(0).beta(1, 2, (3, 2, N_QUERIES))
+    results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("mnk")]
+    return sample(*results, groups=Groups(slices=MARKETS))
+
+
+def test_lines_stand_by_pair_slice_and_measure(three):
+    """Two pairs, three slices and two measures: twelve lines in that order."""
+    lines = compare(three, [("m", "n"), ("k", "n")], [AP, RMSE])
+
+    assert [(line.model, line.slice, line.measure) for line in lines] == [
+        (model, name, measure)
+        for model in ("m", "k")
+        for name in ("all", "market=at", "market=de")
+        for measure in ("ap", "rmse")
+    ]
+
+
+def test_a_line_by_hand():
+    """Differences 0.1 0.2 -0.1 0: mean 0.05, two wins, a tie and a loss, p 6 / 8 over the three that are not 0."""
+    (line,) = compare(two_models([0.5, 0.6, 0.2, 0.4], [0.4, 0.4, 0.3, 0.4]))
+
+    assert (line.estimate, line.baseline_estimate) == pytest.approx((0.425, 0.375))
+    assert line.difference == pytest.approx(0.05)
+    assert (line.wins, line.ties, line.losses) == (2, 1, 1)
+    assert (line.n_queries, line.n_clusters, line.mark) == (4, 4, "sparse")
+    assert line.p_value == line.p_corrected == 6 / 8
+    assert line.effect_size == pytest.approx(0.05 / np.std([0.1, 0.2, -0.1, 0], ddof=1))
+    assert line.family == "1 pair x 1 measure x 1 slice on d (1 test)"
+
+
+def test_the_interval_is_that_of_the_paired_difference(three):
+    """The ends and the standard error are read off the difference's own resamples."""
+    (difference,) = three.differences([Pair("m", "n", AP)])
+    line = compare(three)[0]
+
+    assert (line.ci_low, line.ci_high) == interval(difference, "bca", 0.95)
+    assert line.std_error == difference.std_error
+
+
+def test_less_error_is_a_win():
+    """By an error the model with less of it is better: positive difference, all queries won."""
+    (line,) = compare(sample(scores("m", [1.0] * 5, RMSE), scores("n", [2.0] * 5, RMSE)), measures=[RMSE])
+
+    assert (line.difference, line.wins, line.losses) == (1, 5, 0)
+
+
+def test_a_last_digit_is_no_win():
+    """0.1 + 0.2 and 0.3 are a tie, though the doubles differ."""
+    (line,) = compare(two_models([0.1 + 0.2, 0.5], [0.3, 0.4]))
+
+    assert (line.wins, line.ties, line.losses) == (1, 1, 0)
+
+
+def test_small_slices_are_shown_and_not_tested(three):
+    """The market of 29 queries has a difference and no p-value; that of 51 is in the family."""
+    whole, small, large = compare(three)
+
+    assert small.difference is not None
+    assert small.p_value is small.p_corrected is None
+    assert small.family == ""
+    assert whole.family == large.family == "1 pair x 1 measure x 2 slices on d (2 tests)"
+    assert whole.p_value is not None
+    assert large.p_corrected is not None
+
+
+def test_few_queries_are_tested_as_a_whole():
+    """A dataset of five queries has no slice that could be judged, but a p-value: the test is exact at any number."""
+    (line,) = compare(two_models([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]))
+
+    assert line.p_value == 6 / 32
+
+
+def test_a_single_query_is_not_tested():
+    """Of one query there is a difference and nothing else."""
+    (line,) = compare(two_models([0.5], [0.4]))
+
+    assert line.difference == pytest.approx(0.1)
+    assert line.p_value is line.p_corrected is line.effect_size is line.detectable is None
+
+
+def test_a_measure_without_better_is_not_tested():
+    """How much was retrieved is neither good nor bad: a difference, an interval, no p-value, no part in the family."""
+    values = np.random.default_rng(1).random((2, 2, 40))
+    both = sample(*(scores(name, values[i], (AP, RETRIEVED)) for i, name in enumerate("mn")))
+    tested, shown = compare(both, measures=[AP, RETRIEVED])
+
+    assert tested.family == "1 pair x 1 measure x 1 slice on d (1 test)"
+    assert (shown.measure, shown.p_value, shown.family) == ("num_ret", None, "")
+    assert shown.ci_low < shown.difference < shown.ci_high
+
+
+def test_measures_that_a_model_lacks_are_left_out(three):
+    """A model without a measure has no line by it."""
+    lacking = sample(scores("m", np.ones(4)), scores("n", np.ones(4), RMSE))
+
+    assert compare(lacking, measures=[AP, RMSE]) == ()
+    assert compare(three, [("m", "nobody")]) == ()
+
+
+def test_an_undefined_difference_has_no_figures():
+    """No query is defined in both: a line that says so."""
+    (line,) = compare(two_models([0.5, np.nan], [np.nan, 0.4], conventions=SKIPPING))
+
+    assert line.difference is line.ci_low is line.p_value is line.detectable is None
+    assert (line.n_queries, line.wins, line.ties, line.losses) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
+@pytest.mark.parametrize(("correction", "corrected"), [("holm", holm), ("bh", benjamini_hochberg)])
+def test_each_test_may_be_corrected_by_each_rule(three, test, correction, corrected):
+    """The family's p-values, corrected by the rule, stand beside them."""
+    lines = compare(three, [("m", "n"), ("k", "n")], [AP], rule(test, correction))
+    tested = [line for line in lines if line.p_value is not None]
+
+    assert len(tested) == 4
+    np.testing.assert_array_equal(
+        [line.p_corrected for line in tested], corrected(np.array([line.p_value for line in tested]))
+    )
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap", "t"])
+def test_without_correction_there_is_no_family(three, test):
+    """`none`: p-values alone."""
+    lines = compare(three, test=rule(test, "none"))
+
+    assert [(line.p_value is None, line.p_corrected, line.family) for line in lines] == [
+        (False, None, ""),
+        (True, None, ""),
+        (False, None, ""),
+    ]
+
+
+@pytest.mark.parametrize("test", ["randomization", "bootstrap"])
+def test_maxt_never_lowers_a_p_value(three, test):
+    """Corrected p-values of six tests are at least the p-values, and rise with them."""
+    lines = compare(three, [("m", "n"), ("k", "n"), ("m", "k")], [AP], rule(test))
+    tested = [line for line in lines if line.p_value is not None]
+
+    assert len(tested) == 6
+    assert all(line.p_corrected >= line.p_value for line in tested)
+    assert any(line.p_corrected > line.p_value for line in tested)
+
+
+@pytest.mark.parametrize(
+    ("test", "key"), [("randomization", "comparison.permutations"), ("bootstrap", "bootstrap.resamples")]
+)
+@pytest.mark.parametrize("correction", ["holm", "bh"])
+def test_too_few_permutations_are_refused(three, test, key, correction):
+    """6 tests at 5% need 120 patterns: 119 could reject nothing. maxt and none need no more than one test does."""
+    pairs = [("m", "n"), ("k", "n"), ("m", "k")]
+    few = sample_of(three, 119)
+    with pytest.raises(InputError) as refused:
+        compare(few, pairs, [AP], rule(test, correction, 119))
+
+    assert str(refused.value) == (
+        f"{key}: 119 are too few for {correction} over the 6 tests on 'd': at level 0.05 none could be found; set at "
+        "least 120, or correction: maxt"
+    )
+    assert len(compare(sample_of(three, 120), pairs, [AP], rule(test, correction, 120))) == 9
+    assert len(compare(few, pairs, [AP], rule(test, "maxt", 119))) == 9
+    assert len(compare(few, pairs, [AP], rule(test, "none", 119))) == 9
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(N_QUERIES) // 2])
+def test_the_tests_are_counted_before_anything_is_scored(three, clusters):
+    """As many as are made where every score is defined: in clusters of two the larger market has 26, too few."""
+    groups = Groups(clusters, MARKETS)
+    pairs = [("m", "n"), ("k", "n")]
+    both = sample(*(scores(n, three.contributions[n, AP].numerators) for n in "mnk"), groups=groups, resamples=50)
+    n_tested = sum(line.p_value is not None for line in compare(both, pairs, [AP]))
+
+    assert n_tested == (4 if clusters is None else 2)
+    assert paired.most_tests(2, [AP], groups, N_QUERIES) == n_tested
+    assert paired.most_tests(2, [AP, RMSE, RETRIEVED], groups, N_QUERIES) == 2 * n_tested
+
+
+def sample_of(three, resamples):
+    """The same scores, resampled so often."""
+    results = [scores(name, three.contributions[name, AP].numerators) for name in "mnk"]
+    return sample(*results, groups=three.groups, resamples=resamples)
+
+
+def test_t_needs_no_permutations(three):
+    """A test without resamples is corrected by holm whatever their number."""
+    assert compare(three, test=rule("t", "holm", 1))[0].p_corrected is not None
+
+
+@given(st.integers(0, 2**32))
+def test_the_other_way_round_is_the_opposite(seed):
+    """Model and baseline exchanged: the difference is its opposite, wins are losses, and the p-values are the same."""
+    ours, theirs = np.random.default_rng(seed).beta(1, 2, (2, 20)).round(1)
+    both = two_models(ours, theirs, resamples=50)
+    (one,), (other,) = compare(both), compare(both, [("n", "m")])
+
+    assert one.difference == -other.difference
+    assert (one.wins, one.ties, one.losses) == (other.losses, other.ties, other.wins)
+    assert (one.p_value, one.p_corrected) == (other.p_value, other.p_corrected)
+
+
+def test_workers_never_change_a_line(three):
+    """Two threads give the lines that one gives."""
+    pairs = [("m", "n"), ("k", "n")]
+
+    assert compare(three, pairs, [AP, RMSE], dataclasses.replace(RANDOM, workers=Workers(2))) == compare(
+        three, pairs, [AP, RMSE]
+    )

@@ -1,0 +1,283 @@
+"""The randomization test: p-values by hand and by scipy, families against a plain loop, errors by simulation."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference import sign_flips
+from rankledger.pipeline.inference.resampling import entropy_of
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.sign_flips import Permutations, draw_signs, randomization
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from tests.pipeline.inference.made_up_samples import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
+
+MN = Pair("m", "n", AP)
+CG = Measure.parse("cg")
+
+
+def p_value(ours, theirs, *, permutations=1000, seed=0, measure=AP, **options):
+    both = two_models(ours, theirs, measure, **options)
+    return randomization(both, [Pair("m", "n", measure)], Permutations(permutations, seed, ONE))[0][0]
+
+
+def drawn(n_patterns, n_clusters):
+    """The very signs that the dataset `d` gets, where they make one chunk."""
+    return draw_signs([0, entropy_of("signs/d"), 0], n_patterns, n_clusters)
+
+
+def test_an_exact_p_value_by_hand():
+    """Differences 1 2 3 4 -1, sum 9. Of 32 patterns 9 or more is reached by those that take at most 1 from the 11 of
+    + + + + -: this one, the sample's, and - + + + -; and by their opposites. 6 / 32.
+    """
+    apart = [1, 2, 3, 4, -1]
+    reached = [signs for signs in itertools.product([1, -1], repeat=5) if abs(np.dot(signs, apart)) >= 9]
+
+    assert len(reached) == 6
+    assert p_value([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]) == 6 / 32
+
+
+@pytest.mark.parametrize("n_queries", range(2, 14))
+def test_exact_p_values_agree_with_scipy(n_queries):
+    """Up to 13 differences all patterns are looked at, as scipy does."""
+    ours, theirs = np.random.default_rng(n_queries).beta(1, 2, (2, n_queries))
+    expected = stats.permutation_test(
+        (ours, theirs), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=2**14
+    )
+
+    assert p_value(ours, theirs) == expected.pvalue
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_p_values_agree_with_scipy(seed):
+    """Of 60 differences both draw 9,999 patterns: they agree within 4 errors of the difference of two shares."""
+    rng = np.random.default_rng(seed)
+    ours = rng.beta(1, 2, 60)
+    theirs = np.clip(ours + rng.normal(0.02, 0.1, 60), 0, 1)
+    expected = stats.permutation_test(
+        (ours, theirs), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", rng=rng
+    ).pvalue
+
+    error = np.sqrt(2 * expected * (1 - expected) / 9_999)
+    assert p_value(ours, theirs, permutations=9_999) == pytest.approx(expected, abs=4 * error)
+
+
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=13), st.sampled_from([0.1, 0.3, 1 / 3, 1 / 7]))
+def test_ties_of_exact_p_values_are_decided_as_in_integers(apart, unit):
+    """Differences that are multiples of 0.1 or 1/7 give the p-value of the integers, though as doubles they differ."""
+    moved = [each for each in apart if each]
+    sums = np.abs([np.dot(signs, moved) for signs in itertools.product([1, -1], repeat=len(moved))])
+    base = np.linspace(0.5, 0.9, len(apart)) * 3
+
+    assert p_value(base + np.array(apart) * unit, base, measure=CG) == (sums >= abs(sum(moved))).mean()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ties_of_random_p_values_are_decided_as_in_integers(seed):
+    """Of 50 differences of whole tenths many patterns have the sample's own sum; all of them are counted."""
+    ours, theirs = np.random.default_rng(seed).integers(0, 10, (2, 50))
+    sums = np.abs(drawn(999, 50).astype(int) @ (ours - theirs))
+    observed = abs((ours - theirs).sum())
+
+    assert (sums == observed).any()
+    assert p_value(ours * 0.1, theirs * 0.1, permutations=999) == (1 + (sums >= observed).sum()) / 1000
+
+
+def test_queries_without_difference_do_not_count():
+    """Five differences among 100 queries: still exactly 6 / 32, at any number of permutations."""
+    ours, theirs = np.zeros(100), np.zeros(100)
+    ours[10:14], theirs[50] = [0.1, 0.2, 0.3, 0.4], 0.1
+
+    assert p_value(ours, theirs, permutations=100) == 6 / 32
+
+
+def test_a_pair_of_few_differences_is_exact_in_a_family_of_many():
+    """Beside a pair that differs on all of 100 queries the p-value of five differences is exact, too."""
+    ours, theirs = np.zeros(100), np.zeros(100)
+    ours[10:14], theirs[50] = [0.1, 0.2, 0.3, 0.4], 0.1
+    three = sample(scores("m", ours), scores("n", theirs), scores("k", np.random.default_rng(0).random(100)))
+
+    p_values, _ = randomization(three, [Pair("k", "m", AP), MN], Permutations(100, 0, ONE))
+
+    assert p_values[1] == 6 / 32
+
+
+def test_equal_models_have_a_p_value_of_one():
+    """No difference on any query: 1, alone and corrected."""
+    values = np.random.default_rng(0).random(50)
+
+    p_values, corrected = randomization(two_models(values, values), [MN], Permutations(100, 0, ONE))
+
+    assert (p_values[0], corrected[0]) == (1, 1)
+
+
+def test_whole_clusters_change_places():
+    """The p-value by clusters of one to four queries is scipy's of the clusters' sums."""
+    rng = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(11), rng.integers(1, 5, 11))
+    ours, theirs = rng.beta(1, 2, (2, len(clusters)))
+    added = [np.bincount(clusters, values) for values in (ours, theirs)]
+    expected = stats.permutation_test(
+        added, lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=2**14
+    )
+
+    assert p_value(ours, theirs, groups=Groups(clusters=clusters)) == expected.pvalue
+
+
+def test_a_ratio_agrees_with_changing_the_places_of_its_pairs():
+    """RMSE of unlike numbers of pairs: of all 512 patterns as many reach the sample's difference as by plain loops."""
+    rng = np.random.default_rng(2)
+    errors, pairs = rng.gamma(2, 1, (2, 9)), rng.integers(1, 9, (2, 9))
+
+    def root(one):
+        return np.sqrt(np.average(errors[one, range(9)] ** 2, weights=pairs[one, range(9)]))
+
+    apart = [abs(root(np.array(one)) - root(1 - np.array(one))) for one in itertools.product([0, 1], repeat=9)]
+    both = sample(*(scores(name, errors[i], RMSE, pairs[i]) for i, name in enumerate("mn")))
+
+    p_values, _ = randomization(both, [Pair("m", "n", RMSE)], Permutations(100, 0, ONE))
+
+    assert p_values[0] == np.mean(np.array(apart) >= apart[0] - 1e-12)
+
+
+def loops(results, pairs, signs):
+    """Step-down maxT as the book has it: by one loop over patterns and one over hypotheses."""
+    values = {scores.model: scores.values[0] for scores in results}
+    apart = [values[pair.model] - values[pair.baseline] for pair in pairs]
+    scale = [np.sqrt((each**2).sum()) for each in apart]
+    observed = [abs(each.sum()) / by for each, by in zip(apart, scale, strict=True)]
+    order = sorted(range(len(pairs)), key=lambda i: -observed[i])
+    counts = [0] * len(pairs)
+    for row in signs:
+        greatest = 0.0
+        for i in reversed(order):
+            greatest = max(greatest, abs((row * apart[i]).sum()) / scale[i])
+            counts[i] += greatest >= observed[i] - 1e-9
+    corrected, least = {}, 0.0
+    for i in order:
+        least = max(least, (1 + counts[i]) / (1 + len(signs)))
+        corrected[i] = least
+    return [corrected[i] for i in range(len(pairs))]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_corrected_p_values_agree_with_plain_loops(seed):
+    """Ten pairs of five models, two of them better: maxT by loops over the same signs."""
+    rng = np.random.default_rng(seed)
+    results = [scores(f"m{i}", rng.beta(2, 3, 40) + 0.08 * (i > 2)) for i in range(5)]
+    pairs = [Pair(f"m{i}", f"m{j}", AP) for i, j in itertools.combinations(range(5), 2)]
+
+    p_values, corrected = randomization(sample(*results), pairs, Permutations(300, 0, ONE))
+
+    np.testing.assert_allclose(corrected, loops(results, pairs, drawn(300, 40)), rtol=1e-12)
+    assert (corrected >= p_values).all()
+
+
+def test_a_small_family_is_corrected_over_all_patterns():
+    """Three pairs on eight queries: by loops over all 256 patterns, without the one that is added to random ones."""
+    results = [
+        scores(name, values) for name, values in zip("abc", np.random.default_rng(3).random((3, 8)), strict=True)
+    ]
+    pairs = [Pair("a", "b", AP), Pair("a", "c", AP), Pair("b", "c", AP)]
+    every = np.array(list(itertools.product([1, -1], repeat=8)))
+
+    _, corrected = randomization(sample(*results), pairs, Permutations(100, 0, ONE))
+
+    expected = [(round(p * 257) - 1) / 256 for p in loops(results, pairs, every)]
+    np.testing.assert_allclose(corrected, expected, rtol=1e-12)
+
+
+def test_what_stands_beside_changes_no_p_value():
+    """A pair's own p-value has the same bits beside further models, measures, slices and the other order of pairs."""
+    rng = np.random.default_rng(4)
+    values = rng.random((3, 90))
+    alone = two_models(values[0], values[1])
+    groups = Groups(slices={"s=x": np.arange(90) % 2 == 0})
+    many = sample(
+        *(scores(name, [row, 100 * row], (AP, CG)) for name, row in zip("mnk", values, strict=True)), groups=groups
+    )
+    pairs = [Pair("k", "m", CG), Pair("m", "n", AP, "s=x"), MN, Pair("k", "n", AP)]
+    permutations = Permutations(500, 0, ONE)
+
+    assert randomization(many, pairs, permutations)[0][2] == randomization(alone, [MN], permutations)[0][0]
+    assert randomization(many, pairs[::-1], permutations)[0][1] == randomization(alone, [MN], permutations)[0][0]
+
+
+@pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
+def test_workers_never_change_a_bit(workers, monkeypatch):
+    """Threads and processes in any number give the identical p-values, over many chunks and parts of them."""
+    rng = np.random.default_rng(5)
+    both = sample(
+        *(scores(name, rng.gamma(2, 1, 60), RMSE, rng.integers(1, 9, 60)) for name in "mnk"),
+        groups=Groups(slices={"s=x": np.arange(60) < 40}),
+    )
+    pairs = [Pair(*names, RMSE, name) for names in ("mn", "mk", "nk") for name in ("all", "s=x")]
+    one = randomization(both, pairs, Permutations(333, 0, ONE))
+    monkeypatch.setattr(sign_flips, "_HELD", 6 * 7)
+    parts = randomization(both, pairs, Permutations(333, 0, workers))
+
+    np.testing.assert_array_equal(parts, one)
+
+
+def test_many_chunks_are_counted_each(monkeypatch):
+    """Signs in chunks of 16 patterns: the p-value counts all of them, each chunk from its own stream."""
+    ours, theirs = np.random.default_rng(6).random((2, 30))
+    monkeypatch.setattr(sign_flips, "_CHUNK", 30 * 16)
+    signs = np.concatenate(
+        [draw_signs([0, entropy_of("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
+    )
+    reached = np.abs(signs @ (ours - theirs)) >= abs((ours - theirs).sum()) - 1e-9
+
+    assert p_value(ours, theirs, permutations=40) == (1 + reached.sum()) / 41
+
+
+def test_another_seed_draws_other_signs():
+    """The p-value moves with the seed, by little."""
+    ours, theirs = np.random.default_rng(7).random((2, 50))
+    found = [p_value(ours, theirs, seed=seed) for seed in range(10)]
+
+    assert len(set(found)) > 1
+    assert np.ptp(found) < 0.1
+
+
+def test_a_pair_is_tested_on_the_queries_that_both_define():
+    """Two of six queries are undefined for one model: the p-value is that of the other four, 2 / 16 for one sign."""
+    ours, theirs = [0.5, 0.6, np.nan, 0.9, 0.4, 0.8], [0.4, 0.3, 0.1, 0.2, np.nan, 0.7]
+
+    assert p_value(ours, theirs, conventions=SKIPPING) == 2 / 16
+
+
+def simulated(seed, shifts):
+    """Whether maxT at 5% rejects some true hypothesis, and which share of the false ones: all pairs, 24 queries."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(0, 1, 24)
+    results = [scores(f"m{i}", level + rng.normal(shift, 1, 24), CG) for i, shift in enumerate(shifts)]
+    pairs = list(itertools.combinations(range(len(shifts)), 2))
+    asked = [Pair(f"m{i}", f"m{j}", CG) for i, j in pairs]
+    _, corrected = randomization(sample(*results, resamples=1), asked, Permutations(199, seed, ONE))
+    true = np.array([shifts[i] == shifts[j] for i, j in pairs])
+    return (corrected[true] <= 0.05).any(), (corrected[~true] <= 0.05).sum() / max(1, (~true).sum())
+
+
+def test_maxt_controls_the_error_rate_among_true_and_false_hypotheses():
+    """Three equal models and two better ones: any of the four true hypotheses is rejected in at most 5% of 400 families
+    plus 3 errors, though most of the false ones are.
+    """
+    found = np.array([simulated(seed, [0, 0, 0, 2, 2]) for seed in range(400)])
+
+    assert found[:, 0].mean() <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+    assert found[:, 1].mean() > 0.9
+
+
+def test_maxt_uses_up_its_error_rate_where_nothing_is_true():
+    """Five equal models: some pair is rejected in 5% of 400 families, within 3 errors on either side."""
+    share = np.mean([simulated(seed, [0] * 5)[0] for seed in range(400)])
+
+    assert share == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 400))

@@ -1,0 +1,501 @@
+"""The record: what lies in it, that it is whole or not there, and that it can be evaluated again."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import hashlib
+import json
+import os
+import re
+import shlex
+import stat
+import sys
+from dataclasses import asdict
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import yaml
+from pyarrow import parquet
+
+import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import definitions, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.types.results import Estimate, Evaluation, Record, Scores
+from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
+from tests.support.manifests import manifest
+
+FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
+COLUMNS = (
+    "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined,"
+    "n_clusters,mark,ties_least,ties_expected,ties_greatest"
+)
+SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10"], "stars": ["rmse", "mae(average=query)"]}
+DATA = {"web": search_collection(30, n_queries=20), "stars": rating_collection(31, n_users=6)}
+WEB = {"web": Collection(DATA["web"].judged, {"bm25": DATA["web"].outputs["bm25"]})}
+HOSTILE = 'a,b "c"\té'
+IDENTITY = "20261120T020000Z-nightly-1f0c9a2b"
+ESTIMATES = (
+    Estimate("web", "bm25", "all", "ndcg@10", 0.1 + 0.2, 1 / 3, 2 / 3, 5e-324, 7, 1, 2),
+    Estimate("more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", None, None, None, None, 7, 0, 7),
+    Estimate("stars", "bm25", "all", "rmse", 1e300, 0.0, -0.0, 1e-300, 3, 0, 0),
+)
+
+
+def scores(dataset: str, model: str, **values: list[float]) -> Scores:
+    """Scores of queries `a`, `b`, `c` …, a row per measure; where they are pooled a query has one pair, or none."""
+    measures = tuple(Measure.parse(name.replace("_at_", "@")) for name in values)
+    n_queries = len(next(iter(values.values())))
+    return Scores(
+        dataset=dataset,
+        model=model,
+        query_ids=np.array([chr(ord("a") + query) for query in range(n_queries)], dtype=object),
+        measures=measures,
+        values=np.array(list(values.values()), dtype=np.float64),
+        weights=np.array(
+            [~(np.isnan(row) & m.pooled) for m, row in zip(measures, values.values(), strict=True)], float
+        ),
+        figures={},
+        missing=np.zeros(n_queries, dtype=bool),
+    )
+
+
+RESULTS = (
+    scores("web", "bm25", rr=[1.0, 0.5, np.nan], p_at_5=[0.2, 0.0, 0.0]),
+    scores("stars", "knn", rmse=[2.0, np.nan], mae=[1.0, np.nan]),
+)
+
+
+def write(folder: Path, **changes: Any) -> Record:
+    given: dict[str, Any] = {
+        "evaluation_id": IDENTITY,
+        "config": "name: nightly\n",
+        "results": RESULTS,
+        "estimates": ESTIMATES,
+        "manifest": manifest(lines=changes.get("estimates", ESTIMATES), seed=1),
+    }
+    return write_record(folder, **(given | changes))
+
+
+def strict(path: Path) -> Any:
+    """The JSON of a file, in which NaN and infinity are no words."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{path.name} holds {word}, which is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
+
+
+def described(path: Path) -> dict[str, Any]:
+    return {"size": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
+
+
+def everything(record: Path) -> str:
+    """All text of a record."""
+    return "\n".join(path.read_bytes().decode("utf-8", "replace") for path in sorted(record.iterdir()))
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """An evaluation of rankings and of ratings, with one output missing."""
+    folder = tmp_path_factory.mktemp("recorded")
+    config = write_config(folder, DATA, SUITES, seed=5)
+    written = yaml.safe_load(config.read_text(encoding="utf-8"))
+    written["models"]["dense"] = {
+        "params": {"dim": 384},
+        "tags": {"team": "ü"},
+        "owner": "ann",
+        "outputs": {"web": "none.txt"},
+    }
+    config.write_text(yaml.safe_dump(written, sort_keys=False), encoding="utf-8")
+    return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", date="2026-11-20")
+
+
+# ---- the folder
+
+
+def test_a_record_is_four_files(tmp_path):
+    """The folder is named by the evaluation, and nothing stands beside it."""
+    record = write(tmp_path / "records")
+
+    assert record.path == tmp_path / "records" / IDENTITY
+    assert sorted(path.name for path in record.path.iterdir()) == FILES
+    assert list((tmp_path / "records").iterdir()) == [record.path]
+
+
+def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
+    """Every figure to the last bit, every name, and the manifest."""
+    record = write(tmp_path)
+
+    assert read_record(record.path) == record
+    assert read_record(record.path).summary == ESTIMATES
+    assert record.manifest["evaluation_id"] == IDENTITY
+    assert record.manifest["name"] == "nightly"
+
+
+def test_a_folder_that_is_no_record_is_not_read(tmp_path):
+    """An empty folder, and none at all, are told as missing records."""
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(InputError, match=r"manifest\.json: file not found"):
+            read_record(path)
+
+
+def test_the_manifest_holds_the_hashes_of_the_other_files(tmp_path):
+    """Size and sha256 of each file are those of its bytes."""
+    record = write(tmp_path)
+
+    assert record.manifest["files"] == {
+        name: described(record.path / name) for name in FILES if name != "manifest.json"
+    }
+
+
+def failing(error: BaseException) -> Any:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
+@pytest.mark.parametrize(
+    "target",
+    [
+        "pathlib.Path.write_text",
+        "pyarrow.parquet.write_table",
+        "csv.writer",
+        "os.fsync",
+        "pathlib.Path.rename",
+    ],
+)
+def test_what_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch, target, error):
+    """Whatever fails, be it the config, the scores, the summary or the renaming, nothing is left behind."""
+    with monkeypatch.context() as patched:
+        patched.setattr(target, failing(error))
+        with pytest.raises(type(error)):
+            write(tmp_path)
+
+    assert list(tmp_path.iterdir()) == []
+    assert write(tmp_path).path.is_dir()
+
+
+def test_a_folder_that_cannot_be_synchronised_leaves_no_doubt(tmp_path, monkeypatch):
+    """Some filesystems refuse fsync of a folder: then either the record is there and returned, or neither is."""
+    sync = os.fsync
+
+    def only_files(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", only_files)
+    try:
+        record = write(tmp_path)
+    except OSError:
+        assert list(tmp_path.iterdir()) == []
+    else:
+        assert read_record(record.path) == record
+
+
+def test_a_record_is_never_written_over(tmp_path):
+    """Should an id come twice, the first record stays as it is and nothing else is left."""
+    record = write(tmp_path)
+    before = {path.name: path.read_bytes() for path in record.path.iterdir()}
+
+    with pytest.raises(OSError, match=re.escape(IDENTITY)):
+        write(tmp_path, config="name: other\n")
+    assert list(tmp_path.iterdir()) == [record.path]
+    assert {path.name: path.read_bytes() for path in record.path.iterdir()} == before
+
+
+def test_an_id_is_time_name_and_chance():
+    """The time is UTC whatever the zone, and two ids of the same second differ."""
+    now = datetime(2026, 11, 20, 3, 4, 5, tzinfo=timezone(timedelta(hours=1)))
+    ids = {new_evaluation_id("night-ly", now) for _ in range(50)}
+
+    assert len(ids) == 50
+    assert all(re.fullmatch(r"20261120T020405Z-night-ly-[0-9a-f]{8}", found) for found in ids)
+
+
+# ---- scores.parquet
+
+
+def test_scores_have_a_row_per_query_and_a_column_per_measure(tmp_path):
+    """Three ids, whether there was output, then every measure; a pooled one keeps what it is a ratio of."""
+    table = parquet.read_table(write(tmp_path).path / "scores.parquet")
+
+    assert table.column_names == [
+        *("dataset", "model", "query_id", "missing", "rr", "p@5"),
+        *("rmse", "rmse.numerator", "rmse.denominator", "mae", "mae.numerator", "mae.denominator"),
+    ]
+    assert table.schema.types == [pa.string()] * 3 + [pa.bool_()] + [pa.float64()] * 8
+    assert table.select(["dataset", "model", "query_id"]).to_pylist() == [
+        {"dataset": dataset, "model": model, "query_id": query_id}
+        for dataset, model, query_id in [*(("web", "bm25", q) for q in "abc"), *(("stars", "knn", q) for q in "ab")]
+    ]
+
+
+def test_undefined_is_nan_and_not_measured_is_null(tmp_path):
+    """A NaN says that the query has no score; a null that nobody asked for one."""
+    table = parquet.read_table(write(tmp_path).path / "scores.parquet")
+
+    assert table.column("rr").to_pylist()[:2] == [1.0, 0.5]
+    assert np.isnan(table.column("rr")[2].as_py())
+    assert table.column("rr").to_pylist()[3:] == [None, None]
+    assert table.column("rmse").to_pylist()[:4] == [None, None, None, 2.0]
+    assert np.isnan(table.column("rmse")[4].as_py())
+    assert table.column("rr").null_count == 2
+    assert table.column("rmse.numerator").null_count == 3
+
+
+def test_a_pooled_measure_keeps_numerator_and_denominator(tmp_path):
+    """One pair with a root mean square of 2 makes 4 / 1, a mean of 1 makes 1 / 1; a query without pairs adds 0 / 0."""
+    rows = parquet.read_table(write(tmp_path).path / "scores.parquet").to_pylist()[3:]
+
+    assert [row["rmse.numerator"] for row in rows] == [4.0, 0.0]
+    assert [row["mae.numerator"] for row in rows] == [1.0, 0.0]
+    assert [row["rmse.denominator"] for row in rows] == [1.0, 0.0]
+
+
+def test_pooled_columns_give_the_estimate(evaluation):
+    """√(Σ numerator / Σ denominator) is the figure of the summary."""
+    table = parquet.read_table(evaluation.record / "scores.parquet").to_pandas()
+    stars = table[table["dataset"] == "stars"].groupby("model")[["rmse.numerator", "rmse.denominator"]].sum()
+
+    figures = {line.model: line.estimate for line in evaluation.estimates if line.measure == "rmse"}
+    assert len(figures) == 2
+    for model, figure in figures.items():
+        ratio = stars.loc[model, "rmse.numerator"] / stars.loc[model, "rmse.denominator"]
+        assert figure == pytest.approx(np.sqrt(ratio), rel=1e-12)
+
+
+def test_a_record_without_scores_can_be_written(tmp_path):
+    """Where every output failed the table has the ids' columns and no row."""
+    record = write(tmp_path, results=(), estimates=())
+
+    assert parquet.read_table(record.path / "scores.parquet").column_names == [
+        *("dataset", "model", "query_id", "missing")
+    ]
+    assert (record.path / "summary.csv").read_text(encoding="utf-8") == COLUMNS + "\n"
+    assert read_record(record.path) == record
+
+
+# ---- summary.csv
+
+
+def test_the_summary_has_the_columns_in_their_order(tmp_path):
+    """The header, a line per estimate, nothing where there is no figure, and shortest digits that are exact."""
+    text = (write(tmp_path).path / "summary.csv").read_bytes().decode("utf-8")
+    first, *lines = text.split("\n")
+
+    assert first == COLUMNS
+    assert (
+        lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,0,,,,"
+    )
+    assert list(csv.reader([lines[1]])) == [
+        ["more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 4]
+    ]
+    assert text.endswith("\n")
+    assert len(lines) == len(ESTIMATES) + 1
+
+
+# ---- the manifest of an evaluation
+
+
+def test_the_manifest_is_json(evaluation):
+    """Any JSON parser reads it: NaN, such as the judged share of ratings, is no word of JSON."""
+    manifest = strict(evaluation.record / "manifest.json")
+
+    assert manifest["schema_version"] == 2
+    assert manifest["evaluation_id"] == evaluation.evaluation_id == evaluation.record.name
+
+
+def test_the_manifest_says_what_was_asked_for(evaluation):
+    """Name, date, seed, conventions, bootstrap, suites, and each model's params, tags and owner."""
+    manifest = read_record(evaluation.record).manifest
+
+    assert manifest["name"] == "generated"
+    assert manifest["date"] == "2026-11-20"
+    assert manifest["seed"] == 5
+    assert manifest["conventions"] == {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)}
+    assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca"}
+    assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
+    assert manifest["datasets"]["stars"]["kind"] == "ratings"
+    assert manifest["models"]["dense"] == {
+        "params": {"dim": 384},
+        "tags": {"team": "ü"},
+        "owner": "ann",
+        "model_id": None,
+        "model_uri": None,
+    }
+
+
+def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
+    """Size and sha256 of every file that was read are true, and every file that was read is there."""
+    manifest = read_record(evaluation.record).manifest
+    inputs = [file for dataset in manifest["datasets"].values() for file in dataset["inputs"]]
+    outputs = [file for output in manifest["outputs"] for file in output["files"]]
+
+    for file in inputs + outputs:
+        assert {"size": file["size"], "sha256": file["sha256"]} == described(Path(file["path"]))
+    assert [(file["role"], Path(file["path"]).name) for file in inputs] == [
+        ("judgments", "judged.txt"),
+        ("ratings", "judged.tsv"),
+    ]
+    assert {(found["dataset"], found["model"]) for found in manifest["outputs"]} == {
+        ("web", "bm25"),
+        ("stars", "mean"),
+        ("stars", "knn"),
+    }
+    assert [(found["dataset"], found["model"]) for found in manifest["failures"]] == [("web", "dense")]
+    assert "none.txt" in manifest["failures"][0]["reason"]
+
+
+def test_the_manifest_tells_the_files_of_the_record(evaluation):
+    """Whoever gets a record can see whether it is whole."""
+    manifest = read_record(evaluation.record).manifest
+
+    names = {path.name for path in evaluation.record.iterdir()}
+    assert names == {*FILES, "curves.csv", "report.html"}
+    assert manifest["files"] == {name: described(evaluation.record / name) for name in names - {"manifest.json"}}
+
+
+def test_the_manifest_defines_every_measure(evaluation):
+    """Each has its fingerprint, its parameters with defaults, and what a reader needs."""
+    found = read_record(evaluation.record).manifest["definitions"]
+
+    assert list(found) == [*SUITES["search"], *SUITES["stars"]]
+    for name, definition in found.items():
+        measure = Measure.parse(name)
+        assert definition["fingerprint"] == measure.fingerprint(PROFILES["trec_eval"])
+        assert definition["k"] == measure.k
+        assert definition["mlflow_key"] == measure.key
+        assert definition["direction"] == measure.metric.direction
+        assert definition["reference"]
+        assert definition["formula"]
+    assert found["ndcg@10"]["parameters"] == {"gain": "linear", "discount": "log2"}
+    assert found["rr(rel=2)@10"]["parameters"] == {"rel": 2}
+    assert found["rmse"]["range"] == [0, None]
+    assert len({definition["fingerprint"] for definition in found.values()}) == len(found)
+
+
+def test_definitions_of_all_measures_are_json():
+    """Infinite ends of ranges and lists of cutoffs have a JSON form."""
+    measures = [Measure.parse(text) for text in ("avg_rp(cutoffs=[5,10])", "dcg", "err", "kendall_tau", "fn@3")]
+
+    found = json.loads(json.dumps(definitions(measures, PROFILES["trec_eval"]), allow_nan=False))
+
+    assert found["avg_rp(cutoffs=[5,10])"]["parameters"]["cutoffs"] == [5, 10]
+    assert found["dcg"]["range"] == [0, None]
+
+
+def test_the_manifest_tells_when_and_where(evaluation):
+    """Begin before end, both with a zone; seconds of every stage; the environment."""
+    manifest = read_record(evaluation.record).manifest
+    created, finished = (datetime.fromisoformat(manifest[name]) for name in ("created", "finished"))
+
+    assert created.utcoffset() == finished.utcoffset() == timedelta(0)
+    assert created <= finished
+    assert f"{created:%Y%m%dT%H%M%SZ}" == evaluation.evaluation_id.partition("-")[0]
+    assert list(manifest["timings"]) == ["read", "score", "resample", "report"]
+    assert all(seconds >= 0 for seconds in manifest["timings"].values())
+    assert manifest["environment"]["packages"]["numpy"] == np.__version__
+
+
+@pytest.mark.parametrize("password", ["s3cret", "it's3cret", 's3"cret', "s3;$cret"])
+def test_the_command_is_kept_without_credentials(tmp_path, password):
+    """The command can be pasted again and holds no password, whatever the shell had to quote in it."""
+    argv = ["rankledger", "evaluate", "my config.yaml", "--set", f"models.x.outputs=s3://key:{password}@bucket/x"]
+    config = write_config(tmp_path, WEB, {"s": ["ap"]})
+    record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", command=argv).record
+
+    assert "cret" not in everything(record)
+    assert shlex.split(read_record(record).manifest["command"]) == [*argv[:-1], "models.x.outputs=s3://bucket/x"]
+
+
+# ---- config.yaml
+
+
+def again(record: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Path:
+    """The record of evaluating a record's config, from a working directory that has nothing to do with it."""
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return rankledger.evaluate(record / "config.yaml", tracking=False, runs_dir=folder / "runs", **options).record
+
+
+def assert_same_figures(one: Path, other: Path) -> None:
+    for name in ("scores.parquet", "summary.csv"):
+        assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+def test_the_config_of_a_record_gives_the_same_figures(evaluation, tmp_path, monkeypatch):
+    """Evaluated from where it lies in the record, it finds the files and gives the same bytes."""
+    repeated = again(evaluation.record, tmp_path / "else", monkeypatch, date="2026-11-20")
+
+    assert_same_figures(evaluation.record, repeated)
+
+
+@pytest.mark.parametrize("runs", ["runs", "../runs", "a folder/${odd} {name}"])
+def test_the_config_of_a_record_holds_all_that_made_it(tmp_path, monkeypatch, runs):
+    """What it extended, what was set on the command line and where paths began is in the one file."""
+    data = tmp_path / "data {x} $y"
+    config = write_config(data, WEB, {"search": ["ap"]})
+    (tmp_path / "top.yaml").write_text(f"extends: {data.name}/config.yaml\nseed: 9\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    overrides = ["bootstrap.resamples=150", "suites.search=['rr@5', ap]"]
+    record = rankledger.evaluate("top.yaml", overrides=overrides, tracking=False, runs_dir=runs).record.resolve()
+    config.unlink()
+    (tmp_path / "top.yaml").unlink()
+
+    written = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
+    assert "extends" not in written
+    assert written["seed"] == 9
+    assert written["bootstrap"] == {"resamples": 150}
+    assert_same_figures(record, again(record, tmp_path / "else", monkeypatch))
+
+
+def test_a_runs_folder_may_be_a_link(tmp_path, monkeypatch):
+    """Records on another disk, behind a symbolic link, can be evaluated again as well."""
+    config = write_config(tmp_path / "here", WEB, {"search": ["ap"]})
+    (tmp_path / "disk" / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to(tmp_path / "disk" / "deep" / "er")
+    record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs").record
+
+    assert_same_figures(record, again(record, tmp_path / "else", monkeypatch))
+
+
+def test_variables_are_kept_and_what_they_held_is_in_the_manifest(tmp_path, monkeypatch):
+    """`${NAME}` stays in the config and its value goes to the manifest; of the tracking store neither goes anywhere."""
+    config = write_config(tmp_path, WEB, {"search": ["ap"]})
+    text = config.read_text(encoding="utf-8").replace("web/bm25.txt", "${RANKER_FOLDER}/bm25.txt")
+    uri = "http://${STORE_USER}:${STORE_PASSWORD}@${STORE_HOST:-mlflow.example}"
+    config.write_text(f"{text}tracking: {{uri: '{uri}', enabled: false}}\n", encoding="utf-8")
+    monkeypatch.setenv("RANKER_FOLDER", "web")
+    monkeypatch.setenv("STORE_USER", "ann")
+    monkeypatch.setenv("STORE_PASSWORD", "s3cret")
+    monkeypatch.setattr(sys, "argv", ["rankledger", "evaluate", "config.yaml"])
+    record = rankledger.evaluate(config, runs_dir=tmp_path / "runs").record
+
+    written = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
+    assert "${RANKER_FOLDER}" in written["models"]["bm25"]["outputs"]["web"]
+    assert written["tracking"]["uri"] == uri
+    assert read_record(record).manifest["expansions"] == {"RANKER_FOLDER": "web"}
+    assert "s3cret" not in everything(record)
+    assert_same_figures(record, again(record, tmp_path / "else", monkeypatch))
+
+
+@pytest.mark.parametrize("password", ["s3cret", "s3cret/9", "s3cret@9"])
+def test_a_password_in_a_config_is_in_no_record(tmp_path, password):
+    """A password that is written out is refused, whatever signs it has, before anything is recorded."""
+    uri = f"http://ann:{password}@mlflow.example"
+    config = write_config(tmp_path, WEB, {"search": ["ap"]}, tracking={"uri": uri})
+
+    with pytest.raises(InputError, match=r"tracking\.uri: it holds credentials") as error:
+        rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
+    assert "s3cret" not in str(error.value)
+    assert not (tmp_path / "runs").exists()

@@ -1,0 +1,216 @@
+"""What is read of a record is what was written, whatever is measured."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rankledger
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.inference.resampling import contributions_of
+from rankledger.pipeline.record.folder import Judged, read_record, write_record
+from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.tables import lines_in, write_lines
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores, Verdict
+from tests.support.generated_data import rating_collection, search_collection, write_config
+from tests.support.manifests import manifest
+
+SUITES = {
+    "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
+    "stars": ["rmse", "mae", "r2", "explained_variance", "rmse(average=query)"],
+}
+ESTIMATE = Estimate("web", "bm25", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
+DENSE = Estimate("web", "dense", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
+COMPARISON = Comparison(
+    *("web", "market=de, at", "ap", "dense", "bm25", 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
+    *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse"),
+)
+VERDICT = Verdict(
+    "no-drop", "web", "dense", "ndcg@10", "market=é", "inconclusive", "fail", "it straddles", estimate=0.1
+)
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    given: dict[str, Any] = {
+        "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
+        "config": "name: nightly\n",
+        "results": (),
+        "estimates": changes.get("estimates", [ESTIMATE, DENSE]),
+        "manifest": manifest(lines=changes.get("estimates", [ESTIMATE, DENSE]), queries=changes.pop("queries", None)),
+    }
+    return write_record(folder, **(given | changes)).path
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    """Rankings and ratings by measures of every kind; some queries are without output, some undefined."""
+    folder = tmp_path_factory.mktemp("read")
+    data = {"web": search_collection(30, n_queries=30), "stars": rating_collection(31, n_users=40)}
+    return rankledger.evaluate(write_config(folder, data, SUITES), tracking=False, runs_dir=folder / "runs")
+
+
+def added(scores: Scores, measure: Measure) -> tuple[bytes, bytes]:
+    """What each query adds to the sums of a figure, to the last bit."""
+    row = scores.measures.index(measure)
+    found = contributions_of(scores, row, scores.values[row], PROFILES["trec_eval"].conventions)
+    return found.numerators.tobytes(), found.denominators.tobytes()
+
+
+def test_scores_are_read_as_they_were_written(evaluation):
+    """Ids, values, weights, what is missing, and for every kind of measure what goes into its figure, to the bit."""
+    for written in evaluation.results:
+        found = read_scores(read_record(evaluation.record), written.dataset, written.model, written.measures)
+
+        assert found is not None
+        assert (found.dataset, found.model, found.measures) == (written.dataset, written.model, written.measures)
+        assert found.query_ids.tolist() == written.query_ids.tolist()
+        assert found.missing.tolist() == written.missing.tolist()
+        assert found.values.tobytes() == written.values.tobytes()
+        assert found.weights.tobytes() == written.weights.tobytes()
+        assert all(added(found, measure) == added(written, measure) for measure in written.measures)
+    assert any(result.missing.any() for result in evaluation.results)
+    assert any(result.moments for result in evaluation.results)
+
+
+def test_sums_of_any_moments_are_read_to_the_last_bit(tmp_path):
+    """A product of a mean and a weight is found again, even a power of two of which a division loses the last bit."""
+    rng = np.random.default_rng(3)
+    measure, n_queries = Measure.parse("r2"), 20_000
+    means = rng.lognormal(sigma=9, size=(5, n_queries)) * rng.choice([-1, 1], size=n_queries)
+    weights = rng.integers(0, 500, size=n_queries).astype(np.float64)
+    means[:, 0], weights[0] = np.nextafter(1 / 49, 1), 49  # 1 / 49 * 49 is no 1, but this is
+    written = Scores(
+        dataset="stars",
+        model="knn",
+        query_ids=np.array([f"{number:05}" for number in range(n_queries)], dtype=object),
+        measures=(measure,),
+        values=np.full((1, n_queries), 0.5),
+        weights=weights[np.newaxis],
+        figures={},
+        missing=np.zeros(n_queries, dtype=bool),
+        moments={measure: means},
+    )
+    record = write(tmp_path, results=[written], queries={("stars", "knn"): n_queries})
+    found = read_scores(read_record(record), "stars", "knn", [measure])
+
+    assert found is not None
+    used, products = weights > 0, means * weights
+    assert (1 / 49 * 49, products[0, 0]) == (1 - 2**-53, 1)
+    np.testing.assert_array_equal((found.moments[measure] * found.weights[0])[:, used], products[:, used])
+    assert np.isnan(found.moments[measure][:, ~used]).all()
+
+
+def test_what_was_not_measured_is_left_out(evaluation):
+    """A measure of another dataset, one of none and one of sets of documents are not among those that are read."""
+    asked = [Measure.parse(text) for text in ("rmse", "p@7", "ap", "gini")]
+
+    found = read_scores(read_record(evaluation.record), "web", "bm25", asked)
+
+    assert found is not None
+    assert [str(measure) for measure in found.measures] == ["ap"]
+    assert found.values.shape == (1, len(found.query_ids))
+
+
+@pytest.mark.parametrize(("dataset", "model"), [("web", "knn"), ("none", "bm25")])
+def test_a_model_that_was_not_evaluated_there_has_no_scores(evaluation, dataset, model):
+    """None, and no empty table that would look like a model without queries."""
+    assert read_scores(read_record(evaluation.record), dataset, model, [Measure.parse("ap")]) is None
+
+
+def test_a_slice_may_hold_any_line_break(tmp_path):
+    """Its text comes from a queries table: rows end where they ended when they were written."""
+    lines = [replace(ESTIMATE, slice=f"market={text}") for text in ("a\rb", "a\nb", "a\r\nb", "\u2028")]
+    write_lines(tmp_path / "summary.csv", Estimate, lines)
+
+    file = tmp_path / "summary.csv"
+    assert lines_in(file.read_bytes(), Estimate, file) == tuple(lines)
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(1)", "\tx", "\rx", "'x", "''=x", "'", "a=b"])
+def test_a_text_that_a_spreadsheet_would_compute_stands_after_an_apostrophe(tmp_path, text):
+    """In every text column and in no number; the same text is read again, with the apostrophes that are its own."""
+    line = replace(ESTIMATE, model=text, estimate=-0.25)
+    file = tmp_path / "summary.csv"
+    write_lines(file, Estimate, [line])
+
+    assert lines_in(file.read_bytes(), Estimate, file) == (line,)
+    with (tmp_path / "summary.csv").open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["model"] == (text if text == "a=b" else f"'{text}")
+    assert row["estimate"] == "-0.25"
+
+
+@pytest.mark.parametrize("table", ["summary", "comparisons"])
+def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
+    """What needs no line of a record reads none of them: only what asks for a damaged table is refused, in one line."""
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
+    file = path / f"{table}.csv"
+    file.write_text(f"{file.read_text(encoding='utf-8')}\n", encoding="utf-8")
+    record = read_record(path)
+    other = {"summary": "comparisons", "comparisons": "summary"}[table]
+
+    assert record.manifest["name"] == "nightly"
+    assert getattr(record, other)
+    with pytest.raises(InputError, match=f"^{re.escape(str(file))}: has changed since it was written .*; restore the"):
+        getattr(record, table)
+
+
+def test_a_table_is_read_once(tmp_path):
+    """Whoever holds the record and asks again gets the same lines, though the file may be gone by then."""
+    path = write(tmp_path, estimates=[ESTIMATE, DENSE], comparisons=[COMPARISON])
+    record = read_record(path)
+    tables = record.summary, record.comparisons
+    (path / "summary.csv").unlink()
+    (path / "comparisons.csv").unlink()
+
+    assert (record.summary, record.comparisons) == tables == ((ESTIMATE, DENSE), (COMPARISON,))
+
+
+def test_comparisons_are_read_as_they_were_written(tmp_path):
+    """Every figure to the last bit, nothing where there is none, and names with commas and quotes."""
+    record = write(tmp_path, comparisons=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
+
+    assert read_record(record).comparisons == (COMPARISON, replace(COMPARISON, difference=1 / 7))
+    header = (record / "comparisons.csv").read_text(encoding="utf-8").partition("\n")[0]
+    assert header.split(",") == list(asdict(COMPARISON))
+    assert "comparisons.csv" in read_record(record).manifest["files"]
+
+
+def test_verdicts_are_read_as_they_were_written(tmp_path):
+    """Every field; a figure that is no number is written as none, for JSON has no word for it."""
+    judged = Judged((VERDICT, replace(VERDICT, estimate=float("nan"))), {"no-drop": {"reference": "self@latest"}})
+    record = write(tmp_path, judged=judged)
+
+    assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
+    found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
+    assert found["references"] == {"no-drop": {"reference": "self@latest"}}
+    assert "gates.json" in read_record(record).manifest["files"]
+
+
+def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):
+    """Without a comparison and gates there is neither file, and nothing is read."""
+    record = write(tmp_path)
+
+    assert not (record / "comparisons.csv").exists()
+    assert not (record / "gates.json").exists()
+    assert read_record(record).comparisons == ()
+    assert read_record(record).verdicts == ()
+
+
+def test_comparisons_and_gates_without_lines_are_files_all_the_same(tmp_path):
+    """Where every output failed, what was asked for is there and says nothing."""
+    record = write(tmp_path, comparisons=(), judged=Judged((), {}))
+
+    assert (record / "comparisons.csv").is_file()
+    assert (record / "gates.json").is_file()
+    assert read_record(record).comparisons == ()
+    assert read_record(record).verdicts == ()

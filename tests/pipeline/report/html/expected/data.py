@@ -1,0 +1,102 @@
+"""The tables of what moved, of the data, of definitions and of provenance, from a record's files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tests.pipeline.report.html.record_files import Expected, Line, Recorded, Tables
+
+__all__ = ["definitions", "moved", "provenance", "quality"]
+
+
+def moved(recorded: Recorded) -> Tables:
+    """The relevant documents of each query that moved; the queries are numbered, for one may move between pairs."""
+    queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.movers if line["grade"])
+    for place, query in enumerate(queries, start=1):
+        rows = [_document(line) for line in recorded.movers if (*_pair(line), line["query_id"]) == query]
+        yield f"moved {place}: {query[-1]}", [Expected("", rows)]
+
+
+def quality(recorded: Recorded) -> Tables:
+    """What the join found of each output."""
+    outputs = recorded.manifest["outputs"]
+    for dataset in dict.fromkeys(output["dataset"] for output in outputs):
+        rows = [_quality(output) for output in outputs if output["dataset"] == dataset]
+        yield f"quality-{dataset}", [Expected("", rows)]
+
+
+def definitions(recorded: Recorded) -> Tables:
+    """What every measure means."""
+    rows = [_definition(measure, meant) for measure, meant in recorded.manifest["definitions"].items()]
+    yield "definitions", [Expected("", rows)]
+
+
+def provenance(recorded: Recorded) -> Tables:
+    """The files that were read."""
+    datasets, extras = recorded.manifest["datasets"], recorded.manifest["extras"]
+    inputs = [_file(name, file["role"], file) for name, found in datasets.items() for file in found["inputs"]]
+    outside = [_file("", f"numbers of {model}", file) for model, file in extras.items() if "path" in file]
+    yield "inputs", [Expected("", [*inputs, *outside])]
+    outputs = recorded.manifest["outputs"]
+    rows = [_file(output["dataset"], output["model"], file) for output in outputs for file in output["files"]]
+    yield "outputs", [Expected("", rows)]
+
+
+def _pair(line: Line) -> tuple[str, ...]:
+    return line["dataset"], line["model"], line["baseline"]
+
+
+def _document(line: Line) -> dict[str, str]:
+    before, after = (
+        f"{int(line[name]):,}" if line[name] else "not retrieved" for name in ("rank_before", "rank_after")
+    )
+    return {
+        "document": line["doc_id"],
+        "grade": f"{float(line['grade']):g}",
+        "rank before": before,
+        "rank after": after,
+    }
+
+
+def _quality(output: Mapping[str, Any]) -> dict[str, str]:
+    found, depth = output["quality"], output["depth"] or ("", "", "")
+    judged = found["judged_at_10"]
+    return {
+        "model": output["model"],
+        "rows": f"{found['n_rows']:,}",
+        "queries without output": f"{found['n_missing_queries']:,}",
+        "queries without judgments, ignored": f"{found['n_unjudged_queries']:,}",
+        "judged down to rank 10": "" if judged is None else f"{100 * judged:.1f}%",
+        "tied scores": f"{found['n_tied']:,}",
+        "unpaired ratings": f"{found['n_unpaired']:,}",
+        "documents retrieved: least": depth[0] and f"{depth[0]:g}",
+        "median": depth[1] and f"{depth[1]:g}",
+        "most": depth[2] and f"{depth[2]:g}",
+    }
+
+
+def _file(dataset: str, what: str, file: Mapping[str, Any]) -> dict[str, str]:
+    named = {"dataset": dataset, "what": what, "path": file["path"]}
+    return {**named, "bytes": f"{file['size']:,}", "sha256": file["sha256"]}
+
+
+def _definition(measure: str, meant: Mapping[str, Any]) -> dict[str, str]:
+    parameters = meant["parameters"] | ({} if meant["k"] is None else {"k": meant["k"]})
+    return {
+        "measure": measure,
+        "what it is": f"{meant['title']}: {meant['formula']}",
+        "parameters": ", ".join(f"{name}={_setting(value)}" for name, value in parameters.items()) or "none",
+        "range": " to ".join("∞" if end is None else f"{end:g}" for end in meant["range"]),
+        "better": meant["direction"],
+        "version": str(meant["version"]),
+        "fingerprint": meant["fingerprint"],
+        "reference": meant["reference"],
+    }
+
+
+def _setting(value: Any) -> str:
+    """What a parameter is."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(_setting, value))}]"
+    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,192 @@
+"""Curves of models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rankledger.pipeline.report.html.charts import by_cutoff, judged_by_rank, precision_recall
+from rankledger.pipeline.types.results import Estimate
+from rankledger.pipeline.types.views import CurvePoint
+from tests.pipeline.report.html.chart_contents import paths, rows, words
+
+EIGHT = [f"var(--c{number})" for number in range(1, 9)]
+
+
+def precision(model: str, *figures: float | None, dataset: str = "web") -> list[CurvePoint]:
+    """Points at recall 0, 0.1 and so on, with an interval of ± 0.05."""
+    return [
+        CurvePoint(
+            dataset,
+            model,
+            "precision",
+            tenths / 10,
+            figure,
+            *((None, None) if figure is None else (figure - 0.05, figure + 0.05)),
+            50,
+        )
+        for tenths, figure in enumerate(figures)
+    ]
+
+
+def at_cutoff(measure: str, estimate: float | None, model: str = "bm25", slice: str = "all") -> Estimate:
+    low, high = (None, None) if estimate is None else (estimate - 0.05, estimate + 0.05)
+    return Estimate("web", model, slice, measure, estimate, low, high, 0.02, 50, 0, 0)
+
+
+def test_a_line_goes_through_its_figures():
+    """From 0.8 to 0.4 to 0.4 at even steps: it falls on the first half alone, by half of its height above 0."""
+    chart = precision_recall("web", precision("bm25", 0.8, 0.4, 0.4), ["bm25"])
+
+    (sample, drawn) = paths(chart, stroke="var(--c1)", stroke_width="1.5", fill="none")[::-1]
+    (first, second, third) = drawn.lines[0]
+    bottom = max(y for path in paths(chart, stroke="var(--rule)") for line in path.lines for _, y in line)
+    assert len(sample.lines[0]) == 2
+    assert second[0] - first[0] == pytest.approx(third[0] - second[0], abs=0.1)
+    assert second[1] == third[1]
+    assert bottom - second[1] == pytest.approx((bottom - first[1]) / 2, abs=0.1)
+
+
+def test_a_band_reaches_to_both_ends():
+    """Its outline goes along the lower ends and back along the upper ones."""
+    chart = precision_recall("web", precision("bm25", 0.8, 0.4), ["bm25"])
+
+    (band,) = paths(chart, fill="var(--c1)", opacity="0.14")
+    (low, low_next, high_next, high) = band.lines[0][:4]
+    assert low[0] == high[0] < low_next[0] == high_next[0]
+    assert low[1] - high[1] == pytest.approx(low_next[1] - high_next[1], abs=0.1)
+    assert low[1] > high[1]
+
+
+def test_a_missing_figure_breaks_the_line():
+    """Of 0.8, 0.6, none, 0.4, 0.2 there are two pieces, and a mark for each figure."""
+    chart = precision_recall("web", precision("bm25", 0.8, 0.6, None, 0.4, 0.2), ["bm25"])
+
+    drawn = [path for path in paths(chart, stroke="var(--c1)", stroke_width="1.5") if len(path.lines) == 2]
+    assert [len(line) for line in drawn[0].lines] == [2, 2]
+    (marks, _) = paths(chart, stroke="var(--c1)", stroke_width="6")
+    assert len(marks.lines) == 4
+
+
+def test_models_keep_their_looks():
+    """The second model is drawn in the second colour where the first has no curve, and named in the legend."""
+    chart = precision_recall("web", precision("splade", 0.8, 0.4), ["bm25", "splade"])
+
+    assert not paths(chart, stroke="var(--c1)")
+    assert paths(chart, stroke="var(--c2)")
+    assert {"splade"} == {found.said for found in words(chart)} & {"splade", "bm25"}
+
+
+def test_no_two_models_look_alike():
+    """Eight lines have eight marks, the same in the legend, and neighbours differ in their dashes too."""
+    models = [f"m{number}" for number in range(8)]
+    chart = precision_recall("web", [p for model in models for p in precision(model, 0.8, 0.4)], models)
+
+    shapes, dashes = [], []
+    for colour in EIGHT:
+        drawn = paths(chart, stroke=colour)
+        lines = [path for path in drawn if len(path.lines) == 1 and path.style["stroke-width"] == "1.5"]
+        lines = [path for path in lines if path.style["fill"] == "none"]
+        curve, sample = (path.style.get("stroke-dasharray") for path in lines)
+        of_curve, of_sample = ({_shape(line) for line in path.lines} for path in drawn if path not in lines)
+        assert (curve, of_curve) == (sample, of_sample)
+        shapes.append(frozenset(of_curve))
+        dashes.append(curve)
+    assert len(set(shapes)) == 8
+    assert len(set(dashes[:4])) == len(set(dashes[4:])) == 4
+
+
+def _shape(line: tuple[tuple[float, float], ...]) -> tuple[float, ...]:
+    """The steps of an outline, to a pixel, for places are rounded."""
+    return tuple(np.diff(np.array(line), axis=0).round(0).ravel() + 0.0)
+
+
+def test_the_first_eight_models_are_drawn():
+    """The text says of how many, and the data hold no more."""
+    models = [f"m{number}" for number in range(11)]
+
+    chart = precision_recall("web", [p for model in models for p in precision(model, 0.8, 0.4)], models)
+
+    assert {row["model"] for row in rows(chart)} == set(models[:8])
+    assert chart.text.endswith("8 of 11 models are drawn.")
+
+
+def test_data_are_the_points():
+    """Every number as it is in the record, of this dataset and this curve alone, models in the order of their looks."""
+    own = [*precision("splade", 1 / 3, 1 / 7), *precision("bm25", 0.5, None)]
+    judged = [CurvePoint("web", "bm25", "judged", 1.0, 0.9, None, None, 50)]
+    chart = precision_recall("web", [*own, *precision("bm25", 0.1, dataset="news"), *judged], ["bm25", "splade"])
+
+    found = [
+        (row["model"], *(float(row[name]) if row[name] else None for name in list(row)[1:])) for row in rows(chart)
+    ]
+    assert found == [(p.model, p.at, p.estimate, p.ci_low, p.ci_high, p.n_queries) for p in [*own[2:], *own[:2]]]
+
+
+def test_the_text_has_the_figures_of_three_places():
+    """At the first, the middle and the last place, with four decimals as in tables."""
+    chart = precision_recall("web", precision("bm25", 0.9, 0.8, 0.7, 0.2, 1 / 3), ["bm25"])
+
+    assert chart.text == "At recall 0, 0.2 and 0.4: bm25 0.9000, 0.7000, 0.3333."
+
+
+def test_ranks_multiply():
+    """From rank 1 to 10 is as far as from 10 to 100."""
+    points = [CurvePoint("web", "bm25", "judged", at, 1 / at, None, None, 50) for at in (1.0, 10.0, 100.0)]
+    chart = judged_by_rank("web", points, ["bm25"])
+
+    drawn, _ = paths(chart, stroke="var(--c1)", stroke_width="1.5")
+    (first, second, third) = (x for x, _ in drawn.lines[0])
+    assert second - first == pytest.approx(third - second, abs=0.1)
+    assert not paths(chart, opacity="0.14")
+    assert chart.text == "At rank 1, 10 and 100: bm25 1.0000, 0.1000, 0.0100."
+
+
+def test_there_is_no_curve_without_figures():
+    """No point of the dataset, of the models, or with a figure."""
+    assert precision_recall("web", precision("bm25", 0.5, dataset="news"), ["bm25"]) is None
+    assert precision_recall("web", precision("other", 0.5), ["bm25"]) is None
+    assert precision_recall("web", precision("bm25", None, None), ["bm25"]) is None
+    assert judged_by_rank("web", [], []) is None
+
+
+def test_zero_everywhere_is_drawn():
+    """A model that finds nothing has a line at the bottom."""
+    flat = [CurvePoint("web", "bm25", "precision", at, 0.0, 0.0, 0.0, 50) for at in (0.0, 1.0)]
+
+    (drawn, _) = paths(precision_recall("web", flat, ["bm25"]), stroke="var(--c1)", stroke_width="1.5")
+
+    assert len({y for _, y in drawn.lines[0]}) == 1
+
+
+def test_measures_that_differ_in_their_cutoff_make_a_chart():
+    """ndcg at two cutoffs is one, ndcg with another gain another; slices, other datasets and single cutoffs are not."""
+    lines = [
+        at_cutoff("ndcg@10", 0.4),
+        at_cutoff("ndcg@5", 0.3),
+        at_cutoff("ndcg(gain=exponential)@10", 0.4),
+        at_cutoff("ndcg(gain=exponential)@20", 0.5),
+        at_cutoff("ndcg@100", 0.9, slice="language=de"),
+        at_cutoff("ap", 0.4),
+        at_cutoff("p@10", 0.4),
+        at_cutoff("p@20", None),
+        at_cutoff("clicks@5", 0.4),
+        at_cutoff("clicks@10", 0.4),
+    ]
+
+    plain, exponential = by_cutoff("web", lines, ["bm25"])
+
+    assert plain.title == "ndcg by cutoff on web"
+    assert plain.text == "At cutoff 5 and 10: bm25 0.3000, 0.4000."
+    assert [(row["cutoff"], float(row["ndcg"])) for row in rows(plain)] == [("10", 0.4), ("5", 0.3)]
+    assert exponential.title == "ndcg(gain=exponential) by cutoff on web"
+
+
+def test_numbers_of_a_scale_do_not_touch():
+    """Of cutoffs 1 to 100 those are written that have 26 pixels to themselves, the last among them."""
+    (chart,) = by_cutoff("web", [at_cutoff(f"p@{k}", 0.5) for k in range(1, 101)], ["bm25"])
+
+    bottom = max(found.at[1] for found in words(chart) if found.said == "100")
+    across = [found.at[0] for found in words(chart) if found.at[1] == bottom]
+    assert len(across) > 3
+    assert np.diff(across).min() >= 26

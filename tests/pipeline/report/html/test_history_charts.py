@@ -1,0 +1,117 @@
+"""The history of a figure, drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankledger.pipeline.report.html.charts import nights
+from rankledger.pipeline.types.views import LevelChange, Night, Series, SeriesBreak
+from tests.pipeline.report.html.chart_contents import paths, rows, words
+
+
+def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
+    low, high = (None, None) if estimate is None else (estimate - 0.1, estimate + 0.1)
+    plain = Night(
+        f"2026-{number // 28 + 1:02}-{number % 28 + 1:02}", "id", estimate, low, high, 0.05, 9, "", None, "", None
+    )
+    return replace(plain, **changes)
+
+
+def series(*shown: Night, steps: tuple[LevelChange, ...] = ()) -> Series:
+    return Series("web", "bm25", shown, steps, 1.0, None, correlated=False)
+
+
+def test_a_night_has_its_figure_and_interval():
+    """One night, 0.4 from 0.3 to 0.5: the mark is in the middle of the interval."""
+    chart = nights(series(night(1)), "ap")
+
+    interval, mark = paths(chart, stroke="var(--c1)")
+    ((low, high),) = interval.lines
+    ((at, _),) = mark.lines
+    assert low[0] == high[0] == at[0]
+    assert at[1] == pytest.approx((low[1] + high[1]) / 2, abs=0.1)
+    assert chart.title == "ap of bm25 on web, 1 night"
+    assert chart.text == "0.4000 [0.3000, 0.5000] on 2026-01-02. No step."
+
+
+def test_levels_are_drawn_on_both_sides_of_a_step():
+    """Five nights, a step at the fourth: a line over the first three, and one over the last two, above it."""
+    step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 2, 0.4, 0.6, 0.01)
+    chart = nights(series(*(night(number) for number in range(3)), night(3, 0.6), night(4, 0.6), steps=(step,)), "ap")
+
+    (levels,) = paths(chart, stroke="currentColor")
+    before, after = levels.lines
+    figures = [line[0] for line in paths(chart, stroke="var(--c1)")[1].lines]
+    assert [sum(line[0][0] < x < line[1][0] for x, _ in figures) for line in (before, after)] == [3, 2]
+    assert before[0][1] == figures[0][1]
+    assert after[0][1] == figures[4][1]
+    assert "Steps: +0.2000 on 2026-01-04." in chart.text
+
+
+def test_a_break_is_a_dashed_line_with_its_initials():
+    """It stands between the nights on its sides, and levels end at it."""
+    changed = (SeriesBreak("judgments", "a", "b"), SeriesBreak("definition", "a", "b"))
+    step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01)
+    chart = nights(
+        series(
+            night(0), night(1), night(2, breaks=changed), night(3, 0.6), night(4, breaks=changed[:1]), steps=(step,)
+        ),
+        "ap",
+    )
+
+    (broken,) = paths(chart, stroke="var(--muted)")
+    figures = [line[0] for line in paths(chart, stroke="var(--c1)")[1].lines]
+    place = broken.lines[0][0][0]
+    assert "stroke-dasharray" in broken.style
+    assert place == pytest.approx((figures[1][0] + figures[2][0]) / 2, abs=0.1)
+    (levels,) = paths(chart, stroke="currentColor")
+    assert levels.lines[0][0][0] > place
+    assert levels.lines[1][1][0] < broken.lines[1][0][0]
+    assert [found.at[0] for found in words(chart) if found.said == "JD"] == [place]
+    assert "judgments on 2026-01-03, definition on 2026-01-03" in chart.text
+
+
+def test_a_night_without_output_is_a_cross():
+    """At the bottom, and no mark among the figures; the text says how many there are."""
+    chart = nights(series(night(0), night(1, None, failure="web.run is missing"), night(2)), "ap")
+
+    (cross,) = paths(chart, stroke="var(--c2)")
+    assert len(cross.lines) == 2
+    assert len(paths(chart, stroke="var(--c1)")[1].lines) == 2
+    assert chart.text.endswith("1 night without an evaluated output (crosses).")
+
+
+def test_the_newest_nights_are_drawn():
+    """Of 150 nights 120, and no step or break of the others."""
+    step = LevelChange("2026-01-11", "2026-01-11", "2026-01-11", 9, 0.4, 0.6, 0.01)
+    chart = nights(series(*(night(number) for number in range(150)), steps=(step,)), "ap")
+
+    assert [row["night"] for row in rows(chart)] == [night(number).date for number in range(30, 150)]
+    assert chart.text.endswith("No step. 120 of 150 nights are drawn.")
+    assert not paths(chart, stroke="currentColor")
+
+
+def test_dates_do_not_touch():
+    """Ten letters of 6.8 pixels: dates keep 70 pixels from one to the next, and the newest is named."""
+    chart = nights(series(*(night(number) for number in range(100))), "ap")
+
+    across = sorted(found.at[0] for found in words(chart) if found.said.startswith("2026"))
+    assert np.diff(across).min() >= 70
+    assert night(99).date in {found.said for found in words(chart)}
+
+
+def test_data_are_those_of_the_nights():
+    """Every number is the very double; a night without a figure has its row."""
+    chart = nights(series(night(0, 1 / 3), night(1, None)), "ap")
+
+    first, second = rows(chart)
+    assert (float(first["estimate"]), second["estimate"]) == (1 / 3, "")
+
+
+def test_there_is_no_chart_without_a_figure():
+    """None of the newest nights has one."""
+    assert nights(series(*(night(number, None) for number in range(3))), "ap") is None

@@ -1,0 +1,191 @@
+"""The page as a file: whatever names say it stays harmless, asks for nothing, and is the same for the same record."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import shlex
+from dataclasses import fields, is_dataclass, replace
+from html.parser import HTMLParser
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import pytest
+
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.types.views import History, Night, Series
+from tests.support.page_reader import read_page
+from tests.support.sample_page import manifest, page
+
+MARKUP = '</script></style></title>"\'><hostile onload="x" {{7*7}} {% if %} &lt;'
+KEPT = {"higher", "all", "pass", "fail", "precision", "judged", ""}  # words of ours, on which something depends
+NAMES = {"web", "bm25", "dense", "hybrid", "ndcg@10", "ap", "latency_ms"}  # that are keys of what a record holds
+
+
+class Elements(HTMLParser):
+    """The elements of a page with their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+    def every(self, name: str) -> list[str]:
+        """The values of an attribute, wherever it stands."""
+        return [attributes[name] or "" for _, attributes in self.found if name in attributes]
+
+
+def marked(value: Any) -> Any:
+    """The value with markup behind every text in it that is no word of ours."""
+    if isinstance(value, str):
+        return value if value in KEPT else f"{value}{MARKUP}"
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{field.name: marked(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, np.ndarray):
+        return np.array([marked(item) for item in value], dtype=object) if value.dtype == object else value
+    if isinstance(value, dict):
+        return {
+            marked(key) if key in NAMES or isinstance(key, tuple) else key: marked(item) for key, item in value.items()
+        }
+    return type(value)(map(marked, value)) if isinstance(value, tuple | list) else value
+
+
+def history() -> History:
+    """Two nights of a model."""
+    nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
+    series = Series("web", "dense", nights, (), None, None, False)
+    return History("nightly", "ndcg@10", "higher", (series,), ("a remark",))
+
+
+def hostile() -> str:
+    """The page on which every name holds markup."""
+    found = marked(page(history=(history(),)))
+    command = shlex.join(["rankledger", "evaluate", f"c{MARKUP}", "--set", f"name={MARKUP}"])
+    return html([replace(found, manifest={**found.manifest, "command": command})])
+
+
+def test_no_name_becomes_markup():
+    """Every text of a page that could be another's holds a tag, quotes, a script's end and a template's braces."""
+    text = hostile()
+    elements = Elements(text)
+
+    assert text.count("hostile") > 150
+    assert "hostile" not in {tag for tag, _ in elements.found}
+    assert not any(name.startswith("on") for _, attributes in elements.found for name in attributes)
+    assert len(re.findall("<script", text)) == 1
+    assert "49" not in read_page(text).text["verdict"]
+
+
+def test_what_a_name_says_can_be_read():
+    """It stands there to the letter, cut where it is long, and what would turn the writing round is spelt out."""
+    text = html(
+        [page({"models": {"bm25": {"owner": "a\u202eb"}, "dense": {"owner": "W" * 500}, "hybrid": {"owner": "שלום"}}})]
+    )
+
+    assert "a\\u202eb" in text
+    assert "W" * 79 + "…" in text
+    assert "<bdi>שלום</bdi>" in text
+    assert "W" * 80 not in text
+
+
+def test_the_page_asks_for_nothing():
+    """No element loads anything, links lead to places on the page, and its own policy forbids everything else."""
+    elements = Elements(html([page()]))
+
+    assert not elements.every("src")
+    assert {"link", "img", "iframe", "object", "base", "form"}.isdisjoint(tag for tag, _ in elements.found)
+    ids = elements.every("id")
+    assert len(ids) == len(set(ids))
+    assert {target.removeprefix("#") for target in elements.every("href")} <= set(ids)
+    assert {label for name in ("for", "aria-labelledby") for label in elements.every(name)} <= set(ids)
+    assert elements.every("content")[-1].startswith("default-src 'none'")
+    assert "url(" not in (files("rankledger.pipeline.report.html") / "page.css").read_text(encoding="utf-8")
+
+
+def test_nothing_of_the_moment_or_the_machine_is_on_the_page():
+    """The id, times, who and where, and options that change no figure: another of each gives the same bytes."""
+    other = {
+        "evaluation_id": "20270101T000000Z-nightly-ffffffff",
+        "command": "rankledger evaluate nightly.yaml --jobs 99 --set seed=7 --runs-dir elsewhere",
+        "user": "nobody",
+        "host": "nowhere",
+        "created": "2027-01-01T00:00:00+00:00",
+        "timings": {"score": 99.0},
+        "environment": manifest()["environment"] | {"cpu": "another", "platform": "another"},
+    }
+
+    assert html([page(other)]) == html([page()])
+
+
+def test_the_script_and_its_digest_belong_together():
+    """A browser runs a script only where the policy names its digest: that of the very text of the element."""
+    text = html([page()])
+    script = re.search("<script>(.*)</script>", text, re.DOTALL)
+    assert script is not None
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+
+    assert f"sha256-{digest}" in Elements(text).every("content")[-1]
+
+
+def test_only_our_own_text_is_taken_as_markup():
+    """Templates escape all but the style sheet, the script and the charts' drawings."""
+    folder = files("rankledger.pipeline.report.html") / "templates"
+    found = [
+        line
+        for file in folder.iterdir()
+        for line in re.findall(r"{{[^}]*\|\s*safe[^}]*}}", file.read_text(encoding="utf-8"))
+    ]
+
+    assert sorted(found) == ["{{ drawing.chart.svg|safe }}", "{{ script|safe }}", "{{ style|safe }}"]
+
+
+def test_sections_stand_in_their_order():
+    """The verdict comes first, and the history last but one; what there is nothing to say of is left out."""
+    text = read_page(html([page(history=(history(),))])).text
+
+    assert [key for key in text if key] == [
+        *("verdict", "leaderboard", "differences", "slices", "queries", "curves", "quality", "definitions"),
+        *("history", "provenance"),
+    ]
+    bare = page(comparison_lines=(), verdicts=(), pairs=(), remarks=())
+    assert {"differences", "slices", "queries", "history"}.isdisjoint(read_page(html([bare])).text)
+
+
+def test_several_evaluations_stand_below_an_overview():
+    """Each has its sections under a heading of its own; the overview has a column for each."""
+    text = html([page(title="monday"), page(title="tuesday")])
+
+    (overview,) = [table for table in read_page(text).tables if table.name == "overview"]
+    assert overview.heads == ["model", "monday", "tuesday"]
+    assert overview.groups[0].rows[0] == ["bm25", *["0.5000 [0.4800, 0.5200]"] * 2]
+    assert {"overview", "e1-verdict", "e2-provenance"} <= set(Elements(text).every("id"))
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_colours_have_enough_contrast(scheme):
+    """WCAG 2.2: text has 4.5 to 1 on each ground, what is drawn 3 to 1, in both schemes."""
+    style = (files("rankledger.pipeline.report.html") / "page.css").read_text(encoding="utf-8")
+    colours = dict(re.findall(r"--([\w]+): (#\w+)", re.findall(r":root {(.*?)}", style, re.DOTALL)[scheme]))
+
+    for name in ("ink", "muted", "link", "good", "bad", "warn"):
+        assert min(contrast(colours[name], colours[ground]) for ground in ("ground", "raised")) >= 4.5, name
+    for name in (f"c{number}" for number in range(1, 9)):
+        assert min(contrast(colours[name], colours[ground]) for ground in ("ground", "raised")) >= 3, name
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of two colours' luminances, by WCAG's formula."""
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    darker, lighter = sorted((luminance(one), luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)

@@ -1,0 +1,268 @@
+"""The other sections: what of a record they show, and what they leave out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from rankledger.pipeline.report.html.about import definitions, provenance, quality
+from rankledger.pipeline.report.html.blocks import (
+    Block,
+    Cell,
+    Chips,
+    Facts,
+    Folded,
+    PagePart,
+    Row,
+    Table,
+    Words,
+    isolated,
+    page_figures,
+    short_text,
+)
+from rankledger.pipeline.report.html.differences import differences, queries
+from rankledger.pipeline.report.html.summary import verdict
+from rankledger.pipeline.report.html.trends import history
+from rankledger.pipeline.types.results import Failure
+from rankledger.pipeline.types.views import History, Night, Series
+from tests.support import sample_page
+from tests.support.sample_page import compared, estimate, page
+
+
+def every(blocks: Iterable[Block]) -> list[Block]:
+    """The blocks and those within them."""
+    found: list[Block] = []
+    for block in blocks:
+        within = every(block.blocks) if isinstance(block, PagePart | Folded) else every(getattr(block, "beside", ()))
+        found += [block, *within]
+    return found
+
+
+def table(blocks: Iterable[Block], name: str) -> list[list[str]]:
+    """What the cells of a table's rows say, group by group."""
+    (found,) = [block for block in every(blocks) if isinstance(block, Table) and block.name == name]
+    return [texts(row) for group in found.groups for row in group.rows]
+
+
+def texts(row: Row) -> list[str]:
+    return [cell.text if isinstance(cell, Cell) else cell for cell in row]
+
+
+def said(blocks: Iterable[Block]) -> list[str]:
+    """All paragraphs."""
+    return [block.text for block in every(blocks) if isinstance(block, Words)]
+
+
+def test_the_verdict_leads():
+    """Its headline counts effects, and what passes is folded away by its gate."""
+    blocks = verdict(page_figures(page())).blocks
+
+    assert (blocks[0].text, blocks[0].tone) == ("Gates failed: 1 fail, 1 pass.", "bad")
+    assert [block.name for block in blocks if isinstance(block, Folded)] == ["floor"]
+    assert table(blocks, "raised") == [
+        ["✗ fail", "ndcg@10 of dense dropped by 0.0300", "no-drop", "web", "dense", "ndcg@10", "all", "fail"]
+    ]
+
+
+def test_what_was_found_is_said_where_it_came_to_something_else():
+    """An inconclusive verdict that warns, beside one that passes; nothing where the headline has the same counts."""
+    waived = replace(sample_page.verdict(), outcome="inconclusive", effect="warn")
+    passed = replace(waived, outcome="pass", effect="pass")
+    found, none = (
+        [block for block in verdict(page_figures(page(verdicts=given))).blocks if isinstance(block, Chips)]
+        for given in ((waived, passed), (passed, passed))
+    )
+
+    assert [chip.text for chips in found for chip in chips.items] == ["1 passed", "1 inconclusive"]
+    assert none == []
+
+
+def test_what_is_missing_is_said_at_once():
+    """An output that was refused makes the evaluation incomplete, with its reason."""
+    blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: no such file"),)))).blocks
+
+    assert "Incomplete: 3 models on 1 dataset evaluated; 1 model output missing or refused." in said(blocks)
+    assert table(blocks, "failures") == [["late", "web", "late.tsv: no such file"]]
+
+
+def test_models_stand_to_their_baseline():
+    """Each has its reading against the 0.01 that matter, and the words are explained."""
+    blocks = verdict(page_figures(page())).blocks
+
+    assert table(blocks, "standing") == [
+        ["dense", "-0.0300", "[-0.0500, -0.0100]", "unclear", "0.4700"],
+        ["hybrid", "+0.0500", "[+0.0300, +0.0700]", "better", "0.5500"],
+    ]
+    assert any("better where the whole interval lies above +0.01" in text for text in said(blocks))
+
+
+def test_what_changed_since_another_record_comes_before_the_baseline():
+    """Of last night's and the baseline's differences the first are news; one that fails stands out."""
+    parts = [block for block in verdict(page_figures(page())).blocks if isinstance(block, PagePart)]
+
+    assert [part.title for part in parts[:2]] == ["Against other records", "Against the baseline"]
+    (records,) = (block for block in parts[0].blocks if isinstance(block, Table))
+    assert {cell.tone for cell in records.groups[0].rows[0][1:4] if isinstance(cell, Cell)} == {"bad"}
+
+
+def test_differences_to_other_records_leave_out_slices_that_pass():
+    """Gates may judge hundreds of slices: those that pass are counted."""
+    slices = [
+        sample_page.verdict(slice=f"market={number}", outcome=found) for number, found in enumerate(("pass", "fail"))
+    ]
+    blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(), *slices)))).blocks
+
+    assert [(row[1], row[3], row[4]) for row in table(blocks, "records")] == [
+        ("-0.0300", "fail", "all"),
+        ("-0.0300", "fail", "market=1"),
+    ]
+    assert "1 difference on slices passed." in said(blocks)
+
+
+def test_worst_slices_that_can_be_judged_come_first():
+    """Of a model's slices the lowest counts that has 30 clusters; one that has none is shown and not judged."""
+    lines = (
+        compared("dense", -0.9, slice="a", n_clusters=29),
+        compared("dense", -0.05, slice="b", n_clusters=30),
+        compared("hybrid", -0.8, slice="a", n_clusters=29),
+    )
+    blocks = verdict(page_figures(page(comparison_lines=lines))).blocks
+
+    rows = table(blocks, "worst-differences")
+    assert [(row[0], row[1], row[4]) for row in rows] == [("dense", "b", "worse"), ("hybrid", "a", "not judged")]
+
+
+def test_worst_slices_without_a_comparison_are_the_worst_figures():
+    """Where lower is better, that is the highest."""
+    lines = (*(estimate("bm25", figure, slice=name) for name, figure in (("a", 0.2), ("b", 0.6))),)
+    found = page(comparison_lines=(), estimates=lines, directions={"ndcg@10": "lower"})
+
+    assert [row[1] for row in table(verdict(page_figures(found)).blocks, "worst-figures")] == ["b"]
+
+
+def test_numbers_from_outside_stand_beside_owners():
+    """In full, and those that cannot be read with the reason."""
+    extras = sample_page.manifest()["extras"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
+    blocks = verdict(page_figures(page({"extras": extras}))).blocks
+
+    assert table(blocks, "outside") == [["dense", "team-d", "12.5", "3"]]
+    assert "hybrid: costs.json: is not JSON" in said(blocks)
+
+
+def test_a_row_of_differences():
+    """Both figures, the difference with all that is known of it, and its reading."""
+    section = differences(page_figures(page()))
+
+    assert section is not None
+    assert table(section.blocks, "differences-web")[1] == [
+        *("hybrid", "bm25", "0.5500", "0.5000", "+0.0500", "[+0.0300, +0.0700]", "0.0100", "0.0200", "+0.2500"),
+        *("0.0300", "40", "50", "10", "better"),
+    ]
+
+
+def test_beyond_1000_differences_the_leading_measure_alone_is_shown():
+    """The page says where the others are."""
+    many = tuple(compared(f"m{number}", 0.1, measure="ap") for number in range(1_000))
+    section = differences(page_figures(page(comparison_lines=(*page().evaluation.comparison_lines, *many))))
+
+    assert section is not None
+    assert said(section.blocks)[0] == "Differences by other measures: comparisons.csv."
+    assert len(table(section.blocks, "differences-web")) == 2
+
+
+def test_a_query_that_moved_opens_to_its_documents():
+    """Ranks before and after, and words where one was not retrieved."""
+    section = queries(page_figures(page()))
+
+    assert section is not None
+    (moved,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
+    assert (moved.name, moved.title) == ("q1", "1.0000 → 0.2500 (-0.7500)")
+    assert table(section.blocks, "moved-1-1") == [["d1", "2", "3", "17"], ["d2", "1", "not retrieved", "1"]]
+    assert said(section.blocks)[-1] == "1 of 2 pairs is shown."
+
+
+def test_a_query_whose_ranks_were_not_kept():
+    """It says so instead of showing an empty table."""
+    pair = page().pairs[0]
+    query = replace(pair.movers[0], documents=None)
+    section = queries(page_figures(page(pairs=(replace(pair, movers=(query,)),))))
+
+    assert section is not None
+    assert "The ranks of its documents were not kept." in said(section.blocks)
+
+
+def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
+    """Of ratings nothing is said of documents."""
+    pair = page().pairs[0]
+    query = replace(pair.movers[0], documents=None)
+    datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": "ratings"}}
+    section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
+
+    assert section is not None
+    assert said(section.blocks)[:2] == ["The queries that moved most:", "q1: 1.0000 → 0.2500 (-0.7500)"]
+    assert not any("documents" in text for text in said(section.blocks))
+
+
+def test_what_the_outputs_hold():
+    """Counts, the share that is judged, and the least, median and greatest number of documents."""
+    section = quality(page_figures(page()))
+
+    assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
+    assert table(section.blocks, "quality-web") == [
+        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "1", "10.5", "20"],
+    ]
+
+
+def test_a_measure_is_defined_with_all_its_parameters():
+    """Those that have an effect, the cutoff among them, and the fingerprint that names them all."""
+    section = definitions(page_figures(page()))
+
+    assert table(section.blocks, "definitions")[0] == [
+        *("ndcg@10", "nDCG: dcg / ideal dcg", "gain=linear, k=10", "0 to 1", "higher", "1", "0123456789abcdef"),
+        "Järvelin & Kekäläinen 2002",
+    ]
+    assert ("depth", "none") in [
+        item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items
+    ]
+
+
+def test_provenance_names_what_decides_figures():
+    """Every file with its size and digest, the versions of the few libraries that matter, and the commit."""
+    section = provenance(page_figures(page()))
+    facts = dict(item for block in every(section.blocks) if isinstance(block, Facts) for item in block.items)
+
+    assert table(section.blocks, "inputs") == [
+        ["web", "judgments", "web/qrels.tsv", "1,234", "ab" * 32],
+        ["", "numbers of dense", "costs.json", "1,234", "ab" * 32],
+    ]
+    assert table(section.blocks, "outputs") == [["web", "dense", "web/dense.tsv", "1,234", "ab" * 32]]
+    assert facts["versions"] == "Python 3.11.7, numpy 2.4.6"
+    assert facts["commit of the config"] == "c0ffee" * 6 + " with changes"
+
+
+def test_names_are_cut_for_the_page():
+    """To 80 letters with the sign that says so; one of 80 is whole."""
+    assert short_text("W" * 81) == "W" * 79 + "…"
+    assert short_text("W" * 80) == "W" * 80
+
+
+def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
+    """It is set apart by Unicode's isolates; others stand as they are."""
+    assert isolated("שלום") == "\u2068שלום\u2069"
+    assert isolated("dense") == "dense"
+
+
+def test_a_series_opens_to_its_nights():
+    """A row per night, with what its gates came to; the newest is in the chart's words too."""
+    nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
+    series = Series("web", "dense", nights, (), None, None, False)
+    found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))
+    section = history(page_figures(page(history=(found,))))
+
+    assert section is not None
+    (folded,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
+    assert (folded.name, folded.title) == ("dense on web", "2 nights")
+    assert table(section.blocks, "history-1-1")[1] == [
+        *("2026-11-20", "0.5000", "[0.4000, 0.6000]", "0.0000", "100", "pass", ""),
+    ]
+    assert said(section.blocks)[-1] == "a night is left out"

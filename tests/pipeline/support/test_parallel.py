@@ -1,0 +1,123 @@
+"""Workers: calls side by side, their results in order, and progress that only a terminal sees."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+import pytest
+
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
+
+BOTH = [Workers(1), Workers(2), Workers(-1), Workers(-100), Workers(2, "processes")]
+
+
+def power(base: int, exponent: int) -> int:
+    return base**exponent
+
+
+def process_id(_: int) -> int:
+    return os.getpid()
+
+
+def fail_at_three(number: int) -> int:
+    if number == 3:
+        raise InputError("data/x.tsv:3: found nothing; mend it")
+    return number
+
+
+WAITING = """
+import sys
+import time
+from pathlib import Path
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support import progress
+
+progress.PATIENCE = 0
+
+def wait(number):
+    while number == 2 and not Path("go").exists():
+        if Path("fail").exists():
+            raise ValueError("found nothing")
+        time.sleep(0.01)
+    return number
+
+print(Workers(int(sys.argv[1])).run("Waiting", wait, [(0,), (1,), (2,)], unit="numbers"))
+"""
+
+
+@pytest.mark.parametrize("workers", BOTH, ids=str)
+def test_results_come_in_the_order_of_the_calls(workers):
+    """However many workers there are and whatever they are, the third result is the third call's."""
+    calls = [(number, 2) for number in range(50)]
+
+    assert workers.run("Squaring", power, calls) == [number * number for number in range(50)]
+
+
+def test_results_keep_their_order_though_calls_end_out_of_order():
+    """The first call waits for the last one, and its result still comes first."""
+    last_is_done = threading.Event()
+
+    def call(number: int) -> int:
+        if number == 0:
+            assert last_is_done.wait(30)
+        if number == 2:
+            last_is_done.set()
+        return number
+
+    assert Workers(2).run("Waiting", call, [(0,), (1,), (2,)]) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("workers", BOTH, ids=str)
+def test_no_calls_give_no_results(workers):
+    """Nothing to do is done."""
+    assert workers.run("Idling", power, []) == []
+
+
+@pytest.mark.parametrize("workers", [Workers(1), Workers(2), Workers(2, "processes")], ids=str)
+def test_an_exception_comes_out_as_it_is(workers):
+    """What a call raises, `run` raises: the same class with the same words, from processes too."""
+    with pytest.raises(InputError, match=r"^data/x\.tsv:3: found nothing; mend it$") as error:
+        workers.run("Failing", fail_at_three, [(number,) for number in range(8)])
+
+    assert error.value.exit_code == 2
+
+
+def test_threads_share_a_process_and_processes_do_not():
+    """The backend is what it says."""
+    calls = [(number,) for number in range(4)]
+
+    assert set(Workers(2).run("Looking", process_id, calls)) == {os.getpid()}
+    assert os.getpid() not in Workers(2, "processes").run("Looking", process_id, calls)
+
+
+def test_nothing_is_printed_where_nobody_looks(capfd):
+    """With stderr in a file or a pipe there is no progress."""
+    Workers(2).run("Squaring", power, [(number, 2) for number in range(20)])
+
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("jobs", ["1", "3"])
+def test_a_terminal_sees_what_is_done_and_how_much(tmp_path, jobs):
+    """While the last of 3 calls runs, stderr says that 2 are done; stdout has the results alone."""
+    terminal = Terminal(WAITING, [jobs], folder=tmp_path, stdout=tmp_path / "out")
+    terminal.wait_for("Waiting", "2 of 3 numbers")
+    (tmp_path / "go").touch()
+
+    assert terminal.end() == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "[0, 1, 2]\n"
+
+
+def test_an_exception_leaves_the_terminal_tidy(tmp_path):
+    """A call that fails ends the progress, shows the cursor again and comes out as it is."""
+    terminal = Terminal(WAITING, ["1"], folder=tmp_path)
+    terminal.wait_for("2 of 3 numbers")
+    (tmp_path / "fail").touch()
+
+    assert terminal.end() == 1
+    assert "ValueError: found nothing" in terminal.written
+    assert terminal.written.count(HIDE_CURSOR) == terminal.written.count(SHOW_CURSOR) == 1
+    assert terminal.written.rindex(SHOW_CURSOR) < terminal.written.index("Traceback")

@@ -1,0 +1,260 @@
+"""Progress on a terminal: what it shows, that it shows nothing for a second, and how it leaves the terminal."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankledger.pipeline.support import progress
+from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
+
+STAGES = """
+import sys
+import time
+from pathlib import Path
+from rankledger.pipeline.support import progress
+
+progress.PATIENCE = float(sys.argv[1])
+
+def outputs():
+    for number in range(3):
+        while number and not Path(f"go{number}").exists():
+            time.sleep(0.01)
+        yield number
+
+def work():
+    with progress.work():
+        for number in progress.each("Reading", outputs(), 3, "outputs"):
+            if number == 1:
+                progress.say("a line beside")
+    print("the result")
+"""
+WORK = f"{STAGES}\nwork()\n"
+FOREVER = "3600"
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> list[Path]:
+    """The files that let the second and the third output go on."""
+    return [tmp_path / "go1", tmp_path / "go2"]
+
+
+def test_a_terminal_sees_stage_count_pace_and_what_is_left(tmp_path, go):
+    """A line that is drawn again whenever it changes, and is gone at the end."""
+    terminal = Terminal(WORK, ["0"], folder=tmp_path)
+    terminal.wait_for("Reading", "1 of 3 outputs", " a second, ", " s left")
+    go[0].touch()
+    terminal.wait_for("2 of 3 outputs", "a line beside\r\n")
+    go[1].touch()
+
+    assert terminal.end() == 0
+    assert plain(terminal.written).endswith("\rthe result\r\n")
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+
+
+@pytest.mark.parametrize(
+    ("patience", "environment", "code"),
+    [
+        (FOREVER, {}, WORK),
+        ("0", {"TERM": "dumb"}, WORK),
+        ("0", {}, f"{STAGES}\nwith progress.quiet(): work()\n"),
+    ],
+    ids=["quick", "dumb", "quiet"],
+)
+def test_nothing_is_shown_of_what_is_quick_or_where_nobody_looks(tmp_path, go, patience, environment, code):
+    """Before its time is up, on a terminal that cannot move its cursor, or where it is to be quiet: not a byte."""
+    for path in go:
+        path.touch()
+    terminal = Terminal(code, [patience], folder=tmp_path, environment=environment)
+
+    assert terminal.end() == 0
+    said = "" if "quiet" in code else "a line beside\r\n"
+    assert terminal.written == f"{said}the result\r\n"
+
+
+def test_a_narrow_terminal_has_no_bar_and_no_line_that_wraps(tmp_path, go):
+    """On 48 columns the words stand alone."""
+    terminal = Terminal(WORK, ["0"], folder=tmp_path, columns=48)
+    terminal.wait_for("Reading 1 of 3 outputs")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "━" not in terminal.written
+    assert all(len(line) <= 48 for line in plain(terminal.written).replace("\r", "\n").splitlines())
+
+
+def test_eighty_columns_tell_what_is_left(tmp_path, go):
+    """The bar has what the words leave: what is worth most stands at the end of the line, and is not cut off."""
+    code = WORK.replace('"Reading"', '"Taking differences by pair"')
+    terminal = Terminal(code, ["0"], folder=tmp_path, columns=80)
+    terminal.wait_for("1 of 3 outputs, ", " s left")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "…" not in terminal.written
+
+
+def test_no_color_leaves_the_words(tmp_path, go):
+    """With NO_COLOR the line is drawn without a colour."""
+    terminal = Terminal(WORK, ["0"], folder=tmp_path, environment={"NO_COLOR": "1"})
+    terminal.wait_for("1 of 3 outputs")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "\x1b[3" not in terminal.written  # the foregrounds
+
+
+def test_ctrl_c_leaves_the_terminal_as_it_was(tmp_path):
+    """What was drawn is cleared away and the cursor is there again."""
+    code = f"{STAGES}\ntry:\n    work()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    terminal = Terminal(code, ["0"], folder=tmp_path)
+    terminal.wait_for("1 of 3 outputs")
+    terminal.interrupt()
+
+    assert terminal.end() == 0
+    assert plain(terminal.written).endswith("\rinterrupted\r\n")
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+
+
+def test_a_second_ctrl_c_leaves_the_cursor_too(tmp_path):
+    """Whoever presses it twice interrupts the clearing away as well."""
+    impatient = """
+from rich.live import Live
+
+stop = Live.stop
+
+def interrupted(live):
+    Live.stop = stop
+    live._started = False  # as far as it had come
+    raise KeyboardInterrupt
+
+Live.stop = interrupted
+"""
+    code = f"{STAGES}\n{impatient}\ntry:\n    work()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    terminal = Terminal(code, ["0"], folder=tmp_path)
+    terminal.wait_for("1 of 3 outputs")
+    terminal.interrupt()
+
+    assert terminal.end() == 0
+    assert "interrupted" in terminal.written
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+
+
+def test_ctrl_c_while_the_display_begins_is_no_bug(tmp_path, go):
+    """It may come at any step of rich's: here before it has begun to draw again below a line that was said."""
+    interrupting = """
+from rich.console import Console
+
+show_cursor, shown = Console.show_cursor, []
+
+def interrupted(console, show=True):
+    shown.append(show)
+    if not show and shown.count(False) == 2:
+        raise KeyboardInterrupt
+    return show_cursor(console, show)
+
+Console.show_cursor = interrupted
+"""
+    code = f"{STAGES}\n{interrupting}\ntry:\n    work()\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
+    terminal = Terminal(code, ["0"], folder=tmp_path)
+    terminal.wait_for("1 of 3 outputs")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "interrupted" in terminal.written
+    assert terminal.written.rindex(SHOW_CURSOR) > terminal.written.rindex(HIDE_CURSOR)
+
+
+def test_a_terminal_that_goes_away_ends_nothing(tmp_path, go):
+    """The work goes on where nobody looks any more, as it does in a pipe."""
+    code = (
+        f"import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\n{STAGES.replace('progress.say', 'str')}\nwork()"
+    )
+    terminal = Terminal(code, ["0"], folder=tmp_path, stdout=tmp_path / "out")
+    terminal.wait_for("1 of 3 outputs")
+    terminal.hang_up()
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert (tmp_path / "out").read_text(encoding="utf-8") == "the result\n"
+
+
+def test_a_process_without_stderr_is_not_watched(monkeypatch):
+    """A service may have None in its place."""
+    monkeypatch.setattr(sys, "stderr", None)
+
+    assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
+
+
+def test_an_error_that_is_kept_keeps_no_stage_on_the_terminal(tmp_path, go):
+    """A session that remembers its last error holds what was under way when it came: the next work shows its own."""
+    failing = """
+def fail():
+    with progress.work():
+        return [1 / 0 for number in progress.each("Failing", range(3), 3, "outputs")]
+
+try:
+    fail()
+except ZeroDivisionError as error:
+    kept = error
+with progress.stage("Succeeding"):
+    list(outputs())
+"""
+    terminal = Terminal(STAGES + failing, ["0.3"], folder=tmp_path)
+    terminal.wait_for("Succeeding")
+    for path in go:
+        path.touch()
+
+    assert terminal.end() == 0
+    assert "Failing" not in terminal.written
+
+
+def test_a_pipe_gets_none_of_it(tmp_path, go):
+    """With stderr in a file there is nothing but what is said to logs too."""
+    for path in go:
+        path.touch()
+    done = subprocess.run([sys.executable, "-c", WORK, "0"], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert (done.stdout, done.stderr) == ("the result\n", "a line beside\n")
+
+
+def test_what_draws_is_imported_when_it_is_needed(tmp_path, go):
+    """An evaluation that is quick never waits for rich's progress, and `rankledger --help` for no part of it."""
+    for path in go:
+        path.touch()
+    terminal = Terminal(f"{WORK}\nprint('rich' in sys.modules)\n", [FOREVER], folder=tmp_path)
+
+    assert terminal.end() == 0
+    assert terminal.written.endswith("\r\nFalse\r\n")
+
+
+def test_each_gives_what_it_is_given_and_counts_it():
+    """The items in their order; a stage has as many done as were asked for after the first."""
+    assert list(progress.each("Reading", iter("abc"), 3, "letters")) == ["a", "b", "c"]
+    with progress.stage("Reading", 2, "letters") as stage:
+        stage.advance()
+
+    assert (stage.done, stage.total, stage.moved >= stage.began) == (1, 2, True)
+
+
+def test_stages_end_with_what_they_hold():
+    """An exception within a stage, or within what it counts, comes out as it is and leaves no stage behind."""
+
+    def items():
+        yield 1
+        raise ValueError("spoilt")
+
+    with pytest.raises(ValueError, match="spoilt"):
+        list(progress.each("Reading", items(), 2, "letters"))
+    with progress.stage("Reading") as stage:
+        assert progress._WORK.stages == [stage]
+
+    assert progress._WORK.stages == []

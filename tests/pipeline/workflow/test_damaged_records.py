@@ -1,0 +1,528 @@
+"""Records that are damaged, or that somebody else has written: every command refuses them in one line, exit 2.
+
+A record is damaged in some hundred ways, by what happens to files (cut short, emptied, overwritten) and by what a hand
+may write into them. Of the latter the manifest has the right hash, so that the content itself must be refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+import yaml
+from pyarrow import parquet
+
+import rankledger
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.scores import read_query_ids
+from tests.support.generated_data import search_collection, write_config
+from tests.support.manifests import forge
+
+Change = Callable[[dict[str, Any]], object]
+
+WEB = search_collection(5, n_queries=6)
+QUERY = next(iter(WEB.judged))
+FILES = ("config.yaml", "scores.parquet", "summary.csv", "comparisons.csv", "curves.csv", "movers.csv", "gates.json")
+COMMANDS = {
+    "evaluate": ["evaluate", "{id}", "--no-tracking"],
+    "reproduce": ["reproduce", "{id}"],
+    "report": ["report", "{id}"],
+    "explain": ["explain", "{id}", "--model", "bm25", "--query", QUERY, "--measure", "ap"],
+    "show": ["show", "{id}"],
+    "compare": ["compare", "{id}#bm25", "{id}#dense"],
+    "accept": ["accept", "{id}", "--reason", "checked"],
+    "verify": ["verify", "{id}", "--no-tracking"],
+    "history": ["history", "kept", "--measure", "ap"],
+    "list": ["list", "kept"],
+    "find": ["find", "0.5", "--measure", "ap", "--name", "kept"],
+}
+READ_BY = {
+    "config.yaml": ("evaluate", "explain", "compare"),
+    "scores.parquet": ("explain", "compare"),
+    "summary.csv": ("show", "report", "history", "find"),
+    "comparisons.csv": ("show", "report"),
+    "curves.csv": ("report",),
+    "movers.csv": ("report",),
+    "gates.json": ("show", "report", "list", "history"),
+}
+"""By file, the commands that read what it holds; those that check all hashes refuse whatever has changed."""
+
+CHECKING = ("reproduce", "report", "accept", "verify")
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a record that has every file."""
+    folder = tmp_path_factory.mktemp("damaged")
+    config = write_config(folder, {"web": WEB}, {"search": ["ap", "ndcg@5"]})
+    gates = {"floor": {"models": "*", "measure": "ap", "at_least": 0.0}}
+    text = config.read_text(encoding="utf-8").replace("name: generated", "name: kept", 1)
+    more = (
+        f"comparison: {{baseline: bm25, test: t}}\ngates: {json.dumps([{'name': n} | g for n, g in gates.items()])}\n"
+    )
+    config.write_text(text + more, encoding="utf-8")
+    with contextlib.chdir(folder):
+        rankledger.evaluate(config.name, tracking=False)
+    return folder
+
+
+@pytest.fixture
+def record(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of it, beside a copy of its inputs, in the working directory."""
+    shutil.copytree(original, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    (found,) = (tmp_path / "runs" / "records").glob("*-kept-*")
+    return found
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], record: Path) -> Callable[[str], tuple[object, str]]:
+    """A command on the record: its exit code, and what it printed."""
+
+    def run(command: str) -> tuple[object, str]:
+        code: object = 0
+        try:
+            main([word.replace("{id}", record.name) for word in COMMANDS[command]])
+        except SystemExit as end:
+            code = end.code
+        return code or 0, "".join(capfd.readouterr())
+
+    return run
+
+
+def refused(outcome: tuple[object, str], *, lines: int = 1) -> bool:
+    code, told = outcome
+    assert code == 2, told
+    assert len(told.splitlines()) <= lines, told
+    assert len(told) < 700, told
+    assert "Traceback" not in told
+    return True
+
+
+def manifest_of(record: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((record / "manifest.json").read_bytes())
+    return found
+
+
+# ---- the manifest
+
+
+BYTES = {
+    "empty": b"",
+    "cut": b'{"schema_version": 2, "evaluation_id": "2026',
+    "zeros": bytes(500),
+    "garbage": bytes(range(256)),
+    "not utf-8": b'{"name": "\xff"}',
+    "null": b"null",
+    "list": b"[]",
+    "text": b'"manifest"',
+    "poor": b"{}",
+    "deep": b'{"schema_version":' + 100_000 * b"[",
+    "deep objects": 50_000 * b'{"a":',
+    "huge number": b'{"schema_version": 2, "seed": ' + 5_000 * b"9" + b"}",
+    "not a number": b'{"schema_version": 2, "seed": NaN}',
+    "half a letter": b'{"name": "\\ud800"}',
+}
+
+
+def put(*path: Any, to: Any) -> Change:
+    """A change of the manifest at a path of keys; `DROP` takes the key away."""
+
+    def change(manifest: dict[str, Any]) -> None:
+        found: Any = manifest
+        for key in path[:-1]:
+            found = found[key]
+        if to is DROP:
+            del found[path[-1]]
+        else:
+            found[path[-1]] = to
+
+    return change
+
+
+DROP = object()
+CHANGES: dict[str, Change] = {
+    "no id": put("evaluation_id", to=DROP),
+    "id is a path": put("evaluation_id", to="../20261120T020000Z-kept-00000000"),
+    "id is empty": put("evaluation_id", to=""),
+    "id is dots": put("evaluation_id", to=".."),
+    "id of another name": put("name", to="other"),
+    "name is a number": put("name", to=3),
+    "schema is a later one": put("schema_version", to=3),
+    "schema is an earlier one": put("schema_version", to=1),
+    "schema is a text": put("schema_version", to="2"),
+    "schema is a flag": put("schema_version", to=True),
+    "seed is a text": put("seed", to="17"),
+    "no conventions": put("conventions", to={}),
+    "unknown convention": put("conventions", "ties", to="by hand"),
+    "confidence above 1": put("bootstrap", "confidence", to=2.0),
+    "confidence is infinite": put("bootstrap", "confidence", to=float("inf")),
+    "definitions is a list": put("definitions", to=[]),
+    "a measure without definition": put("definitions", "ap", to=DROP),
+    "no direction": put("definitions", "ap", "direction", to=DROP),
+    "unknown direction": put("definitions", "ap", "direction", to="sideways"),
+    "no datasets": put("datasets", to=None),
+    "dataset without its inputs": put("datasets", "web", "inputs", to=DROP),
+    "input without its hash": put("datasets", "web", "inputs", 0, "sha256", to=None),
+    "suite is a text": put("datasets", "web", "suites", "search", to="ap"),
+    "suite is empty": put("datasets", "web", "suites", "search", to=[]),
+    "models is a list": put("models", to=["bm25", "dense"]),
+    "a model is null": put("models", "bm25", to=None),
+    "a model is gone": put("models", "bm25", to=DROP),
+    "outputs is null": put("outputs", to=None),
+    "an output of no model": put("outputs", 0, "model", to="other"),
+    "an output of no dataset": put("outputs", 0, "dataset", to="other"),
+    "an output twice": lambda manifest: manifest["outputs"].append(manifest["outputs"][0]),
+    "files of an output are a text": put("outputs", 0, "files", to="bm25.txt"),
+    "a path with a NUL": put("outputs", 0, "files", 0, "path", to="a\0b"),
+    "quality lacks a count": put("outputs", 0, "quality", "n_rows", to=DROP),
+    "a count is negative": put("outputs", 0, "quality", "n_rows", to=-1),
+    "a count is huge": put("outputs", 0, "quality", "n_rows", to=10**30),
+    "depth of two": put("outputs", 0, "depth", to=[1.0, 2.0]),
+    "a failure of no model": put("failures", to=[{"dataset": "web", "model": "x", "reason": "gone"}]),
+    "a baseline without hash": put("baselines", to={"g": {"bm25": {"reference": "x", "record": "x"}}}),
+    "extras of no model": put("extras", to={"x": {"reason": "gone"}}),
+    "tracking is gone": put("tracking", to=DROP),
+    "tracking is a flag": put("tracking", to=True),
+    "a command that does not end": put("command", to="rankledger evaluate 'a.yaml"),
+    "repeats dots": put("repeats", to=".."),
+    "no environment": put("environment", to={}),
+    "created is no time": put("created", to="yesterday"),
+    "created without offset": put("created", to="2026-11-20T02:00:00"),
+    "files is a list": put("files", to=[]),
+    "a file is a path": lambda m: m["files"].update({"../x": m["files"]["summary.csv"]}),
+    "a file is absolute": lambda m: m["files"].update({"/etc/passwd": m["files"]["summary.csv"]}),
+    "a file is the folder": lambda m: m["files"].update({".": m["files"]["summary.csv"]}),
+    "a file without size": put("files", "summary.csv", "size", to=DROP),
+    "a hash is no hash": put("files", "summary.csv", "sha256", to="abc"),
+    "no summary": put("files", "summary.csv", to=DROP),
+    "no scores": put("files", "scores.parquet", to=DROP),
+    "no config": put("files", "config.yaml", to=DROP),
+}
+
+
+@pytest.mark.parametrize("damage", [*BYTES, *CHANGES])
+def test_a_damaged_manifest_is_refused_by_every_command(record, run, damage):
+    """One line that names the record, whichever command opens it: it is checked once, when it is opened."""
+    file = record / "manifest.json"
+    if damage in BYTES:
+        file.write_bytes(BYTES[damage])
+    else:
+        manifest = manifest_of(record)
+        CHANGES[damage](manifest)
+        file.write_text(json.dumps(manifest), encoding="utf-8")
+    for command in COMMANDS:
+        outcome = run(command)
+        assert refused(outcome)
+        assert record.name in outcome[1]
+
+
+def test_a_manifest_that_is_a_folder_or_a_link_to_nowhere_is_refused(record, run):
+    """There is no record, and none that can be read."""
+    (record / "manifest.json").unlink()
+    for make in (lambda path: path.mkdir(), lambda path: (path.rmdir(), path.symlink_to("nowhere"))):
+        make(record / "manifest.json")
+        assert all(refused(run(command)) for command in COMMANDS)
+
+
+def test_keys_that_are_not_known_are_passed_over(record, run):
+    """As a later version may write them."""
+    manifest = manifest_of(record) | {"more": {"deep": [1, None]}}
+    manifest["models"]["bm25"]["licence"] = "MIT"
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    assert run("show")[0] == 0
+
+
+# ---- files that are not what was written
+
+
+def _damages(data: bytes) -> Iterator[tuple[str, bytes | None]]:
+    yield "gone", None
+    yield "empty", b""
+    yield "half", data[: len(data) // 2]
+    yield "one byte less", data[:-1]
+    yield "one byte more", data + b"\n"
+    yield "zeros", bytes(len(data))
+    yield "a bit", bytes([data[0] ^ 1]) + data[1:]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_has_changed_is_refused_by_whoever_reads_it(record, run, name):
+    """Even where it can be read still: the manifest has its hash. Nothing is taken from it, and one line names it."""
+    data = (record / name).read_bytes()
+    for _, damaged in _damages(data):
+        (record / name).unlink(missing_ok=True)
+        if damaged is not None:
+            (record / name).write_bytes(damaged)
+        for command in (*READ_BY[name], "verify"):
+            outcome = run(command)
+            assert refused(outcome)
+            assert name in outcome[1] or "can be read" in outcome[1]
+    (record / name).unlink()
+    (record / name).mkdir()
+    assert all(refused(run(command)) for command in (*READ_BY[name], *CHECKING))
+
+
+# ---- files that somebody else has written
+
+
+def _tables(record: Path, name: str) -> Iterator[bytes]:
+    """Files that are no such table, or hold what this record does not have."""
+    text = (record / name).read_text(encoding="utf-8")
+    header, first, rest = text.split("\n", 2)
+    yield b""
+    yield b"\0" * 100
+    yield b"\xff\xfe" + text.encode()
+    yield text.encode()[:-20]
+    yield text.replace(",", ";").encode()
+    yield f"{header}\n{first},more\n".encode()
+    yield f"{header}\n{first.partition(',')[0]}\n".encode()
+    yield f"{header.replace('model', 'modell')}\n{first}\n{rest}".encode()
+    yield f"{header}\n{first.replace('web', 'elsewhere')}\n{rest}".encode()
+    yield f"{header}\n{first.replace('bm25', 'other').replace('dense', 'other')}\n{rest}".encode()
+    yield f'{header}\n"{first}\n{rest}'.encode()
+    yield f"{header}\n{200_000 * 'x'}{first}\n{rest}".encode()
+    for value in ("nan", "inf", "-inf", "1e999", "x", "-1", 5_000 * "9"):
+        cells = first.split(",")
+        column = {"curves.csv": 7, "movers.csv": 6}.get(name, 8 if name == "summary.csv" else -2)
+        cells[column] = value if value != "-1" or name != "movers.csv" else "nan"
+        yield f"{header}\n{','.join(cells)}\n{rest}".encode()
+
+
+@pytest.mark.parametrize("name", ["summary.csv", "comparisons.csv", "curves.csv", "movers.csv"])
+def test_a_forged_table_is_refused(record, run, name):
+    """Other columns, other cells, numbers that are none, and names that the record does not have."""
+    for data in [*_tables(record, name)]:
+        forge(record, name, data)
+        assert all(refused(run(command)) for command in READ_BY[name] if command in ("show", "report"))
+
+
+@pytest.mark.parametrize("command", ["history", "find"])
+def test_a_figure_of_what_was_not_evaluated_is_in_no_history(record, run, command):
+    """A line of a model that the record does not have is none of its figures."""
+    text = (record / "summary.csv").read_text(encoding="utf-8")
+    forge(record, "summary.csv", text.replace("bm25", "other").encode())
+
+    assert refused(run(command))
+
+
+def test_a_summary_that_lacks_a_line_is_refused(record, run):
+    """What was evaluated has a figure of every measure, or else MLflow would be sent half of them."""
+    lines = (record / "summary.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    forge(record, "summary.csv", "".join(lines[:-1]).encode())
+
+    assert refused(run("show"))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{",
+        b"{}",
+        b"\xff",
+        b'{"verdicts": null}',
+        b'{"verdicts": [{}]}',
+        b'{"verdicts": [3]}',
+        b'{"verdicts":' + 100_000 * b"[",
+    ],
+)
+def test_forged_gates_are_refused(record, run, data):
+    """Nothing is taken for a verdict that is none."""
+    forge(record, "gates.json", data)
+
+    assert all(refused(run(command)) for command in READ_BY["gates.json"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"outcome": "perhaps"}, {"effect": 1}, {"model": "other"}, {"estimate": "high"}, {"nights": -0.5}, {"gate": None}],
+    ids=str,
+)
+def test_forged_verdicts_are_refused(record, run, change):
+    """Each has the words and numbers that a verdict has, of a model of the record."""
+    gates = json.loads((record / "gates.json").read_bytes())
+    gates["verdicts"][0] |= change
+    forge(record, "gates.json", json.dumps(gates).encode())
+
+    assert refused(run("show"))
+
+
+def _scores(table: pa.Table) -> Iterator[pa.Table]:
+    yield table.drop_columns(["missing"])
+    yield table.drop_columns(["query_id"])
+    yield table.rename_columns(["model", "dataset", *table.column_names[2:]])
+    yield table.set_column(4, "ap", pc.cast(table["ap"], pa.string()))
+    yield table.set_column(4, "ap", pc.cast(table["ap"], pa.float32()))
+    yield table.set_column(2, "query_id", pa.nulls(len(table), pa.string()))
+    yield table.set_column(3, "missing", pa.nulls(len(table), pa.bool_()))
+    yield table.set_column(2, "query_id", pa.array(["q"] * len(table)))
+    yield table.append_column("ap", table["ap"])
+    yield table.slice(1)
+    yield pa.concat_tables([table, table])
+
+
+def test_forged_scores_are_refused(record, run):
+    """No Parquet, other columns, types and numbers of rows, no ids, or the same id twice."""
+    table = parquet.read_table(record / "scores.parquet")
+    whole = (record / "scores.parquet").read_bytes()
+    files = [b"", b"PAR1", b"PAR1" * 100, whole[:-9], whole[:-1], whole[100:], b"query_id,ap\nq1,0.5\n"]
+    files.append(whole.replace(b"ndcg@5", b"ndcg@\xff"))
+    for changed in _scores(table):
+        sink = pa.BufferOutputStream()
+        parquet.write_table(changed, sink)
+        files.append(sink.getvalue().to_pybytes())
+    for data in files:
+        forge(record, "scores.parquet", data)
+        assert all(refused(run(command)) for command in READ_BY["scores.parquet"])
+
+
+def test_scores_whose_footer_contradicts_itself_are_refused(record, run):
+    """A column that is never null and has counts of nulls: rows by Arrow's own filter were waited for without end."""
+    whole = (record / "scores.parquet").read_bytes()
+    forge(record, "scores.parquet", whole.replace(b"\x02\x18\x07dataset", b"\x00\x18\x07dataset"))
+
+    assert all(refused(run(command)) for command in READ_BY["scores.parquet"])
+    with pytest.raises(InputError, match="restore the record"):  # which an evaluation of external scores asks for
+        read_query_ids(read_record(record), "web")
+
+
+@pytest.mark.parametrize("column", ["dataset", "model"])
+def test_ids_that_are_decimals_are_refused(record, column):
+    """By the evaluation of external scores, too, which asks a record for its queries alone."""
+    table = parquet.read_table(record / "scores.parquet")
+    decimals = pa.array([1] * len(table), pa.decimal128(5, 2))
+    sink = pa.BufferOutputStream()
+    parquet.write_table(table.set_column(table.column_names.index(column), column, decimals), sink)
+    forge(record, "scores.parquet", sink.getvalue().to_pybytes())
+
+    with pytest.raises(InputError, match=r"scores\.parquet: cannot be read \(.*; restore the record"):
+        read_query_ids(read_record(record), "web")
+
+
+def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
+    """The scores of the record are compared all the same; what needs the model's output is left out in a line."""
+    document = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
+    del document["models"]["dense"]
+    document.pop("comparison")
+    forge(record, "config.yaml", yaml.safe_dump(document).encode())
+
+    code, told = run("compare")
+    assert code == 0
+    assert "models: dense against bm25" in told
+    assert "the ranks of documents are left out: " in told
+    assert "'dense' was not evaluated on 'web'" in told
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"[", b"3", b"\xff", b"name: [kept\n", b"name: kept\n", b"tracking: 3\n", b"- name\n"]
+)
+def test_a_forged_config_is_refused(record, run, data):
+    """As any config is, in lines that say what is wrong with it."""
+    forge(record, "config.yaml", data)
+
+    for command in READ_BY["config.yaml"]:
+        assert refused(run(command), lines=10)
+
+
+# ---- what is beside a record
+
+
+def test_commands_over_many_records_pass_over_one(record, run):
+    """They say so in a line; the others are listed."""
+    other = record.with_name("20261119T020000Z-kept-00000000")
+    shutil.copytree(record, other)
+    (other / "manifest.json").write_bytes(b"{}")
+
+    for command in ("list", "history"):
+        code, told = run(command)
+        assert code == 0
+        assert f"{other.name}: cannot be read as a record, left out\n" in told
+        assert record.name in told or command == "history"
+
+
+def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
+    """On stderr, in a line with its path, what is wrong and what is used instead; and nothing is accepted by it."""
+    newer = record.with_name(f"{record.name[:-8]}ffffffff")
+    shutil.copytree(record, newer)
+    (newer / "manifest.json").write_bytes(b"{}")
+    found = f": a newer record is damaged ({Path('runs/records') / newer.name / 'manifest.json'}: "
+
+    for command in (["show", "newest"], ["compare", "newest#bm25", "newest#dense"]):
+        main([*command, "--name", "kept"])
+        told = capsys.readouterr()
+        lines = told.err.splitlines()
+        for line, reference in zip(lines, command[1:], strict=True):
+            assert line.startswith(f"{reference}{found}")
+            assert line.endswith(f"; restore the record); used {record.name} instead")
+        assert "damaged" not in told.out
+
+    with pytest.raises(SystemExit) as end:
+        main(["accept", "newest", "--name", "kept", "--reason", "checked"])
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"newest{found}")
+    assert told.endswith(f"restore it, or name the record to accept by its id, such as {record.name}\n")
+    assert not Path("accepted.yaml").exists()
+
+
+def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, capsys):
+    """Nor is a damaged one that is not there for a word to mean, for the record is named by its id."""
+    older = record.with_name(f"20200101T000000Z-kept-{record.name[-8:]}")
+    shutil.copytree(record, older)
+    (older / "manifest.json").write_bytes(b"{}")
+
+    main(["show", "newest", "--name", "kept"])
+    assert capsys.readouterr().err == ""
+
+    older.rename(record.with_name(f"{record.name[:-8]}ffffffff"))
+    main(["show", record.name])
+    main(["compare", f"{record.name}#bm25", f"{record.name}#dense"])
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{", b"\xff", b"null", 100_000 * b"[", b'{"runs": [{}]}'])
+def test_a_damaged_receipt_is_refused(record, run, data):
+    """It says what to do, whichever command asks whether the record was delivered."""
+    record.with_name(f"{record.name}.receipt.json").write_bytes(data)
+
+    for command in ("list", "verify"):
+        assert refused(run(command))
+
+
+@pytest.mark.parametrize("data", [b"[", b"\xff", b"3", 500 * b"[", b"kept: {bm25: {}}", b"kept: {bm25: 2026-99-99}"])
+def test_a_damaged_list_of_what_is_accepted_is_refused(record, run, data):
+    """It is left as it is."""
+    Path("accepted.yaml").write_bytes(data)
+
+    assert refused(run("accept"))
+    assert Path("accepted.yaml").read_bytes() == data
+
+
+@pytest.mark.parametrize("entry", ["", "..", "../../etc", "20261120T020000Z-a/b-00000000", "/"])
+def test_what_is_accepted_is_no_path(record, run, entry):
+    """The id of a record is never a way out of the folder of records."""
+    accepted = {"record": entry, "manifest_sha256": "0" * 64, "reason": "", "accepted": "", "by": ""}
+    Path("accepted.yaml").write_text(json.dumps({"kept": {"bm25": accepted}}), encoding="utf-8")
+
+    assert refused(run("accept"))
+
+
+def test_a_file_that_may_not_be_read_is_refused(record, run, request):
+    """By the reason that the system gives."""
+    (record / "manifest.json").chmod(0)
+    request.getfixturevalue("unprivileged")
+
+    assert re.search("Permission denied", run("show")[1])

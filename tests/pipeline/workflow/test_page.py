@@ -1,0 +1,260 @@
+"""The page of a record: the same again, made of the record and of what its manifest pins, and of nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow import page as movers
+from rankledger.pipeline.workflow import page as paging
+from rankledger.pipeline.workflow.page import page_of
+from tests.support.generated_data import search_collection, write_config
+
+MODELS = ("bm25", "dense", "rrf")
+WEB = search_collection(60, n_queries=40, models=MODELS)
+SUITES = {"search": ["ndcg@10", "ap", "rr"]}
+NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@latest", "margin": 0.5}
+
+
+@pytest.fixture(autouse=True)
+def in_folder(tmp_path, monkeypatch):
+    """Paths in records start at a folder of the test's own."""
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluated(runs_dir: str = "runs", data: Any = WEB, jobs: int = 1, **sections: Any) -> Evaluation:
+    config = write_config(Path("configs"), {"web": data}, SUITES, **sections)
+    return rankledger.evaluate(config, tracking=False, runs_dir=runs_dir, jobs=jobs)
+
+
+def written(evaluation: Evaluation) -> str:
+    return (evaluation.record / "report.html").read_text(encoding="utf-8")
+
+
+def made_again(evaluation: Evaluation) -> str:
+    return html([page_of(read_record(evaluation.record), Records(evaluation.record.parent))])
+
+
+def test_a_finished_record_gives_the_same_page():
+    """With the queries that moved, the curves, and the model's scores in the record that it was held against."""
+    sections: dict[str, Any] = {"comparison": {"baseline": "bm25"}, "gates": [NO_DROP], "matters": {"ap": 0.01}}
+    evaluated(**sections)
+    changed = search_collection(61, n_queries=40, models=MODELS)
+    tonight = evaluated(data=type(WEB)(WEB.judged, {**WEB.outputs, "dense": changed.outputs["dense"]}), **sections)
+
+    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+    assert {pair.baseline.partition(" in ")[0] for pair in page.pairs} == {*MODELS}
+    assert {bool(pair.movers) for pair in page.pairs if " in " in pair.baseline} == {True, False}
+    assert html([page]) == written(tonight)
+
+
+def test_what_differs_each_time_is_not_on_the_page():
+    """At another time, elsewhere and by other workers it has the same bytes; no id, no host, no time."""
+    first = evaluated(comparison={"baseline": "all_pairs"})
+    second = evaluated("elsewhere/runs", jobs=2, comparison={"baseline": "all_pairs"})
+
+    assert written(first) == written(second)
+    manifest = read_record(first.record).manifest
+    for text in (manifest["evaluation_id"], manifest["created"][:16], socket.gethostname() + "<", str(Path.cwd())):
+        assert text not in written(first)
+
+
+def test_a_record_that_many_are_held_against_is_read_once(monkeypatch):
+    """It may have as many lines as tonight's; and of models that did not move no ranks are looked up in it."""
+    evaluated(gates=[NO_DROP])
+    opened: list[Path] = []
+
+    def counted(path: Path) -> Any:
+        opened.append(path)
+        return read_record(path)
+
+    monkeypatch.setattr(paging, "read_record", counted)
+    monkeypatch.setattr(movers, "open_record", counted)
+    evaluated(gates=[NO_DROP])
+
+    assert len(opened) == 1
+
+
+def test_a_baseline_that_is_gone_is_named():
+    """The figures stay, and it is said why its queries are not shown."""
+    first = evaluated(gates=[NO_DROP])
+    tonight = evaluated(gates=[NO_DROP])
+    shutil.rmtree(first.record)
+
+    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+
+    assert page.pairs == ()
+    assert page.remarks == tuple(
+        f"{model} against {model} in {first.evaluation_id} is not shown on web: the record is not at hand"
+        for model in MODELS
+    )
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "summary.csv"])
+def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
+    """The manifest is the pinned one, but a file is not what it has the hash of."""
+    first = evaluated(gates=[NO_DROP])
+    tonight = evaluated(gates=[NO_DROP])
+    (first.record / name).write_bytes((first.record / name).read_bytes()[:-9])
+
+    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+
+    assert page.pairs == ()
+    assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in page.remarks)
+    assert len(page.remarks) == len(MODELS)
+
+
+def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
+    """It has none; that is not the same as documents whose ranks are not known."""
+    judged = {"a": {"x": 0.0, "y": 0.0}, "b": {"x": 1.0}}
+    outputs = {"bm25": {"a": {"x": 2.0, "z": 1.0}}, "dense": {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 1.0}}}
+    config = write_config(
+        Path("configs"), {"web": type(WEB)(judged, outputs)}, {"s": ["judged@2"]}, comparison={"baseline": "bm25"}
+    )
+    evaluation = rankledger.evaluate(config, tracking=False, jobs=1)
+
+    (pair,) = page_of(read_record(evaluation.record), Records(evaluation.record.parent)).pairs
+    assert {query.query_id: query.documents for query in pair.movers}["a"] == ()
+    assert made_again(evaluation) == written(evaluation)
+
+
+def test_queries_that_are_left_out_of_every_mean_are_no_pairs():
+    """Of 3 queries dense answers the 2 on which it is worse and equal: where those without output are skipped, the page
+    has one worse and one equal, as the comparison has, and none that fell to 0.
+    """
+    judged = {query_id: {"d": 1.0} for query_id in "abc"}
+    bm25 = {query_id: {"d": 2.0, "x": 1.0} for query_id in "abc"}
+    dense = {"a": {"x": 2.0, "d": 1.0}, "b": {"d": 2.0}}
+    data = type(WEB)(judged, {"bm25": bm25, "dense": dense})
+    found = evaluated(data=data, comparison={"baseline": "bm25"}, conventions={"missing_queries": "skip"})
+
+    (pair,) = page_of(read_record(found.record), Records(found.record.parent)).pairs
+    (line,) = [line for line in found.comparison_lines if line.measure == pair.measure]
+    assert (line.wins, line.ties, line.losses) == (0, 1, 1)
+    assert [query.query_id for query in pair.movers] == ["a"]
+    assert written(found).count("2 queries: 0 better, 1 equal, 1 worse.") == 2
+    assert made_again(found) == written(found)
+
+
+def test_a_baseline_of_other_judgments_is_not_drawn_beside():
+    """Scores by other judgments mean something else, query by query."""
+    first = evaluated(gates=[NO_DROP])
+    judged = {query_id: {**grades, "new": 1.0} for query_id, grades in WEB.judged.items()}
+    tonight = evaluated(data=type(WEB)(judged, WEB.outputs), gates=[NO_DROP])
+
+    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+
+    assert {found["record"] for found in page.manifest["baselines"]["no-drop"].values()} == {first.evaluation_id}
+    assert page.pairs == ()
+    assert "the judgments, or the definition of ndcg@10, were others" in page.remarks[0]
+
+
+def test_a_baseline_of_other_queries_is_named():
+    """Scores that were made elsewhere have no judgments that would tell: tonight there is one query less."""
+    config = Path("config.yaml")
+    document = {
+        "name": "answers",
+        "datasets": {"answers": {"scores": {"faithfulness": "higher"}}},
+        "models": {"rag": {"outputs": "rag.tsv"}},
+        "gates": [{"name": "held", "measure": "faithfulness", "against": "self@latest", "margin": 0.5}],
+    }
+    config.write_text(json.dumps(document), encoding="utf-8")
+    pages = []
+    for n_queries in (40, 39):
+        lines = [f"q{number}\t{number % 7 / 7}\n" for number in range(n_queries)]
+        Path("rag.tsv").write_text("query_id\tfaithfulness\n" + "".join(lines), encoding="utf-8")
+        record = rankledger.evaluate(config, tracking=False, jobs=1).record
+        pages.append(page_of(read_record(record), Records(record.parent)))
+
+    first = pages[0].evaluation.evaluation_id
+    assert pages[1].remarks == (f"rag against rag in {first} is not shown on answers: the queries were others",)
+
+
+def test_of_many_pairs_the_best_models_are_shown():
+    """Of 6 models each with each there are 15 pairs: 12 are shown, and the others are counted."""
+    models = [f"m{number}" for number in range(6)]
+    evaluation = evaluated(data=search_collection(62, models=models), comparison={"baseline": "all_pairs"})
+
+    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+
+    ranked = {line.model: line.estimate for line in evaluation.estimates if line.measure == "ndcg@10"}
+    assert [ranked[pair.model] for pair in page.pairs] == sorted(
+        (ranked[pair.model] for pair in page.pairs), reverse=True
+    )
+    assert len(page.pairs) == 12
+    assert page.remarks == ("12 of 15 pairs are shown query by query; `rankledger compare` shows any other",)
+
+
+def test_of_many_models_held_against_a_record_those_that_did_not_pass_are_shown():
+    """Of 14 models the last one dropped: it comes first, and two that did not are left out."""
+    models = [f"m{number:02}" for number in range(14)]
+    data = search_collection(63, models=models)
+    evaluated(data=data, gates=[NO_DROP])
+    dropped = {query_id: {"nothing": 1.0} for query_id in data.outputs["m13"]}
+    dropped |= dict([next(iter(data.outputs["m13"].items()))])  # or it would be refused
+    tonight = evaluated(data=type(WEB)(data.judged, {**data.outputs, "m13": dropped}), gates=[{**NO_DROP, "margin": 0}])
+
+    pairs = page_of(read_record(tonight.record), Records(tonight.record.parent)).pairs
+
+    assert [pair.model for pair in pairs] == ["m13", *models[:11]]
+
+
+def test_the_manifest_counts_what_the_page_tells():
+    """Queries, those without a relevant document, and how many documents are retrieved by those with output."""
+    judged = {"a": {"x": 1.0}, "b": {"x": 0.0}, "c": {"y": 2.0}}
+    outputs = {"bm25": {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 3.0, "y": 2.0, "z": 1.0}}}
+    evaluation = evaluated(data=type(WEB)(judged, outputs))
+
+    manifest = json.loads((evaluation.record / "manifest.json").read_text())
+
+    assert (manifest["datasets"]["web"]["n_queries"], manifest["datasets"]["web"]["n_without_relevant"]) == (3, 1)
+    assert manifest["outputs"][0]["depth"] == [2.0, 2.5, 3.0]
+
+
+def test_without_a_word_the_first_measure_leads():
+    """And of those that models are compared by the first, whatever matters."""
+    evaluation = evaluated(
+        comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, matters={"ndcg@10": 0.1, "rr": 0.1}
+    )
+
+    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+
+    assert page.evaluation.leading == {"web": "ndcg@10"}
+    assert page.evaluation.leading_difference == {"web": "ap"}
+    assert {pair.measure for pair in page.pairs} == {"ap"}
+
+
+def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
+    """The record is whole but for it, and the bug is told, with where the record is."""
+
+    def broken(_: object) -> str:
+        raise TypeError("a bug")
+
+    monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.html", broken)
+    with pytest.raises(TypeError, match="a bug") as told:
+        evaluated(comparison={"baseline": "bm25"})
+
+    (record,) = Path("runs/records").iterdir()
+    assert told.value.__notes__ == [f"the record is complete but for its page: {record}"]
+    assert {path.name for path in record.iterdir()} >= {"manifest.json", "summary.csv", "scores.parquet", "curves.csv"}
+    assert page_of(read_record(record), Records(record.parent)).evaluation.estimates
+
+
+def test_the_mean_of_all_datasets_is_led_by_their_measure():
+    """Nothing is compared on it; the measure that leads on the datasets leads all the same."""
+    config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, lead="ap")
+    evaluation = rankledger.evaluate(config, tracking=False)
+
+    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+
+    assert page.evaluation.leading == {"web": "ap", "shop": "ap", "*": "ap"}

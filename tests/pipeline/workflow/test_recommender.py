@@ -1,0 +1,153 @@
+"""The recommender config from its files to its summary, against the oracle's loops over the same files."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import random
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankledger
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.evaluate import validate
+from tests.oracle import CATALOGUE_ORACLE
+from tests.support.blocks import PlainCatalogue
+
+CONFIGS = Path(__file__).parents[3] / "configs"
+
+
+def table(name: str, folder: Path = CONFIGS / "recommender") -> list[dict[str, str]]:
+    with (folder / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def plain(model: str, query_ids: list[str]) -> PlainCatalogue:
+    """A model's lists, and what is known of documents, by number."""
+    documents = table("documents.tsv")
+    number = {row["doc_id"]: place for place, row in enumerate(documents)}
+    families = sorted({row["family"] for row in documents})
+    consumed: dict[str, list[int]] = {query_id: [] for query_id in query_ids}
+    for row in table("interactions.tsv"):
+        consumed.setdefault(row["query_id"], []).append(number[row["doc_id"]])
+    grades: dict[str, dict[int, float]] = {query_id: {} for query_id in query_ids}
+    for row in table("qrels.tsv"):
+        grades[row["query_id"]][number[row["doc_id"]]] = float(row["relevance"])
+    ranked: dict[str, list[tuple[np.float32, str]]] = {query_id: [] for query_id in query_ids}
+    for row in table(f"{model}.tsv"):
+        ranked[row["query_id"]].append((np.float32(row["score"]), row["doc_id"]))
+    return PlainCatalogue(
+        lists=tuple(
+            tuple(number[doc_id] for _, doc_id in sorted(ranked[query_id], reverse=True)) for query_id in query_ids
+        ),
+        n_documents=len(documents),
+        consumed=tuple(map(tuple, consumed.values())),
+        grades=tuple(grades[query_id] for query_id in query_ids),
+        categories=tuple((families.index(row["family"]),) for row in documents),
+        vectors=((),) * len(documents),
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    return rankledger.evaluate(CONFIGS / "recommender.yaml", tracking=False, runs_dir=tmp_path_factory.mktemp("runs"))
+
+
+def test_every_score_is_the_oracles(evaluation):
+    """Six measures of each list, and four of all lists, of each of five models, to 1e-12."""
+    figures = {(line.model, line.measure): line.estimate for line in evaluation.estimates}
+    assert len(evaluation.results) == 5
+    for result in evaluation.results:
+        found = plain(result.model, result.query_ids.tolist())
+        n_compared = 0
+        for measure, values in zip(result.measures, result.values, strict=True):
+            if measure.metric.input == "catalogue":
+                arguments = measure.arguments(1) | ({"feature": "category"} if "feature" in measure.parameters else {})
+                oracle = CATALOGUE_ORACLE[measure.metric.name]
+                expected = [oracle(found, query, **arguments) for query in range(len(values))]
+                np.testing.assert_allclose(values, expected, rtol=1e-12, atol=1e-12)
+                n_compared += 1
+        for measure, figure in result.figures.items():
+            expected = CATALOGUE_ORACLE[measure.metric.name](found.lists, found.n_documents, k=measure.k)
+            assert figure == pytest.approx(expected, abs=1e-12) == figures[result.model, str(measure)]
+        assert (n_compared, len(result.figures)) == (6, 4)
+
+
+def test_scores_of_lists_have_intervals_and_figures_of_all_lists_have_none(evaluation):
+    """A resample of the queries would cover less of the catalogue than all of them."""
+    for line in evaluation.estimates:
+        if Measure.parse(line.measure).metric.per == "dataset":
+            assert (line.ci_low, line.ci_high) == (None, None)
+        else:
+            assert line.ci_low <= line.estimate <= line.ci_high
+
+
+def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
+    """Of 141 users each is left out once: coverage and personalization without him, by the oracle's loops."""
+    result = evaluation.results[1]
+    lines = {line.measure: line for line in evaluation.estimates if line.model == result.model}
+    found = plain(result.model, result.query_ids.tolist())
+    for name in ("item_coverage", "personalization"):
+        oracle = CATALOGUE_ORACLE[name]
+        left = [
+            oracle(found.lists[:user] + found.lists[user + 1 :], found.n_documents, k=10)
+            for user in range(len(found.lists))
+        ]
+        mean = sum(left) / len(left)
+        variance = (len(left) - 1) / len(left) * sum((figure - mean) ** 2 for figure in left)
+        assert lines[f"{name}@10"].std_error == pytest.approx(variance**0.5, rel=1e-9)
+
+
+def test_a_recommender_of_one_list_does_not_personalize(evaluation):
+    """What everyone else imports differs between users by what they import already; random lists hardly overlap."""
+    figures = {(line.model, line.measure): line.estimate for line in evaluation.estimates}
+    models = ("popular", "item_knn", "random")
+
+    assert [figures[model, "personalization@10"] for model in models] == sorted(
+        figures[model, "personalization@10"] for model in models
+    )
+    assert [figures[model, "popularity@10"] for model in models] == sorted(
+        (figures[model, "popularity@10"] for model in models), reverse=True
+    )
+    assert figures["random", "item_coverage@10"] == 1
+
+
+def test_the_order_of_rows_and_the_workers_change_no_byte(evaluation, tmp_path):
+    """Every file shuffled, and processes for threads: the same scores and the same summary."""
+    shutil.copy(CONFIGS / "recommender.yaml", tmp_path)
+    (tmp_path / "recommender").mkdir()
+    for path in sorted((CONFIGS / "recommender").glob("*.tsv")):
+        head, *rows = path.read_text(encoding="utf-8").splitlines()
+        random.Random(path.name).shuffle(rows)
+        (tmp_path / "recommender" / path.name).write_text("\n".join([head, *rows, ""]), encoding="utf-8")
+
+    again = rankledger.evaluate(
+        tmp_path / "recommender.yaml", jobs=2, backend="processes", tracking=False, runs_dir=tmp_path / "runs"
+    )
+
+    for name in ("scores.parquet", "summary.csv"):
+        one, other = (hashlib.sha256((found.record / name).read_bytes()).digest() for found in (evaluation, again))
+        assert one == other
+
+
+def test_a_feature_that_is_no_column_is_refused():
+    """Before anything is evaluated, with the columns that there are."""
+    with pytest.raises(InputError) as error:
+        validate(
+            CONFIGS / "recommender.yaml",
+            overrides=["suites.beyond=['diversity(feature=colour)@10']", "models.svd=null"],
+        )
+
+    assert str(error.value).endswith(
+        "documents.tsv: no column 'colour' among doc_id, family; name a feature as its column is"
+    )
+
+
+def test_the_data_are_small():
+    """A folder that a clone can afford."""
+    assert sum(path.stat().st_size for path in (CONFIGS / "recommender").iterdir()) < 300_000

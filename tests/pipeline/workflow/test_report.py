@@ -1,0 +1,250 @@
+"""Reports of finished records: which evaluations, measures and nights they hold, and that they are always the same."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.views import History, Page
+from rankledger.pipeline.workflow import report as reporting
+from rankledger.pipeline.workflow.nightly import nightly
+from rankledger.pipeline.workflow.report import report
+from tests.support.generated_data import search_collection, write_config
+
+WEB = search_collection(50, n_queries=40, models=("bm25", "dense"))
+NEWS = search_collection(51, n_queries=30, models=("bm25", "dense"))
+FORMS = ("html", "markdown", "latex", "csv")
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch) -> Path:
+    """Two datasets, two models, four measures, in an empty folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    sections = {"comparison": {"baseline": "bm25"}, "lead": "ap", "report": False}
+    return write_config(tmp_path, {"web": WEB, "news": NEWS}, {"search": ["ndcg@5,10", "ap", "rr"]}, **sections)
+
+
+def evaluated(config: Path, date: str = "2026-11-20") -> Evaluation:
+    return rankledger.evaluate(config.name, date=date, tracking=False)
+
+
+@pytest.fixture
+def shown(monkeypatch) -> list[Page]:
+    """The pages that were last made into HTML."""
+    found: list[Page] = []
+
+    def html(pages):
+        found[:] = pages
+        return "<!doctype html>"
+
+    monkeypatch.setattr(reporting, "html", html)
+    return found
+
+
+def read(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_record_gives_the_same_bytes(config, form):
+    """Twice, and from a copy of the record in another place."""
+    record = evaluated(config).record
+    copied = Path("elsewhere") / record.name
+    shutil.copytree(record, copied)
+
+    text = report(record.name, form=form)
+    assert report(record.name, form=form) == text
+    assert report(str(copied), form=form) == text
+    assert report(record.name, record.name, form=form) == text  # named twice, shown once
+
+
+def test_a_page_made_later_is_that_of_the_record(config):
+    """Byte by byte, as long as it has no history."""
+    config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
+    record = evaluated(config).record
+
+    assert report(record.name).encode() == (record / "report.html").read_bytes()
+
+
+def test_the_table_of_figures_is_the_summary(config):
+    """Line by line and digit by digit, of both evaluations in the order in which they were named."""
+    records = [evaluated(config, date).record for date in ("2026-11-19", "2026-11-20")]
+    rows = read(report(records[1].name, str(records[0]), form="csv"))
+    expected = [
+        {"evaluation_id": record.name, "date": date, **row}
+        for record, date in ((records[1], "2026-11-20"), (records[0], "2026-11-19"))
+        for row in read((record / "summary.csv").read_text(encoding="utf-8"))
+    ]
+
+    assert rows == expected
+
+
+@pytest.mark.parametrize(
+    ("form", "row"),
+    [
+        ("markdown", r"^\| (bm25|dense) \|" + r" (0\.\d{4}) \\\[[^|]*\|" * 4 + "$"),
+        ("latex", r"^ +(bm25|dense)" + r" & \D*(0\.\d{4})\D*?" * 4 + r" \\\\$"),
+    ],
+)
+def test_every_figure_of_the_tables_is_the_records(config, form, row):
+    """A row per model and dataset: its figures are those of summary.csv, that which leads first, to four decimals."""
+    record = evaluated(config).record
+    expected: dict[tuple[str, str], list[str]] = {}
+    lines = read((record / "summary.csv").read_text(encoding="utf-8"))
+    for line in sorted(lines, key=lambda line: line["measure"] != "ap"):
+        expected.setdefault((line["dataset"], line["model"]), []).append(f"{float(line['estimate']):.4f}")
+
+    found = re.findall(row, report(record.name, form=form), re.MULTILINE)
+    assert sorted(found) == sorted((model, *figures) for (_, model), figures in expected.items())
+
+
+def test_latest_needs_a_name_and_means_the_newest(config):
+    """As for `show`; a model may be named, and one that is not there is refused."""
+    evaluated(config, "2026-11-19")
+    newest = evaluated(config).evaluation_id
+
+    assert {row["evaluation_id"] for row in read(report("latest", name="generated", form="csv"))} == {newest}
+    assert report("latest#dense", name="generated", form="csv") == report(newest, form="csv")
+    with pytest.raises(InputError, match="latest: is of an evaluation; add --name"):
+        report("latest", form="csv")
+    with pytest.raises(InputError, match="has no model 'dens'; it has bm25, dense; did you mean 'dense'"):
+        report(f"{newest}#dens", form="csv")
+    with pytest.raises(InputError, match=r"\./nowhere: there is no such record"):
+        report("./nowhere", form="csv")
+
+
+def test_measures_are_shown_in_their_order(config, shown):
+    """The first one leads, whatever the config says: by it pairs are shown, moved queries too; others are gone."""
+    record = evaluated(config).record
+    report(record.name, measures=["rr", "ap"])
+    (page,) = shown
+
+    assert page.evaluation.leading == {"web": "rr", "news": "rr"}
+    assert {line.measure for line in page.evaluation.estimates} == {"rr", "ap"}
+    assert {line.measure for line in page.evaluation.comparison_lines} == {"rr", "ap"}
+    assert {pair.measure for pair in page.pairs} == {"rr"}
+    assert {query.measure for pair in page.pairs for query in pair.movers} <= {"rr"}
+    assert "Model & rr & ap \\\\" in report(record.name, measures=["rr", "ap"], form="latex")
+    with pytest.raises(
+        InputError, match="has no measure 'ndgc@5'; it has ndcg@5, ndcg@10, ap, rr; did you mean 'ndcg@5'"
+    ):
+        report(record.name, measures=["ndgc@5"])
+
+
+def test_pages_of_several_are_called_by_their_ids(config, shown):
+    """One alone is called as in its record."""
+    ids = [evaluated(config, date).evaluation_id for date in ("2026-11-19", "2026-11-20")]
+    report(ids[0])
+    assert [page.title for page in shown] == ["generated 2026-11-19"]
+    report(*ids)
+
+    assert [page.title for page in shown] == ids
+
+
+def test_history_is_of_the_newest_nights(config, shown):
+    """Of three nights the last two by the leading measure of each dataset, on the first page of the name alone."""
+    nights = ["2026-11-18", "2026-11-19", "2026-11-20"]
+    ids = [evaluated(config, night).evaluation_id for night in nights]
+    report(*ids[1:], last=2)
+    (history,), others = shown[0].history, shown[1].history
+
+    assert isinstance(history, History)
+    assert (history.measure, others) == ("ap", ())
+    assert [(series.dataset, series.model) for series in history.series] == [
+        (dataset, model) for dataset in ("web", "news") for model in ("bm25", "dense")
+    ]
+    assert {tuple(night.date for night in series.nights) for series in history.series} == {tuple(nights[1:])}
+    assert "### History by ap" in report(ids[0], form="markdown")
+
+
+def test_a_single_night_has_no_history(config, shown):
+    """One night is no series, and nothing is remarked on."""
+    report(evaluated(config).evaluation_id)
+
+    assert (shown[0].history, shown[0].remarks) == ((), ())
+
+
+def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
+    """The record was moved away from the others: it is shown all the same, and says why it has no history."""
+    record = evaluated(config).record
+    moved = Path("attic") / record.name
+    shutil.move(record, moved)
+    report(str(moved))
+
+    (remark,) = shown[0].remarks
+    assert remark.startswith("no history by ap: ")
+    assert "no evaluation of the name 'generated'" in remark
+
+
+def test_a_record_without_any_figure_says_why(config):
+    """Where every output was missing the page and Markdown name the failures; forms of figures alone are refused."""
+    document = yaml.safe_load(config.read_text(encoding="utf-8")) | {"report": True}
+    for model in document["models"].values():
+        model["outputs"] = "gone/{dataset}/{model}.txt"
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+
+    night = nightly(config.name, date="2026-11-20", tracking=False)
+
+    assert night.record is not None
+    assert report("newest", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")
+    told = report("newest", name="generated", form="markdown")
+    assert all(f"{failure.model} on {failure.dataset} was not evaluated: " in told for failure in night.failures)
+    for asked in ({"form": "latex"}, {"form": "csv"}, {"measures": ["ap"]}):
+        with pytest.raises(InputError, match="has no figure, for no model output was evaluated; name another record, "):
+            report("newest", name="generated", **asked)
+
+
+def test_a_dataset_without_the_measures_is_left_out(config):
+    """Its counts are, too, or they would be of nothing that is shown."""
+    document = yaml.safe_load(config.read_text(encoding="utf-8"))
+    document["datasets"]["news"]["suites"] = ["other"]
+    document["datasets"]["web"]["suites"] = ["search"]
+    document["suites"]["other"] = ["p@5"]
+    config.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    text = report(evaluated(config).evaluation_id, form="markdown", measures=["p@5"])
+
+    assert "### news" in text
+    assert "web" not in text
+
+
+@pytest.mark.parametrize("name", ["scores.parquet", "summary.csv", "comparisons.csv", "curves.csv", "movers.csv"])
+def test_a_damaged_record_is_refused_in_a_line(config, name):
+    """Half a file may read like a whole one with fewer figures; the hashes tell."""
+    config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
+    record = evaluated(config).record
+    lines = (record / name).read_bytes().splitlines(keepends=True)
+    (record / name).write_bytes(b"".join(lines[:-1]))
+
+    with pytest.raises(InputError, match=rf"{name}: has changed since it was written .*; restore the record"):
+        report(record.name)
+
+
+def test_a_page_that_is_lost_is_made_again(config):
+    """Nothing is read of the page that lies in the record."""
+    config.write_text(config.read_text(encoding="utf-8").replace("report: false", "report: true"), encoding="utf-8")
+    record = evaluated(config).record
+    page = (record / "report.html").read_bytes()
+    (record / "report.html").unlink()
+
+    assert report(record.name).encode() == page
+
+
+def test_a_record_that_lacks_parts_is_refused_in_a_line(config):
+    """A manifest without its definitions is no record; the line says so and no traceback comes."""
+    record = evaluated(config).record
+    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    del manifest["definitions"]
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"manifest\.json: definitions: Field required; restore the record"):
+        report(record.name, form="csv")

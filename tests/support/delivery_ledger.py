@@ -1,0 +1,152 @@
+"""An MLflow server behind a proxy, evaluations to deliver to it, and a look into its database at what it then holds."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rankledger.pipeline.tracking.delivery import Delivered, deliver, open_experiments
+from rankledger.pipeline.tracking.payload import Run, RunInput
+from tests.support.faulty_proxy import Fault, Proxy, proxy_to
+from tests.support.servers import mlflow_server
+
+__all__ = ["Ledger", "ledger", "spoil_each"]
+
+START = 1_795_140_000_000
+FIGURES = {"bm25": {"search/ndcg_at_10": 0.4312, "search/ap": 0.25}, "late": {}}
+FILES = {"manifest.json": "{}\n", "summary.csv": "dataset,model\n"}
+
+
+@dataclass
+class Ledger:
+    """An MLflow server on sqlite behind a proxy.
+
+    Attributes:
+        database: its file.
+        proxy: what stands before it.
+        client: MLflow's own client, which goes through the proxy.
+        record: the folder whose files are logged.
+    """
+
+    database: Path
+    proxy: Proxy
+    client: Any
+    record: Path
+    _names: list[str] = field(default_factory=list)
+
+    def evaluation(self) -> list[Run]:
+        """The runs of one that the server has not seen yet: of two models, one without output, and its own."""
+        self._names.append(f"nightly {len(self._names)}")
+        judgments = (RunInput("web", "a" * 64, "local", "{}"),)
+        models = [
+            self._run(
+                model, place, metrics=metrics, inputs=judgments, failed=not metrics, primary=("search/ndcg_at_10", True)
+            )
+            for place, (model, metrics) in enumerate(FIGURES.items())
+        ]
+        return [*models, self._run(None, len(models), inputs=judgments, artifacts=self.record)]
+
+    def haunted(self) -> list[Run]:
+        """The same, each run of which was created three times by requests whose answers were lost."""
+        runs = self.evaluation()
+        experiments = open_experiments(self.client, runs, None)
+        for run in runs * 3:
+            identity = {key: value for key, value in run.tags.items() if key != "team"}
+            self.client.create_run(experiments[run.experiment], run.start, identity, run.name)
+        return runs
+
+    def deliver(self, runs: Sequence[Run]) -> Delivered:
+        """Deliver them through the proxy."""
+        return deliver(self.client, runs, uri=self.proxy.uri, artifacts=self.record)
+
+    def check(self, runs: Sequence[Run], delivered: Delivered) -> None:
+        """Assert that it holds every run once, ended and whole, and beside them only ghosts that are deleted."""
+        rows = self._ask(
+            "select r.run_uuid, r.name, r.status, r.lifecycle_stage, r.start_time, r.end_time, g.value is not null"
+            " from runs r join tags t using (run_uuid)"
+            " left join tags g on g.run_uuid = r.run_uuid and g.key = 'rankledger.ghost'"
+            " where t.key = 'rankledger.evaluation' and t.value = ?",
+            runs[-1].tags["rankledger.evaluation"],
+        )
+        ended = {False: "FINISHED", True: "FAILED"}
+        expected = [(_id_of(run, delivered), run.name, ended[run.failed], "active", run.start, run.end) for run in runs]
+        assert sorted(row[:-1] for row in rows if not row[-1]) == sorted(expected)
+        ghosts = [row for row in rows if row[-1]]
+        assert {row[3] for row in ghosts} <= {"deleted"}
+        assert "RUNNING" not in {row[2] for row in ghosts}  # the delivery that made one may end it before it is deleted
+        for run in runs:
+            self._check_contents(run, _id_of(run, delivered))
+        assert {file.path for file in self.client.list_artifacts(delivered.run_id)} == FILES.keys()
+
+    def _run(self, model: str | None, place: int, **fields: Any) -> Run:
+        name = self._names[-1]
+        tags = {"rankledger.evaluation": f"20261120T020000Z-{name}-1f0c9a2b", "mlflow.user": "ann", "team": "search"}
+        task = ("web", model) if model else None
+        if task:
+            tags |= dict(zip(("rankledger.dataset", "rankledger.model"), task, strict=True))
+        return Run(
+            experiment=f"{name}/web" if model else name,
+            name=model or name,
+            start=START + place,
+            end=START + 9_000,
+            tags=tags,
+            params={"k1": "0.9"},
+            task=task,
+            **fields,
+        )
+
+    def _check_contents(self, run: Run, run_id: str) -> None:
+        metrics = self._ask("select key, value from metrics where run_uuid = ?", run_id)
+        assert sorted(metrics) == sorted(run.metrics.items())
+        assert dict(self._ask("select key, value from params where run_uuid = ?", run_id)) == run.params
+        assert run.tags.items() <= dict(self._ask("select key, value from tags where run_uuid = ?", run_id)).items()
+        assert self._ask("select count(*) from inputs where destination_id = ?", run_id) == [(1,)]
+
+    def _ask(self, question: str, value: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.database)) as connection:
+            return connection.execute(question, (value,)).fetchall()
+
+
+@contextmanager
+def ledger(folder: Path) -> Iterator[Ledger]:
+    """A server of its own that works in an empty folder."""
+    from mlflow import MlflowClient
+
+    (folder / "record").mkdir()
+    for name, text in FILES.items():
+        (folder / "record" / name).write_text(text)
+    with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db") as server, proxy_to(server) as proxy:
+        yield Ledger(folder / "mlflow.db", proxy, MlflowClient(tracking_uri=proxy.uri), folder / "record")
+
+
+def spoil_each(held: Ledger, fault: Fault, evaluation: Callable[[], Sequence[Run]]) -> int:
+    """Deliver evaluations, the n-th with its n-th exchange spoiled, and each again; gives how many exchanges one has.
+
+    Args:
+        held: where to.
+        fault: what happens to the exchange.
+        evaluation: gives the runs of one that is not delivered yet.
+    """
+    for at in range(1, 100):
+        wanted = evaluation()
+        held.proxy.expect(fault, at)
+        failed = False
+        try:
+            held.deliver(wanted)
+        except Exception:  # whatever MLflow says of it
+            failed = True
+        spoiled = held.proxy.spoiled
+        held.proxy.expect()
+        assert failed is spoiled
+        held.check(wanted, held.deliver(wanted))
+        if not spoiled:
+            return at - 1
+    raise AssertionError("the delivery has no end")
+
+
+def _id_of(run: Run, delivered: Delivered) -> str:
+    return delivered.run_id if run.task is None else delivered.runs[run.task]
