@@ -51,6 +51,7 @@ __all__ = [
 _COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 _PIECE = 1 << 22  # bytes that are read or uncompressed at a time
 _RATIO = 200  # of the bytes uncompressed to those stored: text reaches 20, tables of numbers 50, zeros 1,000
+_MOST_PARTS = 10_000  # files and folders below the folder of one input; `/` or a home folder holds more
 _SPECIAL = {
     stat.S_IFIFO: "a named pipe (FIFO)",
     stat.S_IFSOCK: "a socket",
@@ -315,16 +316,24 @@ def _open(path: str) -> tuple[str, Any, str]:
 
 
 def _files_below(filesystem: Any, folder: str) -> list[str]:
-    found = filesystem.get_file_info(pa.fs.FileSelector(folder, recursive=True, allow_not_found=True))
-    parts = [info for info in found if not any(name[:1] in ("_", ".") for name in _below(info.path, folder))]
-    for info in parts:
-        if info.type == pa.fs.FileType.Unknown:
-            _refuse_special(info.path, os.stat(info.path).st_mode)  # noqa: PTH116
-    return [info.path for info in parts if info.type == pa.fs.FileType.File]
-
-
-def _below(path: str, folder: str) -> list[str]:
-    return path[len(folder) :].strip("/").split("/")
+    """The files in a folder and its subfolders; names that begin with `_` or `.` are left out, with all below them."""
+    folders, files = [folder], list[str]()
+    n_found = 0
+    while folders:
+        entries = filesystem.get_file_info(pa.fs.FileSelector(folders.pop(), allow_not_found=True))
+        n_found += len(entries)
+        if n_found > _MOST_PARTS:
+            raise InputError(f"{folder}: holds more than {_MOST_PARTS:,} files; name the folder of one input")
+        for info in entries:
+            if info.base_name[:1] in ("_", "."):
+                continue
+            if info.type == pa.fs.FileType.Unknown:
+                _refuse_special(info.path, os.stat(info.path).st_mode)  # noqa: PTH116
+            elif info.type == pa.fs.FileType.Directory:
+                folders.append(info.path)
+            elif info.type == pa.fs.FileType.File:
+                files.append(info.path)
+    return files
 
 
 def _matches(parts: list[str], patterns: list[str]) -> bool:

@@ -274,6 +274,8 @@ class HeldAgainst(_Part):
     def _has_its_hash(self) -> HeldAgainst:
         if self.record is not None and self.manifest_sha256 is None:
             raise ValueError("expected the manifest_sha256 of the record")
+        if self.record is not None and "new_datasets" not in self.model_fields_set:
+            raise ValueError("expected new_datasets, a list")
         return self
 
 

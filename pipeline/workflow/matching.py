@@ -16,12 +16,12 @@ from rankledger.pipeline.config.planned import PlannedDataset
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import describe, group_queries
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.errors import InputError, shorten
 from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of
 from rankledger.pipeline.record.folder import read_record, refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, created_at, resolve
-from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Groups
@@ -305,6 +305,12 @@ def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair
         theirs = read_scores(before.record, before.planned.name, baseline, asked)
         if ours is not None and theirs is not None:
             scores[model, baseline] = (theirs, ours)
+    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(found.query_ids, own[0].query_ids) for found in own):
+            path = side.record.path / SCORES
+            raise InputError(
+                f"{path}: models have scores of different queries of '{shorten(side.planned.name)}'; restore it"
+            )
     measured = [set(side.measures) for both in scores.values() for side in both]
     return Match(before, after, scores, tuple(m for m in asked if all(m in found for found in measured)))
 

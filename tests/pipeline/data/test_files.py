@@ -13,6 +13,7 @@ import pytest
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.files import files_there, find_files
 from rankledger.pipeline.data.readers import read_judgments
+from rankledger.pipeline.errors import InputError
 from tests.support.data_files import compress, contents, refusal, write
 
 LINE = "q 0 {} 1\n"
@@ -251,3 +252,14 @@ def test_the_compressed_part_that_is_broken_is_named():
     write(Path("out/b.txt.gz"), LINE.format("d"))
 
     assert refusal(read_judgments, "out").startswith("out/b.txt.gz: not gzip (")
+
+
+def test_a_folder_of_very_many_files_is_refused_early(tmp_path):
+    """The root of a disk named by mistake is no folder of parts: it is refused before all of it was listed."""
+    for folder in range(3):
+        (tmp_path / f"{folder}").mkdir()
+        for number in range(4_000):
+            (tmp_path / f"{folder}" / f"{number}.tsv").touch()
+
+    with pytest.raises(InputError, match=r"holds more than 10,000 files; name the folder of one input"):
+        find_files(str(tmp_path))

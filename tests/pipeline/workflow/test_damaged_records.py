@@ -190,7 +190,13 @@ CHANGES: dict[str, Change] = {
     "a count is huge": put("outputs", 0, "quality", "n_rows", to=10**30),
     "depth of two": put("outputs", 0, "depth", to=[1.0, 2.0]),
     "a failure of no model": put("failures", to=[{"dataset": "web", "model": "x", "reason": "gone"}]),
-    "a baseline without hash": put("baselines", to={"g": {"bm25": {"reference": "x", "record": "x"}}}),
+    "a baseline without new_datasets": put(
+        "baselines",
+        to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a", "manifest_sha256": "0" * 64}}},
+    ),
+    "a baseline without hash": put(
+        "baselines", to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a"}}}
+    ),
     "extras of no model": put("extras", to={"x": {"reason": "gone"}}),
     "tracking is gone": put("tracking", to=DROP),
     "tracking is a flag": put("tracking", to=True),
@@ -410,6 +416,19 @@ def test_ids_that_are_decimals_are_refused(record, column):
 
     with pytest.raises(InputError, match=r"scores\.parquet: cannot be read \(.*; restore the record"):
         read_query_ids(read_record(record), "web")
+
+
+def test_models_with_scores_of_different_queries_are_refused(record):
+    """All models of a dataset are scored on the same queries: what says otherwise is no record of ours."""
+    table = parquet.read_table(record / "scores.parquet")
+    ids = table["query_id"].to_pylist()
+    sink = pa.BufferOutputStream()
+    changed = table.set_column(table.column_names.index("query_id"), "query_id", pa.array([*ids[:-1], "another"]))
+    parquet.write_table(changed, sink)
+    forge(record, "scores.parquet", sink.getvalue().to_pybytes())
+
+    with pytest.raises(InputError, match=r"scores\.parquet: models have scores of different queries of 'web'"):
+        rankledger.compare(record, record)
 
 
 def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
