@@ -23,6 +23,7 @@ CONFIG = """\
 name: startup
 datasets: {small: {judgments: judgments.trec}}
 models: {one: {outputs: one.trec}, other: {outputs: other.trec}}
+comparison: {baseline: one}
 suites: {search: [ndcg@10, ap, rr, "p@5,10", r@100]}
 """
 RUN = "from rankledger.pipeline.cli.app import main; main()"
