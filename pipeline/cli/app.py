@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import importlib.metadata
 import io
 import os
 import signal
@@ -47,7 +46,7 @@ _COMMANDS = (
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(importlib.metadata.version("rankledger"), prog_name="rankledger")
+@click.version_option(package_name="rankledger", prog_name="rankledger")
 def cli() -> None:
     """Evaluate rankers, recommenders and rating predictors, with confidence intervals, recorded in MLflow.
 

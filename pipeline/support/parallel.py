@@ -1,19 +1,22 @@
-"""What runs side by side: an evaluation's calls by joblib, as a stage of the work, and a file's chunks in threads."""
+"""What runs side by side: an evaluation's calls, as a stage of the work, and a file's chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
-
-import joblib
 
 from rankledger.pipeline.support.progress import each
 
 __all__ = ["Workers", "map_threads"]
 
 T = TypeVar("T")
+
+_QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period, of a container
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,44 @@ class Workers:
             calls: the arguments of each call.
             unit: what the progress calls them.
         """
-        backend = "loky" if self.backend == "processes" else "threading"
-        parallel = joblib.Parallel(n_jobs=self.jobs, backend=backend, return_as="generator")
-        results = parallel(joblib.delayed(function)(*call) for call in calls)
-        return list(each(title, results, len(calls), unit))
+        return list(each(title, self._results(function, calls), len(calls), unit))
+
+    def _results(self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+        jobs = min(self.jobs if self.jobs > 0 else _cores() + 1 + self.jobs, len(calls))
+        if jobs <= 1:
+            return (function(*call) for call in calls)
+        if self.backend == "threads":
+            return _in_threads(function, calls, jobs)
+        import joblib  # takes a tenth of a second, and only processes need it
+
+        parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator")
+        results: Iterator[T] = parallel(joblib.delayed(function)(*call) for call in calls)
+        return results
+
+
+def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:
+    """The results in order; after an error or Ctrl-C no further call begins, and those that run are not waited for."""
+    pool = ThreadPoolExecutor(jobs)
+    try:
+        yield from pool.map(function, *zip(*calls, strict=True))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
     """The results of `function` for each chunk of one file, in order, by a thread per core.
 
-    For what NumPy and Arrow do in milliseconds without holding the interpreter's lock; joblib takes longer to start.
+    For what NumPy and Arrow do in milliseconds without holding the interpreter's lock.
     """
-    with ThreadPoolExecutor(joblib.cpu_count()) as pool:
+    with ThreadPoolExecutor(_cores()) as pool:
         return list(pool.map(function, *arguments))
+
+
+def _cores() -> int:
+    """The cores that this process may use, by its affinity and by the quota of its container."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        quota, period = _QUOTA.read_text(encoding="ascii").split()
+    except (OSError, ValueError):  # no container, or one without a quota
+        return available
+    return available if quota == "max" else max(1, min(available, math.ceil(int(quota) / int(period))))

@@ -1,8 +1,8 @@
-"""The stages of what is under way in this process, one within another, and when they are shown.
+"""The stages of what is running in this process, one within another, and when they are shown.
 
 `work` is a piece of work from beginning to end, such as a command; a `stage` is a part of it that has a name and may be
-counted. A second after the work began a thread of its own imports what draws, and draws until the work ends: what is
-over by then has waited for nothing.
+counted. A second after the work began a thread imports rich and draws until the work ends: work that is over by then
+has waited for nothing.
 """
 
 from __future__ import annotations
@@ -37,10 +37,9 @@ class Stage:
 
     Attributes:
         title: what is being done.
-        total: how much there is of it; None where that is not known.
-        unit: of what, in the plural.
-        until: when it ends at the latest, such as `06:00 UTC`; then it has no pace. Empty for any other.
-        nested: whether each of its things is done by one stage within it, so that what that has done is a part of it.
+        total: how much there is of it; None if that is not known.
+        unit: what is counted, in the plural.
+        until: when it ends at the latest, such as `06:00 UTC`; it then has no pace. Empty for any other.
         done: how much of it is done.
         began: when it began, in seconds of the monotonic clock.
         moved: when the last was done, or it began.
@@ -50,7 +49,6 @@ class Stage:
     total: int | None = None
     unit: str = ""
     until: str = ""
-    nested: bool = False
     done: int = 0
     began: float = field(default_factory=time.monotonic)
     moved: float = 0.0
@@ -64,9 +62,38 @@ class Stage:
         self.done += 1
         self.moved = time.monotonic()
 
+    def status(self, now: float) -> str:
+        """How far it is, such as `12 of 40 outputs, 3.1 a second, 9 s left`, at a time of the clock it began by."""
+        counted = "" if self.total is None else f"{self.done:,} of {self.total:,} {self.unit}, "
+        if self.until:
+            return f"{counted}until {self.until}"
+        moving = self.moved - self.began
+        if self.total is None or not self.done or moving <= 0:
+            return f"{counted}{_spelt(now - self.began)} so far"
+        each = moving / self.done
+        left = each * self.total - (now - self.began)  # by the pace until the last was done: it does not grow meanwhile
+        return f"{counted}{_pace(1 / each)}, {_spelt(left)} left"
+
+
+def _pace(rate: float) -> str:
+    """How many are done a second, or how long each takes."""
+    if rate >= 1:
+        return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second"
+    return f"{_spelt(1 / rate)} each"
+
+
+def _spelt(seconds: float) -> str:
+    """A time to two units: `9 s`, `2 min 05 s`, `1 h 12 min`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3_600:,} h {whole % 3_600 // 60:02} min"
+
 
 class _Work:
-    """What is under way in this process, of which there is one at a time."""
+    """The work of this process, one at a time."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -80,7 +107,7 @@ class _Work:
         return self._timer is not None
 
     def begin(self) -> bool:
-        """Show it, a second from now; false where it has begun, which another thread may have done."""
+        """Show it, a second from now; false if it has begun, which another thread may have done."""
         with self.lock:
             if self.begun:
                 return False
@@ -101,7 +128,7 @@ class _Work:
 
     @contextmanager
     def during(self, stage: Stage) -> Iterator[None]:
-        """A stage, which is drawn where it is time to."""
+        """A stage, drawn if it is time to."""
         self.stages.append(stage)
         try:
             self._draw()
@@ -112,7 +139,7 @@ class _Work:
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
-        """Clear away what is drawn; where a stage is under way it is drawn again afterwards."""
+        """Clear away what is drawn; if a stage is running it is drawn again afterwards."""
         with self.lock:
             if self._display is not None:
                 self._display.hide()
@@ -129,9 +156,10 @@ class _Work:
     def _show(self) -> None:
         from rankledger.pipeline.support.progress_display import Display
 
+        display = Display(self.stages)
         with self.lock:
-            if self.begun:  # it may have ended while this was imported
-                self._display = Display(self.stages)
+            if self.begun:  # it may have ended while rich was imported
+                self._display = display
                 self._draw()
 
 
@@ -140,7 +168,7 @@ _WORK = _Work()
 
 @contextmanager
 def work() -> Iterator[None]:
-    """A piece of work, within which stages follow one another on the same lines; that of a caller where it has one.
+    """A piece of work, within which stages follow one another on the same lines; that of a caller if it has one.
 
     A function is one with `@work()` above it.
     """
@@ -154,30 +182,28 @@ def work() -> Iterator[None]:
 
 
 @contextmanager
-def stage(
-    title: str, total: int | None = None, unit: str = "", *, until: str = "", nested: bool = False
-) -> Iterator[Stage]:
-    """A stage of the work, or a work of its own: what is done of it is to be told to what this gives."""
-    found = Stage(title, total, unit, until, nested)
-    with work(), _WORK.during(found):
-        yield found
+def stage(title: str, total: int | None = None, unit: str = "", *, until: str = "") -> Iterator[Stage]:
+    """A stage of the work, or a work of its own: call `advance` of what this gives whenever one more is done."""
+    begun = Stage(title, total, unit, until)
+    with work(), _WORK.during(begun):
+        yield begun
 
 
-def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool = False) -> Iterator[T]:
+def each(title: str, items: Iterable[T], total: int, unit: str) -> Iterator[T]:
     """The items, in a stage of which one is done whenever the next is asked for."""
-    with stage(title, total, unit, nested=nested) as found:
+    with stage(title, total, unit) as counted:
         for item in items:
             yield item
-            found.advance()
+            counted.advance()
 
 
 def aside() -> AbstractContextManager[None]:
-    """Where something else is written on the terminal."""
+    """Clear the lines away while something else is written on the terminal."""
     return _WORK.hidden() if _WORK.begun else nullcontext()
 
 
 def say(line: str) -> None:
-    """Write a line on stderr that logs are to have too, unless it is to be quiet."""
+    """Write a line on stderr, for logs too, unless within `quiet`."""
     if not _WORK.silent:
         with aside():
             print(one_line(line), file=sys.stderr, flush=True)
@@ -185,7 +211,7 @@ def say(line: str) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Show nothing, and say nothing."""
+    """Neither show progress nor write lines."""
     before, _WORK.silent = _WORK.silent, True
     if not before:
         _WORK.end()

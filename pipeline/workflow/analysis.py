@@ -305,7 +305,7 @@ def _draw(
             settings,
             whole=_of(dataset, recall),
         )
-        for dataset in each("Resampling", names, len(names), "datasets", nested=True)
+        for dataset in each("Resampling", names, len(names), "datasets")
     )
 
 
@@ -314,7 +314,7 @@ def _estimate(config: Config, results: Sequence[Scores], samples: Sequence[Sampl
     conventions = config.conventions.resolved.conventions
     lines = [
         line
-        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
+        for sample in each("Estimating", samples, len(samples), "datasets")
         for line in estimate(sample, _of(sample.dataset, results), conventions, rule)
     ]
     pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()

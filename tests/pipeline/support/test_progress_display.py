@@ -1,17 +1,15 @@
-"""What a line of progress says, with times that are told."""
+"""What a line of progress says, at times that are given."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from rankledger.pipeline.support.progress import Stage, told
+from rankledger.pipeline.support.progress import Stage
 
 
 def stage(done: int, total: int | None, *, moved: float = 0.0, began: float = 100.0, until: str = "") -> Stage:
     """Outputs of which the last was done so many seconds after the first began."""
-    return Stage("Reading", total, "outputs", until, False, done, began, began + moved)
+    return Stage("Reading", total, "outputs", until, done, began, began + moved)
 
 
 @pytest.mark.parametrize(
@@ -27,41 +25,12 @@ def stage(done: int, total: int | None, *, moved: float = 0.0, began: float = 10
         (stage(0, None), 65, "1 min 05 s so far"),
     ],
 )
-def test_a_line_tells_the_count_the_pace_and_what_is_left(found, seconds, said):
+def test_a_line_has_the_count_the_pace_and_the_time_left(found, seconds, said):
     """30 outputs at 2 a second take 15 s, of which 3 pass before the next is done; unknown is what has not begun."""
-    assert told(found, None, found.began + seconds) == said
-
-
-def drawing(done: int, moved: float) -> Stage:
-    """The stage within, which has 8 parts."""
-    return Stage("Drawing", 8, "parts", done=done, began=100.0, moved=moved)
-
-
-def test_what_is_done_within_a_thing_is_a_part_of_it():
-    """One dataset of 2 took 6 s, and half of the other is done after 10: 10 s / 1.5 x 0.5 = 3.3 s are left."""
-    outer = replace(stage(1, 2, moved=6), nested=True)
-
-    assert told(outer, drawing(4, 110.0), 110.0) == "1 of 2 outputs, 6 s each, 3 s left"
-
-
-def test_a_first_thing_half_done_tells_what_is_left():
-    """Before anything is done there is no pace, but half of the first of 2 in 3 s leaves 9 s."""
-    outer = replace(stage(0, 2), nested=True)
-
-    assert told(outer, drawing(4, 103.0), 103.0) == "0 of 2 outputs, 9 s left"
-
-
-def test_a_single_thing_is_told_by_its_share():
-    """`0 of 1` for minutes says nothing: 2 of its 8 parts after 3 s are 25%, and leave 9 s."""
-    assert told(replace(stage(0, 1), nested=True), drawing(2, 103.0), 103.0) == "25%, 9 s left"
-
-
-def test_one_of_several_stages_within_is_no_part():
-    """Where the next stage begins at 0 again, what it has done is not counted."""
-    assert told(stage(1, 2, moved=6), drawing(4, 110.0), 110.0) == "1 of 2 outputs, 6 s each, 2 s left"
+    assert found.status(found.began + seconds) == said
 
 
 @pytest.mark.parametrize(("total", "said"), [(12, "7 of 12 outputs, until 06:00 UTC"), (None, "until 06:00 UTC")])
 def test_what_is_waited_for_has_an_end_and_no_pace(total, said):
     """How fast inputs came says nothing of the others."""
-    assert told(stage(7, total, moved=3, until="06:00 UTC"), None, 200.0) == said
+    assert stage(7, total, moved=3, until="06:00 UTC").status(200.0) == said
