@@ -120,7 +120,7 @@ def test_the_line_of_cron(ranking):
 
     (record,) = ranking.glob("runs/records/*/manifest.json")
     assert codes == [3, 0]  # nothing is accepted yet
-    assert read_record(record.parent).manifest["date"] == today
+    assert read_record(record.parent).manifest.date == today
 
 
 def test_the_units_of_systemd(ranking):

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from rankledger.pipeline.types.changes import Cause, ChangePart, QueryChange, Ra
 from rankledger.pipeline.types.checks import ComparedFigures, MovedFigure
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits
-from rankledger.pipeline.types.results import definitions_for
+from rankledger.pipeline.types.manifest import Definition, Description, Environment
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = [
@@ -189,19 +188,16 @@ def _best_rank(document: RankedDocument) -> tuple[float, str]:
     return min(ranks, default=float("inf")), document.doc_id
 
 
-Manifest = Mapping[str, Any]
-
-
 def redefined_measures(
-    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
+    base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
 ) -> tuple[str, ...]:
     """Those of the measures that have another fingerprint in the candidate, as the dataset defines them."""
-    before, after = (definitions_for(manifest, dataset) for manifest in (base, candidate))
-    return tuple(name for name in measures if before[name]["fingerprint"] != after[name]["fingerprint"])
+    before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
+    return tuple(name for name in measures if before[name].fingerprint != after[name].fingerprint)
 
 
 def definition_differences(
-    base: Manifest, candidate: Manifest, measures: Sequence[str], dataset: str = ""
+    base: Description, candidate: Description, measures: Sequence[str], dataset: str = ""
 ) -> Iterator[str]:
     """A line per way in which definitions differ, with the measures that it concerns.
 
@@ -211,7 +207,7 @@ def definition_differences(
         measures: those that both have.
         dataset: the dataset that they are of; any that has no definitions of its own unless given.
     """
-    before, after = (definitions_for(manifest, dataset) for manifest in (base, candidate))
+    before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
     for name in redefined_measures(base, candidate, measures, dataset):
         ways = [*_unlike_parameters(before[name], after[name])]
@@ -222,24 +218,23 @@ def definition_differences(
         yield f"{listed}: {way}"
 
 
-def _unlike_parameters(before: Manifest, after: Manifest) -> Iterator[str]:
+def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
     """Parameters and versions that differ."""
-    values = {**before["parameters"], **after["parameters"]}
+    values = before.parameters | after.parameters
     for name in values:
-        one, other = before["parameters"].get(name), after["parameters"].get(name)
+        one, other = before.parameters.get(name), after.parameters.get(name)
         if one != other:
             yield f"{name} was {_written(one)} and is {_written(other)}"
-    if before["direction"] != after["direction"]:  # of scores made elsewhere, which the config declares
-        yield f"the better end was {before['direction']} and is {after['direction']}"
-    if before["version"] != after["version"]:
-        yield f"the metric's version was {before['version']} and is {after['version']}"
+    if before.direction != after.direction:  # of scores made elsewhere, which the config declares
+        yield f"the better end was {before.direction} and is {after.direction}"
+    if before.version != after.version:
+        yield f"the metric's version was {before.version} and is {after.version}"
 
 
-def _unlike_conventions(base: Manifest, candidate: Manifest) -> Iterator[str]:
+def _unlike_conventions(base: Description, candidate: Description) -> Iterator[str]:
     """Conventions that differ; where none does, profiles do, which have some for single metrics."""
-    before, after = base["conventions"], candidate["conventions"]
-    named = {name: (before.get(name), after.get(name)) for name in (*before, *after)}
-    unlike = {name: values for name, values in named.items() if values[0] != values[1]}
+    after = dict(candidate.conventions)
+    unlike = {name: (value, after[name]) for name, value in base.conventions if value != after[name]}
     profiles = unlike.pop("profile", None)
     for name, (one, other) in unlike.items() or ([("profile", profiles)] if profiles else []):
         yield f"{name} was {_written(one)} and is {_written(other)}"
@@ -309,30 +304,29 @@ def _number(numbers: Floats, blank: Bools, place: int) -> float | None:
 
 _COMPUTING = ("rankledger", "numpy", "scipy", "pyarrow")  # the packages that a figure can depend on
 
-Environment = Mapping[str, Any]
-
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
     """What a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
     for name in _COMPUTING:
-        versions = [str(found["packages"].get(name, "none")) for found in (before, after)]
+        versions = [str(found.packages.get(name, "none")) for found in (before, after)]
         if versions[0] != versions[1]:
             yield f"{name} {' → '.join(versions)}"
     for name in ("python", "platform"):
-        if before[name] != after[name]:
-            yield f"{name} {before[name]} → {after[name]}"
-    libraries = [", ".join(found["blas"]) or "none" for found in (before, after)]
+        one, other = getattr(before, name), getattr(after, name)
+        if one != other:
+            yield f"{name} {one} → {other}"
+    libraries = [", ".join(found.blas) or "none" for found in (before, after)]
     if libraries[0] != libraries[1]:
         yield f"BLAS {' → '.join(libraries)}"
 
 
 def other_code(before: Environment, after: Environment) -> Iterator[str]:
     """How the repository of the config differs; nothing where either evaluation was outside of one."""
-    one, other = before["git"], after["git"]
+    one, other = before.git, after.git
     if one is None or other is None:
         return
-    if one["commit"] != other["commit"]:
-        yield f"commit {one['commit'][:12]} → {other['commit'][:12]}"
+    if one.commit != other.commit:
+        yield f"commit {one.commit[:12]} → {other.commit[:12]}"
     for when, state in (("then", one), ("now", other)):
-        if state["dirty"]:
+        if state.dirty:
             yield f"changes that were not committed {when}"

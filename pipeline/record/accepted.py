@@ -39,7 +39,7 @@ def config_of(record: Record) -> Path:
     A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
     for there first, for the working directory of now may hold another config of that name.
     """
-    written = Path(record.manifest["config"])
+    written = Path(record.manifest.config)
     there = record.path.absolute().parent.parent.parent / written
     return written if there == written.absolute() or not there.is_file() else there
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_type_hints
 
 import numpy as np
 import pyarrow as pa
 
-from rankledger.metrics.conventional_scores import sampled
-from rankledger.metrics.conventions import Profile
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.accepted import digest_of
 from rankledger.pipeline.record.integrity import read_file, refuse_unknown
@@ -38,14 +35,13 @@ from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.checks import ComparedFigures
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import MANIFEST, SCHEMA_VERSION, parse_manifest
+from rankledger.pipeline.types.manifest import MANIFEST, Description, File, HeldAgainst, Manifest, parse_manifest
 from rankledger.pipeline.types.results import Comparison, Estimate, Record, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = [
     "FIGURES",
     "Judged",
-    "definitions",
     "new_evaluation_id",
     "read_curves",
     "read_figures",
@@ -55,26 +51,6 @@ __all__ = [
     "refuse_changed",
     "write_record",
 ]
-
-
-def definitions(measures: Iterable[Measure], profile: Profile) -> dict[str, dict[str, Any]]:
-    """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
-    return {
-        str(measure): {
-            "title": measure.metric.title,
-            "formula": measure.metric.formula,
-            "direction": measure.metric.direction,
-            "range": [None if abs(end) == float("inf") else end for end in measure.metric.range],
-            "reference": measure.metric.reference,
-            "version": measure.metric.version,
-            "parameters": dict(measure.parameters),
-            "k": measure.k,
-            "mlflow_key": measure.key,
-            "fingerprint": measure.fingerprint(profile),
-            "drawn_bounds": list(sampled(measure, profile.conventions_of(measure.metric.name))),
-        }
-        for measure in measures
-    }
 
 
 @dataclass(frozen=True)
@@ -87,7 +63,7 @@ class Judged:
     """
 
     verdicts: tuple[Verdict, ...]
-    references: Mapping[str, Any]
+    references: Mapping[str, Mapping[str, HeldAgainst]]
 
 
 def new_evaluation_id(name: str, now: datetime) -> str:
@@ -98,11 +74,11 @@ def new_evaluation_id(name: str, now: datetime) -> str:
 def write_record(
     folder: Path,
     *,
-    evaluation_id: str,
+    manifest: Description,
     config: str,
     results: Sequence[Scores],
     estimates: Sequence[Estimate],
-    manifest: Mapping[str, Any],
+    timings: Mapping[str, float] = MappingProxyType({}),
     comparisons: Sequence[Comparison] | None = None,
     judged: Judged | None = None,
     curves: Sequence[CurvePoint] = (),
@@ -114,11 +90,11 @@ def write_record(
 
     Args:
         folder: where records are kept.
-        evaluation_id: the record's name in it.
+        manifest: what `manifest.json` says of the evaluation.
         config: the text of `config.yaml`.
         results: the per-query scores.
         estimates: the lines of the summary.
-        manifest: what `manifest.json` holds beside the schema version, the id and the hashes of the record's files.
+        timings: the seconds that each stage took.
         comparisons: the paired comparisons; None where none were asked for.
         judged: what the gates came to; None where there are none.
         curves: the points of the models' curves.
@@ -129,7 +105,7 @@ def write_record(
     Raises:
         OSError: it cannot be written; nothing is left behind.
     """
-    path = folder / evaluation_id
+    path = folder / manifest.evaluation_id
     with partial_beside(path) as partial:
         partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
@@ -145,12 +121,10 @@ def write_record(
             write_movers(partial / "movers.csv", movers)
         if page is not None:
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
-        written = _finish(partial, {"schema_version": SCHEMA_VERSION, "evaluation_id": evaluation_id} | dict(manifest))
-        if own:
-            with contextlib.suppress(
-                OSError
-            ):  # before it has its name: a process that is killed then leaves no other's
-                remember_own(evaluation_id, digest_of(partial))
+        written = _finish(partial, manifest, timings)
+        if own:  # before it has its name: a process that is killed in between leaves no record that is not known
+            with contextlib.suppress(OSError):
+                remember_own(manifest.evaluation_id, digest_of(partial))
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
         _sync(folder)
@@ -164,20 +138,23 @@ def write_record(
     )
 
 
-def _finish(partial: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the manifest, which has the hashes of the other files, and have them all on disk; gives what it holds."""
-    files = {file.name: _described(file) for file in sorted(partial.iterdir())}
-    text = json.dumps(dict(manifest) | {"files": files}, indent=2, ensure_ascii=False)
-    (partial / "manifest.json").write_text(text + "\n", encoding="utf-8")
+def _finish(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
+    """Write the manifest, which has the hashes of the other files, and have all files on disk."""
+    manifest = Manifest(
+        **dict(description),
+        finished=datetime.now(UTC).isoformat(),
+        timings=dict(timings),
+        files={file.name: _described(file) for file in sorted(partial.iterdir())},
+    )
+    (partial / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     for file in partial.iterdir():
         _sync(file)
-    written: dict[str, Any] = json.loads(text)
-    return written
+    return manifest
 
 
-def _described(path: Path) -> dict[str, Any]:
+def _described(path: Path) -> File:
     data = path.read_bytes()
-    return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return File(size=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def _sync(path: Path) -> None:
@@ -211,7 +188,7 @@ def read_record(path: Path) -> Record:
     return record
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
+def read_manifest(path: Path) -> Manifest:
     """What the manifest of the record in that folder holds; errors are those of `read_record`."""
     file = path / MANIFEST
     try:
@@ -273,12 +250,11 @@ def _summary(record: Record) -> tuple[Estimate, ...]:
     refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, name, (line.measure for line in lines))
     there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == "all"}
-    for output in record.manifest["outputs"]:
-        for measures in record.manifest["datasets"][output["dataset"]]["suites"].values():
-            for measure in measures:
-                if (output["dataset"], output["model"], measure) not in there:
-                    lack = f"{measure} of {output['model']!r} on {output['dataset']!r} is missing"
-                    raise InputError(f"{record.path / name}: {lack}; restore the record")
+    for output in record.manifest.outputs:
+        for measure in record.manifest.datasets[output.dataset].measures:
+            if (*output.task, measure) not in there:
+                lack = f"{measure} of {output.model!r} on {output.dataset!r} is missing"
+                raise InputError(f"{record.path / name}: {lack}; restore the record")
     return lines
 
 
@@ -299,7 +275,7 @@ def _verdicts(record: Record) -> tuple[Verdict, ...]:
     data = read_file(record.path, record.manifest, name)
     verdicts = () if data is None else verdicts_in(data, record.path / name)
     for verdict in verdicts:
-        if verdict.model not in record.manifest["models"]:
+        if verdict.model not in record.manifest.models:
             raise InputError(f"{record.path / name}: {verdict.model!r} is no model of the record; restore the record")
     return verdicts
 
@@ -316,7 +292,7 @@ def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> Non
         InputError: the record does not define a measure.
     """
     for measure in dict.fromkeys(measures):
-        if measure not in record.manifest["definitions"]:
+        if measure not in record.manifest.definitions:
             raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
 
 

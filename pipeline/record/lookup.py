@@ -10,14 +10,14 @@ Where records are kept elsewhere these files are read there, several at a time, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count, groupby
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.record.accepted import digest_of, read_accepted
@@ -26,7 +26,7 @@ from rankledger.pipeline.record.integrity import damaged_files, refuse_unknown, 
 from rankledger.pipeline.record.store import DamagedError, Records
 from rankledger.pipeline.record.tables import lines_of, verdicts_in
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, parse_manifest
+from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record, Reference, Verdict
 
 __all__ = [
@@ -150,7 +150,7 @@ class RecordHistory:
         except InputError as error:
             self._lost[path.name] = str(error)
             return None
-        return record if (record.manifest["name"], record.manifest["repeats"]) == (self.name, None) else None
+        return record if (record.manifest.name, record.manifest.repeats) == (self.name, None) else None
 
     def _read_another(self) -> bool:
         if self._error is not None:
@@ -197,13 +197,13 @@ def resolve(
 
 def created_at(record: Record) -> datetime:
     """When the evaluation began."""
-    return datetime.fromisoformat(record.manifest["created"])
+    return datetime.fromisoformat(record.manifest.created)
 
 
 def failures_of(record: Record, model: str) -> tuple[str, ...]:
     """Why outputs of the model were not evaluated, `dataset: reason` each; none where all were."""
-    failures = [failure for failure in record.manifest["failures"] if failure["model"] == model]
-    return tuple(f"{failure['dataset']}: {failure['reason']}" for failure in failures)
+    failures = [failure for failure in record.manifest.failures if failure.model == model]
+    return tuple(f"{failure.dataset}: {failure.reason}" for failure in failures)
 
 
 def damage(record: Record) -> str | None:
@@ -270,11 +270,11 @@ def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
 
 def _passed(record: Record, model: str) -> bool:
     """Whether whatever the gates said of the model was `pass`, or that there is no baseline yet."""
-    references = record.manifest["baselines"]
+    references = record.manifest.baselines
 
     def is_first(verdict: Verdict) -> bool:
-        found = references.get(verdict.gate, {}).get(model, {})
-        return bool(found.get("first") or verdict.dataset in found.get("new_datasets", ()))
+        found = references.get(verdict.gate, {}).get(model)
+        return found is not None and (found.first or verdict.dataset in found.new_datasets)
 
     return all(
         verdict.outcome == "pass" or (verdict.outcome == "not comparable" and is_first(verdict))
@@ -311,15 +311,15 @@ def _opened(shelf: RecordHistory, path: Path, names: list[str]) -> Resolved:
 def _of_record(shelf: RecordHistory, record: Record, names: list[str]) -> Resolved:
     model = _known(record.manifest, names)
     if model is None:
-        known = ", ".join(record.manifest["models"])
+        known = ", ".join(record.manifest.models)
         return Resolved(None, names[0], f"{record.path}: has no model {' or '.join(map(repr, names))}; it has {known}")
     reason = shelf.damage(record)
     return Resolved(None, model, reason) if reason else Resolved(record, model)
 
 
-def _known(manifest: Any, names: list[str]) -> str | None:
+def _known(manifest: Manifest, names: list[str]) -> str | None:
     """The first of the names that the record knows."""
-    return next((name for name in names if name in manifest["models"]), None)
+    return next((name for name in names if name in manifest.models), None)
 
 
 _AT_A_TIME = 16  # a read elsewhere is all waiting
@@ -345,7 +345,7 @@ class RecordEntry:
         return self.records.folder / self.evaluation_id
 
     @cached_property
-    def manifest(self) -> Mapping[str, Any]:
+    def manifest(self) -> Manifest:
         """What `manifest.json` holds.
 
         Raises:
@@ -362,13 +362,13 @@ class RecordEntry:
     @property
     def name(self) -> str:
         """What the evaluation is called."""
-        return str(self.manifest["name"])
+        return self.manifest.name
 
     @property
     def date(self) -> str:
         """Its night: the date that was given, or else the day on which it began, in UTC."""
-        began = datetime.fromisoformat(self.manifest["created"]).astimezone(UTC)
-        return str(self.manifest["date"] or began.date())
+        began = datetime.fromisoformat(self.manifest.created).astimezone(UTC)
+        return str(self.manifest.date or began.date())
 
     @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
@@ -396,7 +396,7 @@ class RecordEntry:
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return len(self._manifest) + sum(int(file["size"]) for file in self.manifest["files"].values())
+        return len(self._manifest) + sum(file.size for file in self.manifest.files.values())
 
     @cached_property
     def _manifest(self) -> bytes:
@@ -404,7 +404,7 @@ class RecordEntry:
 
     def _read_unchanged(self, name: str) -> bytes | None:
         """What a file of it holds; None if the manifest knows none of that name."""
-        described = self.manifest["files"].get(name)
+        described = self.manifest.files.get(name)
         return None if described is None else unchanged(self._read(name), described, self.path / name)
 
     def _read(self, name: str) -> bytes:

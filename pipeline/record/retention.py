@@ -109,7 +109,7 @@ def reasons_to_stay(
             reasons[found.evaluation_id] = ACCEPTED
         elif found.evaluation_id in newest:
             reasons[found.evaluation_id] = NEWEST
-        elif records.remote is None and found.manifest["records"]:
+        elif records.remote is None and found.manifest.records:
             reasons[found.evaluation_id] = ELSEWHERE
         elif _is_undelivered(found, records):
             reasons[found.evaluation_id] = UNDELIVERED
@@ -151,7 +151,7 @@ def _newest(stored: Iterable[RecordEntry], records: Records) -> set[str]:
     newest: set[str] = set()
     known: set[str] = set()
     for found in stored:
-        if not found.manifest["repeats"] and found.name not in known:
+        if not found.manifest.repeats and found.name not in known:
             newest.add(found.evaluation_id)
             if not records.has_here(found.evaluation_id) or not any(damaged_files(found.record)):
                 known.add(found.name)
@@ -159,7 +159,7 @@ def _newest(stored: Iterable[RecordEntry], records: Records) -> set[str]:
 
 
 def _is_undelivered(found: RecordEntry, records: Records) -> bool:
-    wanted = found.manifest["tracking"]["wanted"]
+    wanted = found.manifest.tracking.wanted
     if wanted and read_receipt(records, found.evaluation_id) is None:
         return True
     return records.remote is not None and not records.remote.has(f"{found.evaluation_id}/{MANIFEST}")
@@ -167,5 +167,5 @@ def _is_undelivered(found: RecordEntry, records: Records) -> bool:
 
 def _held_against(found: RecordEntry) -> Iterator[str]:
     """The ids of the records that its gates held models against."""
-    for models in found.manifest["baselines"].values():
-        yield from (held["record"] for held in models.values() if held["record"] is not None)
+    for models in found.manifest.baselines.values():
+        yield from (held.record for held in models.values() if held.record is not None)

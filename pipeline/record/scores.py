@@ -18,8 +18,9 @@ from rankledger.metrics.aggregation import MOMENTS
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.integrity import read_file
+from rankledger.pipeline.record.integrity import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.types.manifest import File
 from rankledger.pipeline.types.results import Record, Scores
 
 __all__ = [
@@ -84,8 +85,8 @@ def read_query_ids(record: Record, dataset: str) -> tuple[str, ...]:
     Raises:
         InputError: the scores are not what was written.
     """
-    outputs = [output for output in record.manifest["outputs"] if output["dataset"] == dataset]
-    table = _rows(record, dataset, outputs[0]["model"], []) if outputs else None
+    models = [output.model for output in record.manifest.outputs if output.dataset == dataset]
+    table = _rows(record, dataset, models[0], []) if models else None
     return () if table is None else tuple(_query_ids(table))
 
 
@@ -150,7 +151,8 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> p
         table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
     if not table.num_rows:
         return None
-    expected = record.manifest["datasets"].get(dataset, {}).get("n_queries")
+    described = record.manifest.datasets.get(dataset)
+    expected = described and described.n_queries
     n_distinct = pc.count_distinct(table["query_id"]).as_py()
     if not table.num_rows == n_distinct == expected:
         found = f"{model!r} has {n_distinct:,} queries in {table.num_rows:,} rows on {dataset!r}, not {expected}"
@@ -169,15 +171,15 @@ def _names_in(record: Record) -> list[str]:
         found = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
-    _refuse_changed(record.path, found.st_size, found.st_mtime_ns, **record.manifest["files"][SCORES])
+    _refuse_changed(path, found.st_size, found.st_mtime_ns, record.manifest.files[SCORES])
     names: list[str] = _schema_of(path).names
     return names
 
 
 @lru_cache(maxsize=1024)
-def _refuse_changed(path: Path, n_bytes: int, changed: int, *, size: int, sha256: str) -> None:
-    """Refuse scores that are not what was written; a file that stayed as it is is read for that once."""
-    read_file(path, {"files": {SCORES: {"size": size, "sha256": sha256}}}, SCORES)
+def _refuse_changed(path: Path, n_bytes: int, changed: int, written: File) -> None:
+    """Refuse scores that are not what was written; a file that has not changed since is read once."""
+    read_unchanged(path, written)
 
 
 def _schema_of(path: Path) -> pa.Schema:

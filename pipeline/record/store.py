@@ -431,7 +431,7 @@ class Records:
 def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
     """The hash of each file of a record by its name, as the manifest has them; None if it is damaged."""
     try:
-        return {name: file["sha256"] for name, file in parse_manifest(manifest, path)["files"].items()}
+        return {name: file.sha256 for name, file in parse_manifest(manifest, path).files.items()}
     except InputError:
         return None
 

@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.types.changes import QueryChange, RankedDocument
-from rankledger.pipeline.types.manifest import finding
+from rankledger.pipeline.types.manifest import HeldAgainst, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 
@@ -285,7 +285,7 @@ class _Gates(BaseModel):
     verdicts: tuple[Verdict, ...]
 
 
-def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Any]) -> None:
+def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Mapping[str, HeldAgainst]]) -> None:
     """Write the verdicts in their order.
 
     Args:
@@ -294,7 +294,11 @@ def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str
         references: by gate and model, what it holds the model against.
     """
     lines = [{name: _plain(value) for name, value in asdict(verdict).items()} for verdict in verdicts]
-    text = json.dumps({"references": references, "verdicts": lines}, indent=2, ensure_ascii=False, allow_nan=False)
+    described = {
+        gate: {model: held.model_dump(exclude_unset=True) for model, held in models.items()}
+        for gate, models in references.items()
+    }
+    text = json.dumps({"references": described, "verdicts": lines}, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 

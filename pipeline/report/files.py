@@ -39,8 +39,8 @@ def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _night(page: Page) -> str:
     """The date that was given, or else the day on which the evaluation began, in UTC."""
-    began = datetime.fromisoformat(page.manifest["created"]).astimezone(UTC)
-    return str(page.manifest["date"] or began.date())
+    began = datetime.fromisoformat(page.manifest.created).astimezone(UTC)
+    return str(page.manifest.date or began.date())
 
 
 def write_reports(

@@ -10,12 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import count
-from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.report.html.blocks import PageFigures, page_figures, queries
 from rankledger.pipeline.report.tables import ALL, display_name, figure
 from rankledger.pipeline.report.text_table import clipped, counted, printable
+from rankledger.pipeline.types.manifest import RecordedComparison, RecordedConventions
 from rankledger.pipeline.types.results import Comparison, Estimate
 from rankledger.pipeline.types.views import Page
 
@@ -165,7 +165,7 @@ def _row(cells: Sequence[str]) -> str:
 def _models(figures: PageFigures, dataset: str, column: _Column) -> list[str]:
     """The models in the config's order, those that could not be evaluated among them."""
     failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == dataset}
-    return [model for model in figures.page.manifest["models"] if model in column.lines or model in failed]
+    return [model for model in figures.page.manifest.models if model in column.lines or model in failed]
 
 
 def _caption(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
@@ -175,15 +175,15 @@ def _caption(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> 
     if any(column.best for column in columns):
         yield "The best figure is bold, the second best underlined."
     yield from _significance(figures, dataset, columns)
-    yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest['conventions'])))}."
+    yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 
 
-def _conventions(chosen: Mapping[str, Any]) -> Iterator[str]:
+def _conventions(chosen: RecordedConventions) -> Iterator[str]:
     """The profile, and each choice that is not its own."""
-    profile = PROFILES[chosen["profile"]]
+    profile = PROFILES[chosen.profile]
     yield profile.name
     for name, own in asdict(profile.conventions).items():
-        value = chosen.get(name, own)
+        value = getattr(chosen, name)
         if value != own:
             yield f"{name}: {value}"
 
@@ -197,13 +197,14 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[_Column]
     else:
         baseline = escaped(clipped(figures.baseline(dataset) or "", _LETTERS))
         yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
-    yield _rule(figures.page.manifest["comparison"], figures.on_all(dataset))
+    if comparison := figures.page.manifest.comparison:
+        yield _rule(comparison, figures.on_all(dataset))
 
 
-def _rule(comparison: Mapping[str, Any], lines: Sequence[Comparison]) -> str:
+def _rule(comparison: RecordedComparison, lines: Sequence[Comparison]) -> str:
     """The test and the correction."""
-    test = comparison["test"]
-    correction = comparison["correction"] or ("holm" if test == "t" else "maxt")  # what the config means by none
+    test = comparison.test
+    correction = comparison.correction
     family = next((line.family for line in lines if line.family), "")
     among = f" among {escaped(family)}" if family and correction != "none" else ""
     return f"Paired {_TESTS[test]}, {_CORRECTIONS[correction]}{among}."

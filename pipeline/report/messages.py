@@ -23,6 +23,7 @@ from rankledger.pipeline.report.tables import (
 from rankledger.pipeline.report.text_table import counted, size
 from rankledger.pipeline.types.checks import MovedFigure, PruneResult, Reproduction
 from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Acceptance, Estimate, Evaluation, Failure
 
 __all__ = [
@@ -150,19 +151,19 @@ def _span(line: Estimate) -> str:
     return f"{line.ties_least:.4f} to {line.ties_greatest:.4f}"
 
 
-def rerun_command(manifest: Mapping[str, Any]) -> str:
+def rerun_command(manifest: Description) -> str:
     """The command that makes the same figures: without what says where and how fast, as `--runs-dir` and `--jobs` do.
 
     Args:
         manifest: what the record's `manifest.json` holds. A call of Python stands as it is, and so does a command where
             it is not said where the config was.
     """
-    command = str(manifest["command"])
-    if not command.startswith("rankledger ") or not manifest["config"]:
+    command = manifest.command
+    if not command.startswith("rankledger ") or not manifest.config:
         return command
     words = shlex.split(command)
-    date = ["--date", manifest["date"]] if manifest["date"] else []
-    return shlex.join([*words[:2], manifest["repeats"] or manifest["config"], *_overrides(words), *date])
+    date = ["--date", manifest.date] if manifest.date else []
+    return shlex.join([*words[:2], manifest.repeats or manifest.config, *_overrides(words), *date])
 
 
 def _overrides(words: Sequence[str]) -> Iterator[str]:

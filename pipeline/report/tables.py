@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, number
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, definitions_for
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.views import Page
 
 __all__ = [
@@ -437,7 +437,7 @@ def text_scale(lines: Iterable[Interval], n_cells: int) -> TextScale:
 
 def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
     """By dataset of any of the evaluations the measure that leads; where they differ, that of the newest."""
-    by_age = sorted(pages, key=lambda page: str(page.manifest["created"]))
+    by_age = sorted(pages, key=lambda page: str(page.manifest.created))
     newest = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
     return {dataset: newest[dataset] for page in pages for dataset in page.datasets}
 
@@ -447,10 +447,8 @@ def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
     for dataset, measure in shared_lead_measures(pages).items():
         own = [page.manifest for page in pages if dataset in page.datasets]
         on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
-        if len({manifest["datasets"].get(dataset, {}).get("reading") for manifest in own}) > 1:
+        judged = [manifest.datasets.get(dataset) for manifest in own]
+        if len({found and found.reading for found in judged}) > 1:
             yield f"the judgments are not the same {on}"
-        if (
-            len({definitions_for(manifest, dataset).get(measure, {}).get("fingerprint") for manifest in own} - {None})
-            > 1
-        ):
+        if len({manifest.fingerprint(dataset, measure) for manifest in own} - {None}) > 1:
             yield f"{measure} is not defined alike {on}"

@@ -22,6 +22,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
+from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
     EXTRA,
@@ -39,7 +40,7 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, definitions_for, overall_outcome
+from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, overall_outcome
 
 __all__ = [
     "EVALUATION",
@@ -172,7 +173,7 @@ class MetricSelection:
         """Index a record; the template is that of metric names, with `{measure}` and, if wanted, `{suite}`."""
         manifest = record.manifest
         self._manifest = manifest
-        self._naming = Naming(template, manifest["bootstrap"]["confidence"])
+        self._naming = Naming(template, manifest.bootstrap.confidence)
         self._lines: dict[tuple[str, str], dict[str, list[Estimate]]] = defaultdict(lambda: defaultdict(list))
         for line in record.summary:
             self._lines[line.dataset, line.model][line.measure].append(line)
@@ -205,7 +206,7 @@ class MetricSelection:
         In a section of each model it is the figure by the measure that leads on every dataset; and where figures are
         pooled, those over all datasets together.
         """
-        primary = {measure for dataset in self._manifest["datasets"] for measure in _primary(self._manifest, dataset)}
+        primary = {measure for dataset in self._manifest.datasets for measure in _primary(self._manifest, dataset)}
         parts: list[_MetricGroup] = []
         for (dataset, model), measures in self._lines.items():
             if dataset != "*":
@@ -217,7 +218,7 @@ class MetricSelection:
         return _logged(parts, {})
 
     def _overview(self, dataset: str, model: str) -> _MetricGroup:
-        measure = _lead(self._manifest, dataset)
+        measure = self._manifest.lead[dataset]
         whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
         name = overview(model, dataset, self._key(measure))
         return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
@@ -228,20 +229,20 @@ class MetricSelection:
         It is the one that leads, or else the first measure, in the order of the suites, of which more or less is
         better; None if there is none.
         """
-        lead = _lead(self._manifest, dataset)
+        lead = self._manifest.lead.get(dataset)
         for suite, measure in sorted(measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
             if self._direction(measure) != "neither":
                 return self._name(suite, measure), self._direction(measure) == "higher"
         return None
 
     def _key(self, measure: str) -> str:
-        return str(self._manifest["definitions"][measure]["mlflow_key"])
+        return self._manifest.definitions[measure].mlflow_key
 
     def _name(self, suite: str, measure: str) -> str:
         return self._naming.figure(suite, self._key(measure))
 
     def _direction(self, measure: str) -> str:
-        return str(self._manifest["definitions"][measure]["direction"])
+        return self._manifest.definitions[measure].direction
 
     def _differences(self, task: tuple[str, str], measure: str, name: str, primary: bool) -> Iterator[_MetricGroup]:
         order = _Order.PRIMARY_DIFFERENCE if primary else _Order.DIFFERENCE
@@ -250,24 +251,20 @@ class MetricSelection:
             yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
 
     def _extras(self, model: str) -> Iterator[_MetricGroup]:
-        for number, figure in self._manifest.get("extras", {}).get(model, {}).get("numbers", {}).items():
+        external = self._manifest.extras.get(model)
+        for number, figure in external.numbers.items() if external else ():
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
 
-def measures_of(manifest: Mapping[str, Any], dataset: str) -> list[tuple[str, str]]:
+def measures_of(manifest: Description, dataset: str) -> list[tuple[str, str]]:
     """(suite, measure) of everything that is measured on the dataset."""
-    suites = manifest["datasets"][dataset]["suites"]
+    suites = manifest.datasets[dataset].suites
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
 
 
-def _lead(manifest: Mapping[str, Any], dataset: str) -> str:
-    """The measure that leads on the dataset; the first where the record does not say."""
-    return str(manifest.get("lead", {}).get(dataset) or measures_of(manifest, dataset)[0][1])
-
-
-def _primary(manifest: Mapping[str, Any], dataset: str) -> set[str]:
-    lead = _lead(manifest, dataset)
-    return {lead if lead in measures else measures[0] for measures in manifest["datasets"][dataset]["suites"].values()}
+def _primary(manifest: Description, dataset: str) -> set[str]:
+    lead = manifest.lead.get(dataset)
+    return {lead if lead in measures else measures[0] for measures in manifest.datasets[dataset].suites.values()}
 
 
 def _own(names: Mapping[str, str], owner: str, line: Estimate, first: Collection[_Order]) -> Iterator[_MetricGroup]:
@@ -400,15 +397,12 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
         TrackingError: a name is too long for MLflow, or two names are one to it.
     """
     manifest = record.manifest
-    failures = {(failure["dataset"], failure["model"]): failure["reason"] for failure in manifest["failures"]}
-    known = failures.keys() | {(output["dataset"], output["model"]) for output in manifest["outputs"]}
+    failures = {(failure.dataset, failure.model): failure.reason for failure in manifest.failures}
+    known = failures.keys() | manifest.tasks.keys()
     tasks = [
-        (dataset, model)
-        for dataset in manifest["datasets"]
-        for model in manifest["models"]
-        if (dataset, model) in known
+        (dataset, model) for dataset in manifest.datasets for model in manifest.models if (dataset, model) in known
     ]
-    last = _milliseconds(manifest["created"]) + len(tasks)
+    last = _milliseconds(manifest.created) + len(tasks)
     figures = MetricSelection(record, metric_name)
     models = [
         _failed_run(record, task, last - 1 - i, figures, failures[task])
@@ -421,37 +415,34 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
 
 def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: str) -> Run:
     manifest, logged = record.manifest, figures.of_evaluation()
-    settings = {"seed": manifest["seed"]}
-    settings |= {f"conventions.{name}": value for name, value in manifest["conventions"].items() if value is not None}
-    settings |= {f"bootstrap.{name}": value for name, value in manifest["bootstrap"].items()}
+    settings: dict[str, object] = {"seed": manifest.seed}
+    settings |= {f"conventions.{name}": value for name, value in manifest.conventions if value is not None}
+    settings |= {f"bootstrap.{name}": value for name, value in manifest.bootstrap}
     tags = {MANIFEST: hashlib.sha256((record.path / "manifest.json").read_bytes()).hexdigest()}
     tags |= {**logged.tags, **_gates(record.verdicts)}
     if note:
         tags["mlflow.note.content"] = _shortened(note)
     return Run(
-        experiment=_experiment(experiment_of(manifest["name"])),
-        name=_name(manifest, manifest["name"]),
+        experiment=_experiment(experiment_of(manifest.name)),
+        name=_name(manifest, manifest.name),
         start=start,
-        end=max(start, _milliseconds(manifest["finished"])),
+        end=max(start, _milliseconds(manifest.finished)),
         tags=_tags(manifest, tags),
         params=_params(settings),
         metrics=logged.metrics,
-        inputs=_inputs(manifest["datasets"]),
+        inputs=_inputs(manifest.datasets),
         artifacts=record.path,
     )
 
 
 def _model_run(record: Record, task: tuple[str, str], start: int, figures: MetricSelection) -> Run:
-    definitions = definitions_for(record.manifest, task[0])
-    measures = [measure for _, measure in measures_of(record.manifest, task[0])]
+    manifest, (dataset, model) = record.manifest, task
+    definitions = manifest.definitions_for(dataset)
     logged = figures.of_model(task)
-    tags = {
-        FINGERPRINT + definitions[measure]["mlflow_key"]: definitions[measure]["fingerprint"] for measure in measures
-    }
+    measured = [definitions[measure] for measure in manifest.datasets[dataset].measures]
+    tags = {FINGERPRINT + definition.mlflow_key: definition.fingerprint for definition in measured}
     warnings = [
-        warning["warning"]
-        for warning in record.manifest["warnings"]
-        if warning["dataset"] == task[0] and warning["model"] in ("", task[1])
+        warning.warning for warning in manifest.warnings if warning.dataset == dataset and warning.model in ("", model)
     ]
     tags |= {"rankledger.warnings": "\n".join(warnings)} if warnings else {}
     run = _task_run(record, task, start, figures, {**logged.tags, **tags})
@@ -471,33 +462,32 @@ def _task_run(
     """A model's run but for its metrics."""
     manifest = record.manifest
     dataset, model = task
-    described = manifest["models"][model]
+    described = manifest.models[model]
     found_by = {"rankledger.dataset": dataset, "rankledger.model": model}
     found_by |= _gates([verdict for verdict in record.verdicts if verdict.model == model])
-    told = {f"rankledger.{key}": described.get(key) for key in ("owner", "model_id", "model_uri")}
-    found_by |= {key: value for key, value in told.items() if value is not None}
-    model_id = described.get("model_id")
+    named = {"owner": described.owner, "model_id": described.model_id, "model_uri": described.model_uri}
+    found_by |= {f"rankledger.{key}": value for key, value in named.items() if value is not None}
     return Run(
-        experiment=_experiment(experiment_of(manifest["name"], dataset)),
+        experiment=_experiment(experiment_of(manifest.name, dataset)),
         name=_name(manifest, model),
         start=start,
-        end=max(start, _milliseconds(manifest["finished"])),
-        tags=_tags(manifest, found_by | dict(tags), described["tags"]),
-        params=_params(described["params"]),
-        inputs=_inputs({dataset: manifest["datasets"][dataset]}),
+        end=max(start, _milliseconds(manifest.finished)),
+        tags=_tags(manifest, found_by | dict(tags), described.tags),
+        params=_params(described.params),
+        inputs=_inputs({dataset: manifest.datasets[dataset]}),
         task=task,
         primary=figures.primary(dataset),
-        logged_model=f"models:/{model_id}" if model_id else described.get("model_uri"),
+        logged_model=f"models:/{described.model_id}" if described.model_id else described.model_uri,
     )
 
 
-def _name(manifest: Mapping[str, Any], what: str) -> str:
+def _name(manifest: Description, what: str) -> str:
     """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
 
     Tables have room for some twenty letters; the year is told by MLflow itself.
     """
-    day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.get("date") or manifest["created"][:10])
-    when = f" {cut(day, _DAY_LIMIT)} {manifest['evaluation_id'].rpartition('-')[2]}"
+    day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.date or manifest.created[:10])
+    when = f" {cut(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
     return storable(cut(what, NAME_LIMIT - len(when)) + when)
 
 
@@ -506,22 +496,20 @@ def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {"rankledger.gates": overall_outcome(verdicts)} if verdicts else {}
 
 
-def _tags(
-    manifest: Mapping[str, Any], ours: Mapping[str, str], given: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def _tags(manifest: Description, ours: Mapping[str, str], given: Mapping[str, str] | None = None) -> dict[str, str]:
     """Who and what made the run, under the keys that MLflow's pages look for; what is ours; and the user's own."""
-    git = manifest["environment"]["git"] or {}
+    git = manifest.environment.git
     fixed = {
-        EVALUATION: manifest["evaluation_id"],
-        "rankledger.command": manifest["command"],
-        "rankledger.host": manifest.get("host"),
-        "mlflow.user": manifest.get("user"),
-        "mlflow.source.name": manifest.get("config") or None,
+        EVALUATION: manifest.evaluation_id,
+        "rankledger.command": manifest.command,
+        "rankledger.host": manifest.host,
+        "mlflow.user": manifest.user,
+        "mlflow.source.name": manifest.config or None,
         "mlflow.source.type": "LOCAL",
-        "mlflow.source.git.commit": git.get("commit"),
-        "mlflow.source.git.branch": git.get("branch"),
-        "mlflow.source.git.repoURL": git.get("url"),
-        "mlflow.source.git.dirty": text_of(git["dirty"]) if git else None,
+        "mlflow.source.git.commit": git.commit if git else None,
+        "mlflow.source.git.branch": git.branch if git else None,
+        "mlflow.source.git.repoURL": git.url if git else None,
+        "mlflow.source.git.dirty": text_of(git.dirty) if git else None,
     }
     known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
     ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
@@ -533,21 +521,21 @@ def _params(values: Mapping[str, Any]) -> dict[str, str]:
     return by_name("params", [(key, key, cut(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()])
 
 
-def _inputs(datasets: Mapping[str, Mapping[str, Any]]) -> tuple[RunInput, ...]:
+def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:
     """The datasets as inputs of a run; one of given scores that nothing could be read of is none."""
-    return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset["inputs"])
+    return tuple(_input(name, dataset) for name, dataset in datasets.items() if dataset.inputs)
 
 
-def _input(name: str, dataset: Mapping[str, Any]) -> RunInput:
+def _input(name: str, dataset: Dataset) -> RunInput:
     """The dataset by its judgments or ratings; or, where scores are given, by its queries table or by the scores."""
-    roles = ("queries", "scores") if dataset["kind"] == "scores" else ("judgments", "ratings")
-    files: Sequence[Mapping[str, str]] = [file for file in dataset["inputs"] if file["role"] in roles]
-    scheme, separator, _ = files[0]["path"].partition("://")
+    roles = ("queries", "scores") if dataset.kind == "scores" else ("judgments", "ratings")
+    files = dataset.files(*roles)
+    scheme, separator, _ = files[0].path.partition("://")
     return RunInput(
         name=name,
-        sha256=hashlib.sha256("\n".join(file["sha256"] for file in files).encode()).hexdigest(),
+        sha256=hashlib.sha256("\n".join(file.sha256 for file in files).encode()).hexdigest(),
         source_type=scheme if separator else "local",
-        source=json.dumps({"uri": files[0]["path"], "n_files": len(files)}, ensure_ascii=False),
+        source=json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False),
     )
 
 

@@ -1,8 +1,8 @@
-"""The manifest of a record, `manifest.json`, as a typed model: every record that is opened is checked against it, once.
+"""The manifest of a record, `manifest.json`, as a typed model: written from it, and checked once when it is read.
 
-Whatever a record says of itself is data that somebody else may have written. What is here has the types, the names and
-the connections that readers rely on: a model that an output names is a model of the record, a file name is no path, an
-id is an id. Keys that are not known are passed over.
+A record may have been written by somebody else. A manifest that was read has the types, names and connections that
+readers rely on: a model that an output names is a model of the record, a file name is not a path, an id is an id.
+Unknown keys are ignored.
 """
 
 from __future__ import annotations
@@ -13,19 +13,38 @@ import shlex
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.results import DataWarning, Failure
 
 __all__ = [
     "MANIFEST",
     "SCHEMA_VERSION",
+    "Dataset",
+    "DatasetFile",
+    "Definition",
+    "Description",
+    "Environment",
     "EvaluationId",
+    "ExternalNumbers",
+    "File",
+    "Git",
+    "HeldAgainst",
     "Manifest",
+    "Model",
     "OtherSchemaError",
+    "Output",
+    "RecordedBootstrap",
+    "RecordedComparison",
+    "RecordedConventions",
+    "RecordedFile",
+    "TrackingWish",
     "evaluation_name",
     "finding",
     "is_evaluation_id",
@@ -35,7 +54,7 @@ __all__ = [
 
 MANIFEST = "manifest.json"
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION: Final = 2
 """Of a record's layout; a record of any other is refused."""
 
 _ID = re.compile(r"\d{8}T\d{6}Z-(?P<name>[A-Za-z0-9._-]+)-[0-9a-f]{8}", re.ASCII)
@@ -122,16 +141,21 @@ class File(_Part):
     sha256: Sha256
 
 
-class RecordedFile(File):
+class RecordedFile(_Part):
     """A file that was read."""
 
     path: PathText
+    size: Count
+    sha256: Sha256
 
 
-class DatasetFile(RecordedFile):
+class DatasetFile(_Part):
     """A file of a dataset."""
 
     role: str
+    path: PathText
+    size: Count
+    sha256: Sha256
 
 
 class Definition(_Part):
@@ -162,6 +186,15 @@ class Dataset(_Part):
     suites: dict[str, Annotated[list[str], Field(min_length=1)]]
     inputs: list[DatasetFile]
 
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """What was measured, each measure once."""
+        return tuple(dict.fromkeys(measure for suite in self.suites.values() for measure in suite))
+
+    def files(self, *roles: str) -> tuple[InputFile, ...]:
+        """The files that were read in any of these roles."""
+        return tuple(_input_file(file) for file in self.inputs if file.role in roles)
+
 
 class Model(_Part):
     """A model that was to be evaluated."""
@@ -173,17 +206,6 @@ class Model(_Part):
     model_uri: str | None
 
 
-class JoinQuality(_Part):
-    """What the join counted."""
-
-    n_rows: Count
-    n_unjudged_queries: Count
-    n_missing_queries: Count
-    judged_at_10: Number | None
-    n_tied: Count
-    n_unpaired: Count
-
-
 class Output(_Part):
     """A model output that was evaluated."""
 
@@ -192,24 +214,18 @@ class Output(_Part):
     path: PathText
     files: list[RecordedFile]
     parsed: bool
-    quality: JoinQuality
+    quality: Quality
     depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
 
+    @property
+    def task(self) -> tuple[str, str]:
+        """The dataset and the model."""
+        return self.dataset, self.model
 
-class RefusedOutput(_Part):
-    """A model output that is missing or was refused."""
-
-    dataset: str
-    model: str
-    reason: str
-
-
-class InputWarning(_Part):
-    """What is likely wrong with a dataset or an output."""
-
-    dataset: str
-    model: str
-    warning: str
+    @property
+    def input_files(self) -> tuple[InputFile, ...]:
+        """The files that were read."""
+        return tuple(map(_input_file, self.files))
 
 
 class RecordedConventions(_Part):
@@ -252,9 +268,16 @@ class ExternalNumbers(_Part):
     sha256: Sha256 | None = None
     numbers: dict[str, Number] = {}
 
+    @property
+    def file(self) -> InputFile | None:
+        """The file that was read; None if there was none."""
+        if self.path is None or self.size is None or self.sha256 is None:
+            return None
+        return InputFile(self.path, self.size, self.sha256)
+
     @model_validator(mode="after")
     def _one_or_the_other(self) -> ExternalNumbers:
-        if self.reason is None and None in (self.path, self.size, self.sha256):
+        if self.reason is None and self.file is None:
             raise ValueError("expected a file with its size and sha256, or the reason why there is none")
         return self
 
@@ -307,8 +330,8 @@ class TrackingWish(_Part):
     """Whether the store was that of MLFLOW_TRACKING_URI, for the config named none."""
 
 
-class Manifest(_Part):
-    """What `manifest.json` holds."""
+class Description(_Part):
+    """What a manifest says of an evaluation, before its record is written."""
 
     schema_version: Literal[2]
     evaluation_id: EvaluationId
@@ -326,8 +349,8 @@ class Manifest(_Part):
     datasets: dict[str, Dataset]
     models: dict[str, Model]
     outputs: list[Output]
-    failures: list[RefusedOutput]
-    warnings: list[InputWarning]
+    failures: list[Failure]
+    warnings: list[DataWarning]
     baselines: dict[str, dict[str, HeldAgainst]]
     extras: dict[str, ExternalNumbers]
     records: str | None
@@ -339,32 +362,45 @@ class Manifest(_Part):
     host: str | None
     environment: Environment
     created: Moment
-    finished: Moment
-    timings: dict[str, Number]
-    files: dict[Annotated[str, AfterValidator(_file_name)], File]
+
+    @property
+    def tasks(self) -> dict[tuple[str, str], Output]:
+        """The outputs that were evaluated, by dataset and model."""
+        return {output.task: output for output in self.outputs}
+
+    def definitions_for(self, dataset: str) -> dict[str, Definition]:
+        """What the measures mean on a dataset, by name."""
+        own = self.datasets[dataset].definitions if dataset in self.datasets else {}
+        return self.definitions | own
+
+    def fingerprint(self, dataset: str, measure: str) -> str | None:
+        """The fingerprint of a measure on a dataset; None if it is not defined."""
+        definition = self.definitions_for(dataset).get(measure)
+        return definition.fingerprint if definition else None
 
     @model_validator(mode="after")
-    def _holds_together(self) -> Manifest:
-        found = next(self._loose_ends(), None)
-        if found:
-            raise ValueError(found)
+    def _is_consistent(self) -> Self:
+        if problem := next(self._problems(), None):
+            raise ValueError(problem)
         return self
 
-    def _loose_ends(self) -> Iterator[str]:
+    def _problems(self) -> Iterator[str]:
         """What names something that is not there, a line each."""
         if evaluation_name(self.evaluation_id) != self.name:
             yield f"the evaluation id has another name than {self.name!r}"
         yield from self._unknown_tasks()
         for name, dataset in self.datasets.items():
-            measures = {measure for suite in dataset.suites.values() for measure in suite}
-            yield from (f"{measure!r} on {name!r} has no definition" for measure in measures - self.definitions.keys())
-            if measures and self.lead.get(name) not in measures:
+            yield from (
+                f"{measure!r} on {name!r} has no definition"
+                for measure in dataset.measures
+                if measure not in self.definitions
+            )
+            if dataset.measures and self.lead.get(name) not in dataset.measures:
                 yield f"lead: {name!r} has no such measure as {self.lead.get(name)!r}"
         yield from (f"extras: {model!r} is no model of the record" for model in self.extras.keys() - self.models.keys())
-        yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)
 
     def _unknown_tasks(self) -> Iterator[str]:
-        tasks = [(output.dataset, output.model) for output in self.outputs]
+        tasks = [output.task for output in self.outputs]
         tasks += [(failure.dataset, failure.model) for failure in self.failures]
         for dataset, model in tasks:
             if dataset not in self.datasets or model not in self.models:
@@ -373,8 +409,28 @@ class Manifest(_Part):
             yield "an output is named twice"
 
 
-def parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
-    """What a manifest holds, which has been checked.
+class Manifest(Description):
+    """What `manifest.json` holds."""
+
+    finished: Moment
+    timings: dict[str, Number]
+    files: dict[Annotated[str, AfterValidator(_file_name)], File]
+
+    def _problems(self) -> Iterator[str]:
+        yield from super()._problems()
+        yield from (f"files: {name} is missing" for name in _FILES if name not in self.files)
+
+    def to_json(self) -> str:
+        """The text of `manifest.json`."""
+        return json.dumps(self.model_dump(exclude_unset=True), indent=2, ensure_ascii=False) + "\n"
+
+
+def _input_file(file: RecordedFile | DatasetFile) -> InputFile:
+    return InputFile(file.path, file.size, file.sha256)
+
+
+def parse_manifest(data: bytes, path: Path) -> Manifest:
+    """A manifest, checked.
 
     Args:
         data: the file's.
@@ -385,8 +441,7 @@ def parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
         InputError: it is not what a manifest is: one line that names the first place.
     """
     try:
-        Manifest.model_validate_json(data)
-        manifest: dict[str, Any] = json.loads(data)
+        manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
         if any(found["loc"] == ("schema_version",) and found["type"] == "literal_error" for found in error.errors()):
             found = f"the record has schema {_schema_of(data)}, and this rankledger reads {SCHEMA_VERSION}"
@@ -394,8 +449,8 @@ def parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
         raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
     except ValueError as error:  # a number of more digits than Python reads
         raise InputError(f"{path / MANIFEST}: {error}; restore the record") from None
-    if is_evaluation_id(path.name) and path.name != manifest["evaluation_id"]:
-        found = f"is of {manifest['evaluation_id']}, not of this record"
+    if is_evaluation_id(path.name) and path.name != manifest.evaluation_id:
+        found = f"is of {manifest.evaluation_id}, not of this record"
         raise InputError(f"{path / MANIFEST}: {found}; restore the record")
     return manifest
 

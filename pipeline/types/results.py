@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,8 @@ from rankledger.pipeline.types.joined import Quality
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from rankledger.pipeline.types.manifest import Manifest
 
 __all__ = [
     "Acceptance",
@@ -38,7 +40,6 @@ __all__ = [
     "Validation",
     "Verdict",
     "Waiver",
-    "definitions_for",
     "overall_effect",
     "overall_outcome",
 ]
@@ -392,7 +393,7 @@ class Record:
     def __init__(
         self,
         path: Path,
-        manifest: Mapping[str, Any],
+        manifest: Manifest,
         *,
         summary: Callable[[], tuple[Estimate, ...]] = tuple,
         comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
@@ -562,12 +563,6 @@ class Validation:
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
-
-
-def definitions_for(manifest: Mapping[str, Any], dataset: str) -> Mapping[str, Any]:
-    """What a manifest says of measures, by name, as the dataset defines them; of other datasets, as most do."""
-    own = manifest["datasets"].get(dataset, {}).get("definitions", {}) if "datasets" in manifest else {}
-    return {**manifest["definitions"], **own}
 
 
 def _frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:

@@ -8,13 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Evaluation
 
 __all__ = [
@@ -310,8 +311,8 @@ class Page:
         title: what it is called: the evaluation's name, with the date where one was given; its id where a report shows
             several.
         evaluation: its figures, as `evaluation_of` gives them.
-        manifest: what the record's `manifest.json` holds. The page that lies in the record shows nothing of it that
-            differs each time: no id, time, user, host, platform or seconds.
+        manifest: what the record's `manifest.json` says of the evaluation. The page in the record shows nothing of it
+            that differs each time: no id, time, user, host, platform or seconds.
         curves: the points of its curves.
         pairs: the pairs that are shown query by query.
         remarks: what is left out, and why, a line each.
@@ -320,7 +321,7 @@ class Page:
 
     title: str
     evaluation: Evaluation
-    manifest: Mapping[str, Any]
+    manifest: Description
     curves: tuple[CurvePoint, ...] = ()
     pairs: tuple[PairedScores, ...] = ()
     remarks: tuple[str, ...] = ()
@@ -334,5 +335,4 @@ class Page:
     @property
     def matters(self) -> Mapping[str, float]:
         """By measure, the least difference that matters, where the config says."""
-        found: Mapping[str, float] = self.manifest.get("matters") or {}
-        return found
+        return self.manifest.matters

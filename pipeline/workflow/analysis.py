@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
@@ -36,6 +35,7 @@ from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
+from rankledger.pipeline.types.manifest import ExternalNumbers, HeldAgainst
 from rankledger.pipeline.types.results import Comparison, Estimate, Failure, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 from rankledger.pipeline.workflow.baselines import CurrentEvaluation, ResolvedBaselines, resolve_baselines
@@ -155,12 +155,12 @@ def read_extras(planned: Plan) -> dict[str, ExternalMetrics | str]:
     return found
 
 
-def describe_external_metrics(extras: Mapping[str, ExternalMetrics | str]) -> dict[str, Any]:
-    """What the manifest says of numbers from outside."""
+def describe_external_metrics(extras: Mapping[str, ExternalMetrics | str]) -> dict[str, ExternalNumbers]:
+    """What the manifest says of external metrics, by model."""
     return {
-        model: {"reason": extra}
+        model: ExternalNumbers(reason=extra)
         if isinstance(extra, str)
-        else {"path": extra.file.path, "size": extra.file.size, "sha256": extra.file.sha256, "numbers": extra.numbers}
+        else ExternalNumbers(**asdict(extra.file), numbers=dict(extra.numbers))
         for model, extra in extras.items()
     }
 
@@ -214,14 +214,16 @@ class Analysis:
         comparisons: the paired comparisons; None where none were asked for.
         judged: what the gates came to; None where there are none.
         curves: the points of the models' curves.
-        manifest: what the manifest says of it: the baselines, and the numbers from outside.
+        baselines: by gate and model, what the model was held against.
+        extras: the external metrics, by model.
     """
 
     estimates: tuple[Estimate, ...]
     comparisons: tuple[Comparison, ...] | None
     judged: Judged | None
     curves: tuple[CurvePoint, ...]
-    manifest: Mapping[str, Any]
+    baselines: Mapping[str, Mapping[str, HeldAgainst]]
+    extras: Mapping[str, ExternalNumbers]
 
 
 def analyze(
@@ -271,7 +273,8 @@ def analyze(
         comparisons=compare_models(config, planned, results, samples, workers),
         judged=None if verdicts is None else Judged(verdicts, past.references),
         curves=tuple(curves_of(samples, recall, _rule(config), inputs)),
-        manifest={"baselines": past.references, "extras": describe_external_metrics(extras)},
+        baselines=past.references,
+        extras=describe_external_metrics(extras),
     )
 
 
@@ -285,7 +288,7 @@ def _nights(planned: Plan, shelf: RecordHistory) -> Mapping[Line, int] | str:
 
 def config_of(opened: Opened) -> Path:
     """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
-    told = opened.record if opened.record and opened.record.manifest["config"] else None
+    told = opened.record if opened.record and opened.record.manifest.config else None
     path = (recorded_config(told) if told else opened.config).absolute()
     return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 

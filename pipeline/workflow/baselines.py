@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,9 +28,9 @@ from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
-from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
-from rankledger.pipeline.types.results import PlannedGate, Record, Reference, Scores, definitions_for
+from rankledger.pipeline.types.manifest import HeldAgainst
+from rankledger.pipeline.types.results import PlannedGate, Record, Reference, Scores
 from rankledger.pipeline.workflow.inputs import Inputs, output_store, rescored, source_of
 from rankledger.pipeline.workflow.manifest import judgments_digest
 from rankledger.pipeline.workflow.sources import open_record, recorded_output
@@ -81,7 +80,7 @@ def baseline_scores(
         measures: what to compare by.
         tonight: the evaluation that looks back.
     """
-    if not any((found["dataset"], found["model"]) == (dataset.name, model) for found in record.manifest["outputs"]):
+    if (dataset.name, model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} in {record.path.name}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
     kept, differing = _kept(record, model, dataset, measures, tonight)
@@ -108,21 +107,19 @@ def _kept(
 
 def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonight: CurrentEvaluation) -> str | None:
     """Why a score of the record does not mean what the measure means tonight; None where it does."""
-    definition = definitions_for(record.manifest, dataset.name).get(str(measure))
-    if definition is None or not any(
-        str(measure) in suite for suite in record.manifest["datasets"][dataset.name]["suites"].values()
-    ):
+    before = record.manifest.datasets[dataset.name]
+    if str(measure) not in before.measures:
         return f"{measure} was not measured"
-    if definition["fingerprint"] != measure.fingerprint(tonight.profile):
-        return f"{measure} is defined otherwise (fingerprint {definition['fingerprint']})"
+    fingerprint = record.manifest.fingerprint(dataset.name, str(measure))
+    if fingerprint != measure.fingerprint(tonight.profile):
+        return f"{measure} is defined otherwise (fingerprint {fingerprint})"
     if dataset.kind == "scores":
         return None
-    before = record.manifest["datasets"][dataset.name]
     files = tonight.inputs.datasets[dataset.name].files
-    if before["reading"] != judgments_digest(dataset, files):
+    if before.reading != judgments_digest(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
-        was = [file["sha256"] for file in before["inputs"] if file["role"] == role]
+        was = [file.sha256 for file in before.files(role)]
         if role in measure.metric.needs and was != [file.sha256 for file in files.get(role, ())]:
             return f"the {role} are others"
     return None
@@ -169,8 +166,7 @@ def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Curr
     planned = open_record(record.path).planned
     then = next(found for found in planned.datasets if found.name == dataset.name)
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
-    inputs = record.manifest["datasets"][dataset.name]["inputs"]
-    judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in inputs if file["role"] == "judgments"]
+    judged = record.manifest.datasets[dataset.name].files("judgments")
     kept = output_store(then, judged, tonight.profile.conventions, OutputCache(tonight.runs_dir / "blocks"))
     now = tonight.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
@@ -202,7 +198,7 @@ class ResolvedBaselines:
 
     scores: tuple[Scores, ...]
     baselines: Mapping[tuple[str, str, str], Baseline]
-    references: Mapping[str, Mapping[str, Any]]
+    references: Mapping[str, Mapping[str, HeldAgainst]]
 
 
 @stage("Looking back")
@@ -263,10 +259,10 @@ class _BaselineResolver:
         recalled = self._recall(resolved, self._datasets[dataset], column)
         reasons = {measure: why for measure, why in recalled.reasons.items() if measure in gate.measures}
         first = dataset in _new_datasets(gate.against, resolved, [dataset])
-        label = f"{resolved.model} in {resolved.record.manifest['evaluation_id']}"
+        label = f"{resolved.model} in {resolved.record.manifest.evaluation_id}"
         return Baseline(column, label, reasons, first=first)
 
-    def references(self) -> dict[str, dict[str, Any]]:
+    def references(self) -> dict[str, dict[str, HeldAgainst]]:
         """By gate and model, what was found."""
         return {
             gate.name: {
@@ -320,18 +316,17 @@ def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[s
     """The datasets that the latest evaluation did not have the model on: there it is held against nothing yet."""
     if reference.record != "latest" or resolved.record is None:
         return []
-    outputs = resolved.record.manifest["outputs"]
-    known = {output["dataset"] for output in outputs if output["model"] == resolved.model}
+    known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
     return [name for name in dict.fromkeys(datasets) if name not in known]
 
 
-def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> dict[str, Any]:
+def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> HeldAgainst:
     if resolved.record is None:
-        return {"reference": reference.text, "record": None, "reason": resolved.reason, "first": resolved.first}
-    return {
-        "reference": reference.text,
-        "record": resolved.record.manifest["evaluation_id"],
-        "model": resolved.model,
-        "manifest_sha256": digest_of(resolved.record.path),
-        "new_datasets": _new_datasets(reference, resolved, datasets),
-    }
+        return HeldAgainst(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
+    return HeldAgainst(
+        reference=reference.text,
+        record=resolved.record.manifest.evaluation_id,
+        model=resolved.model,
+        manifest_sha256=digest_of(resolved.record.path),
+        new_datasets=_new_datasets(reference, resolved, datasets),
+    )

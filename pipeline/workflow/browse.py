@@ -15,14 +15,10 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.lookup import RecordEntry, RecordHistory, Resolved, resolve, scan_records
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import (
-    DataWarning,
     Evaluation,
-    Failure,
     Record,
     Reference,
-    definitions_for,
     overall_effect,
 )
 from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
@@ -179,7 +175,7 @@ def record_to_show(
     if parsed.record in WORDS:
         return _of_a_word(parsed, name, records)
     record = resolve_record(str(parsed.record), records, Path(runs_dir), tracking_uri)
-    models = list(record.manifest["models"])
+    models = list(record.manifest.models)
     if parsed.model not in (None, *models):
         meant = likely(str(parsed.model), models)
         raise InputError(f"{record.path}: has no model {parsed.model!r}; it has {', '.join(models)}{meant}")
@@ -193,19 +189,19 @@ def evaluation_of(record: Record) -> Evaluation:
     """
     manifest = record.manifest
     return DisplayedEvaluation(
-        evaluation_id=manifest["evaluation_id"],
-        name=manifest["name"],
-        directions={measure: found["direction"] for measure, found in manifest["definitions"].items()},
+        evaluation_id=manifest.evaluation_id,
+        name=manifest.name,
+        directions={measure: found.direction for measure, found in manifest.definitions.items()},
         results=(),
         estimates=record.summary,
-        quality={(output["dataset"], output["model"]): Quality(**output["quality"]) for output in manifest["outputs"]},
-        failures=tuple(Failure(**failure) for failure in manifest["failures"]),
+        quality={output.task: output.quality for output in manifest.outputs},
+        failures=tuple(manifest.failures),
         record=record.path,
-        data_warnings=tuple(DataWarning(**warning) for warning in manifest["warnings"]),
+        data_warnings=tuple(manifest.warnings),
         comparison_lines=record.comparisons,
         verdicts=record.verdicts,
-        confidence=manifest["bootstrap"]["confidence"],
-        lead=manifest["lead"],
+        confidence=manifest.bootstrap.confidence,
+        lead=manifest.lead,
     )
 
 
@@ -217,7 +213,7 @@ def _of_a_word(reference: Reference, name: str | None, records: Records) -> tupl
         raise InputError(f"{reference.text}: is of an evaluation; add --name")
     newest = last_record(name, records)
     accepted = config_of(newest).parent / ACCEPTED
-    models = [reference.model] if reference.model else newest.manifest["models"]
+    models = [reference.model] if reference.model else newest.manifest.models
     shelf = RecordHistory(records, name)
     found = [resolve(reference, shelf, accepted, model=model) for model in models]
     return one_record(reference.text, found), lost_among(found)
@@ -247,15 +243,15 @@ def _listed(entry: RecordEntry) -> RecordSummary:
     receipt = read_receipt(entry.records, entry.evaluation_id)
     return RecordSummary(
         evaluation_id=entry.evaluation_id,
-        name=manifest["name"],
+        name=manifest.name,
         date=entry.date,
-        repeats=manifest["repeats"],
-        n_models=len(manifest["models"]),
-        n_datasets=len(manifest["datasets"]),
-        n_failures=len(manifest["failures"]),
+        repeats=manifest.repeats,
+        n_models=len(manifest.models),
+        n_datasets=len(manifest.datasets),
+        n_failures=len(manifest.failures),
         gates=overall_effect(entry.verdicts),
         delivered=None if receipt is None else receipt.delivered,
-        wanted=bool(manifest["tracking"]["wanted"]),
+        wanted=manifest.tracking.wanted,
         size=entry.size,
     )
 
@@ -316,7 +312,7 @@ def _range(published: str) -> tuple[Decimal, Decimal]:
 
 
 def _measures(entry: RecordEntry) -> tuple[str, ...]:
-    return tuple(entry.manifest["definitions"])
+    return tuple(entry.manifest.definitions)
 
 
 def _figures(entry: RecordEntry, measure: str, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
@@ -332,5 +328,5 @@ def _figures(entry: RecordEntry, measure: str, low: Decimal, high: Decimal) -> I
                 estimate=line.estimate,
                 ci_low=line.ci_low,
                 ci_high=line.ci_high,
-                fingerprint=definitions_for(entry.manifest, line.dataset).get(measure, {}).get("fingerprint", ""),
+                fingerprint=entry.manifest.fingerprint(line.dataset, measure) or "",
             )

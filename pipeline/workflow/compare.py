@@ -336,12 +336,12 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
 
 
 def _side(reference: str, record: Record) -> Side:
-    git = record.manifest["environment"]["git"] or {}
+    git = record.manifest.environment.git
     return Side(
         reference=reference,
-        evaluation_id=record.manifest["evaluation_id"],
+        evaluation_id=record.manifest.evaluation_id,
         record=record.path,
-        created=record.manifest["created"],
-        commit=git.get("commit"),
-        dirty=bool(git.get("dirty")),
+        created=record.manifest.created,
+        commit=git.commit if git else None,
+        dirty=git is not None and git.dirty,
     )

@@ -216,7 +216,7 @@ class _Syncer:
             record = read_record(path)
             records = self._place_of(record)
             done = replace(done, uploaded=records.keep(path))
-            if not record.manifest["tracking"]["wanted"] or self._is_delivered(records, evaluation_id):
+            if not record.manifest.tracking.wanted or self._is_delivered(records, evaluation_id):
                 return done
             return replace(done, tracked=self._track(record, records))
         except InputError as error:
@@ -237,7 +237,7 @@ class _Syncer:
         Raises:
             OSError: that could not be reached before.
         """
-        place = record.manifest["records"] if is_own(record.path) else None
+        place = record.manifest.records if is_own(record.path) else None
         if place is None:
             return self._reach(self._records)
         if place not in self._places:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import yaml
 
@@ -27,10 +27,10 @@ from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, score
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
 from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import deliver
@@ -38,7 +38,7 @@ from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
 from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.page import Column, largest_changes, new_page, paired_scores
-from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source, repository_of
+from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source
 from rankledger.pipeline.workflow.tracking import is_from_environment, open_for_logging, sync_command, with_own_targets
 
 __all__ = [
@@ -170,7 +170,7 @@ def write(
     opened: Opened,
     computed: Computed,
     drawn: RenderedPage,
-    manifest: Mapping[str, Any],
+    manifest: Description,
     folder: Path,
 ) -> Record:
     """Write the record.
@@ -180,7 +180,7 @@ def write(
         opened: the config and what it comes to.
         computed: what came of it.
         drawn: its page.
-        manifest: what the manifest says, but for when it was finished and what took how long.
+        manifest: what the manifest says of it.
         folder: where records are written.
 
     Raises:
@@ -189,11 +189,11 @@ def write(
     config = relocate(opened.loaded.document, folder / evaluation.evaluation_id)
     return write_record(
         folder,
-        evaluation_id=evaluation.evaluation_id,
+        manifest=manifest,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         results=computed.results,
         estimates=computed.inferred.estimates,
-        manifest={**manifest, "finished": datetime.now(UTC).isoformat(), "timings": computed.clock.seconds},
+        timings=computed.clock.seconds,
         comparisons=computed.inferred.comparisons,
         judged=computed.inferred.judged,
         curves=computed.inferred.curves,
@@ -204,9 +204,7 @@ def write(
 
 
 @stage("Drawing the page")
-def render_page(
-    evaluation: Evaluation, computed: Computed, manifest: Mapping[str, Any], records: Records
-) -> RenderedPage:
+def render_page(evaluation: Evaluation, computed: Computed, manifest: Description, records: Records) -> RenderedPage:
     """The page, and the queries that moved most; whatever goes wrong is kept for when the record is safe.
 
     Args:
@@ -324,20 +322,20 @@ def evaluate_opened(
         if not (computed.results or even_of_nothing):
             return replace(_evaluation(path, opened, computed), record=None)
         evaluation = _evaluation(path, opened, computed)
-        manifest = build_manifest(opened.loaded, opened.planned, computed.inputs) | {
-            **computed.inferred.manifest,
-            "records": records.remote and records.remote.url,
-            "tracking": {
-                "wanted": wanted is not None,
-                "from_environment": wanted is not None and is_from_environment(wanted),
-            },
-            "config": str(config_of(opened)),
-            "command": command,
-            "repeats": opened.record.manifest["evaluation_id"] if opened.record else None,
-            **at_work(),
-            "environment": environment(repository_of(opened)),
-            "created": started.isoformat(),
-        }
+        manifest = build_manifest(
+            opened,
+            computed.inputs,
+            evaluation_id=evaluation_id,
+            created=started,
+            command=command,
+            config=str(config_of(opened)),
+            records=records.remote.url if records.remote else None,
+            tracking=TrackingWish(
+                wanted=wanted is not None, from_environment=wanted is not None and is_from_environment(wanted)
+            ),
+            baselines=computed.inferred.baselines,
+            extras=computed.inferred.extras,
+        )
         drawn = render_page(evaluation, computed, manifest, records) if config.report else RenderedPage()
         record = write(evaluation, opened, computed, drawn, manifest, records.folder)
         found = deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)

@@ -24,7 +24,7 @@ from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.types.explanation import Explanation, RecordedScore
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.results import Record, definitions_for
+from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.inputs import read_planned, source_of
 from rankledger.pipeline.workflow.reproduce import locate
 from rankledger.pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
@@ -187,7 +187,7 @@ def _recorded(record: Record, found: Explanation) -> RecordedScore:
     """
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name)
-    definition = definitions_for(record.manifest, found.dataset).get(name, {}).get("fingerprint")
+    definition = record.manifest.fingerprint(found.dataset, name)
     same = definition == found.measure.fingerprint(found.profile)
     value = math.nan if found.outcome.value is None else found.outcome.value
     if stored is not None and not np.isclose(stored, value, rtol=1e-12, atol=1e-12, equal_nan=True):
@@ -196,4 +196,4 @@ def _recorded(record: Record, found: Explanation) -> RecordedScore:
             f"{record.path}: {name} of query {found.query_id!r} is {stored!r} in scores.parquet and comes to {value!r} "
             f"now, {why}; explain {record.path / 'config.yaml'} to see it as it is now"
         )
-    return RecordedScore(record.manifest["evaluation_id"], measured=stored is not None, same_definition=same)
+    return RecordedScore(record.manifest.evaluation_id, measured=stored is not None, same_definition=same)

@@ -86,7 +86,7 @@ def history(
     kept = open_records(Path(runs_dir), records)
     browsed = scan_records(kept, name, lambda entry: _evaluated(entry, measure))
     if not any(evaluated.lines for evaluated in browsed.found):
-        measures = scan_records(kept, name, lambda entry: tuple(entry.manifest["definitions"])).found
+        measures = scan_records(kept, name, lambda entry: tuple(entry.manifest.definitions)).found
         known = [*dict.fromkeys(m for found in measures for m in found)]
         raise InputError(
             f"no evaluation of {name!r} has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
@@ -127,26 +127,26 @@ def history_of(
 
 def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
     manifest = entry.manifest
-    definition = manifest["definitions"].get(measure, {})
-    environment = manifest["environment"]
+    definition = manifest.definitions.get(measure)
+    git = manifest.environment.git
     return HistoryEntry(
         evaluation_id=entry.evaluation_id,
         date=entry.date,
-        created=datetime.fromisoformat(manifest["created"]).astimezone(UTC),
-        repeats=bool(manifest["repeats"]),
+        created=datetime.fromisoformat(manifest.created).astimezone(UTC),
+        repeats=bool(manifest.repeats),
         lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == _ALL},
-        failures={(failure["dataset"], failure["model"]): failure["reason"] for failure in manifest["failures"]},
+        failures={(failure.dataset, failure.model): failure.reason for failure in manifest.failures},
         verdicts=entry.verdicts,
-        direction=definition.get("direction"),
-        fingerprint=definition.get("fingerprint"),
+        direction=definition.direction if definition else None,
+        fingerprint=definition.fingerprint if definition else None,
         own_fingerprints={
-            name: dataset["definitions"][measure]["fingerprint"]
-            for name, dataset in manifest["datasets"].items()
-            if measure in dataset.get("definitions", {})
+            name: dataset.definitions[measure].fingerprint
+            for name, dataset in manifest.datasets.items()
+            if measure in dataset.definitions
         },
-        readings={name: dataset["reading"] for name, dataset in manifest["datasets"].items()},
-        version=environment["packages"].get("rankledger"),
-        commit=(environment["git"] or {}).get("commit"),
+        readings={name: dataset.reading for name, dataset in manifest.datasets.items()},
+        version=manifest.environment.packages.get("rankledger"),
+        commit=git.commit if git else None,
     )
 
 

@@ -4,91 +4,169 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from datetime import datetime
+from types import MappingProxyType
 
 import numpy as np
 
+from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned import Plan, PlannedDataset
-from rankledger.pipeline.config.schema import Loaded
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
 from rankledger.pipeline.data.external_scores import ExternalDataset
-from rankledger.pipeline.record.folder import definitions
+from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.manifest import (
+    SCHEMA_VERSION,
+    Dataset,
+    DatasetFile,
+    Definition,
+    Description,
+    Environment,
+    ExternalNumbers,
+    HeldAgainst,
+    Model,
+    Output,
+    RecordedBootstrap,
+    RecordedComparison,
+    RecordedConventions,
+    RecordedFile,
+    TrackingWish,
+)
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
+from rankledger.pipeline.workflow.sources import Opened, repository_of
 
-__all__ = ["build_manifest", "judgments_digest"]
+__all__ = ["build_manifest", "define_measures", "judgments_digest"]
+
+NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
 
-def build_manifest(loaded: Loaded, planned: Plan, inputs: Inputs) -> dict[str, Any]:
-    """The manifest but for the command, the machine, the times and the record's own files."""
-    config = loaded.config
-    profile = config.conventions.resolved
+def build_manifest(
+    opened: Opened,
+    inputs: Inputs,
+    *,
+    evaluation_id: str,
+    created: datetime,
+    command: str,
+    config: str = "",
+    records: str | None = None,
+    tracking: TrackingWish = NOT_TRACKED,
+    baselines: Mapping[str, Mapping[str, HeldAgainst]] = MappingProxyType({}),
+    extras: Mapping[str, ExternalNumbers] = MappingProxyType({}),
+) -> Description:
+    """The manifest of an evaluation, before its record is written.
+
+    Args:
+        opened: the config and what it comes to.
+        inputs: everything that was read.
+        evaluation_id: the evaluation's id.
+        created: when it began.
+        command: what asked for it.
+        config: the config's path.
+        records: the URL of the place where records are kept; None if that is a folder.
+        tracking: whether it is to be logged to MLflow.
+        baselines: by gate and model, what the model is held against.
+        extras: the external metrics, by model.
+    """
+    settings, planned = opened.loaded.config, opened.planned
+    profile = settings.conventions.resolved
     shared = _shared_definitions(planned, profile)
-    return {
-        "name": config.name,
-        "date": planned.date,
-        "seed": config.seed,
-        "conventions": {"profile": config.conventions.profile, **asdict(profile.conventions)},
-        "bootstrap": config.bootstrap.model_dump(),
-        "comparison": None
-        if config.comparison is None
-        else config.comparison.model_dump() | {"correction": config.comparison.chosen_correction},
-        "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
-        "matters": dict(planned.matters),
-        "sensitivity": list(config.sensitivity),
-        "expansions": dict(loaded.document.expansions),
-        "definitions": shared,
-        "datasets": {
-            dataset.name: {
-                "kind": dataset.kind,
-                "reading": judgments_digest(dataset, inputs.datasets[dataset.name].files),
-                "relevant": dataset.relevant,
-                "definitions": {
-                    name: meant
-                    for name, meant in definitions(dataset.measures, profile).items()
-                    if meant["fingerprint"] != shared[name]["fingerprint"]
-                },
-                "n_queries": len(inputs.datasets[dataset.name].query_ids),
-                "n_without_relevant": _n_without_relevant(inputs.datasets[dataset.name], dataset.relevant),
-                "suites": {suite: [str(measure) for measure in found] for suite, found in dataset.suites.items()},
-                "inputs": [
-                    {"role": role, **asdict(file)}
-                    for role, files in inputs.datasets[dataset.name].files.items()
-                    for file in files
-                ],
-            }
-            for dataset in planned.datasets
-        },
-        "models": {
-            name: {
-                "params": dict(model.params),
-                "tags": dict(model.tags),
-                "owner": model.owner,
-                "model_id": model.model_id,
-                "model_uri": model.model_uri,
-            }
+    comparison = settings.comparison
+    return Description(
+        schema_version=SCHEMA_VERSION,
+        evaluation_id=evaluation_id,
+        name=settings.name,
+        date=planned.date,
+        seed=settings.seed,
+        conventions=RecordedConventions(profile=settings.conventions.profile, **asdict(profile.conventions)),
+        bootstrap=RecordedBootstrap(**settings.bootstrap.model_dump()),
+        comparison=None
+        if comparison is None
+        else RecordedComparison(**comparison.model_dump(mode="json") | {"correction": comparison.chosen_correction}),
+        lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
+        matters=dict(planned.matters),
+        sensitivity=list(settings.sensitivity),
+        expansions=dict(opened.loaded.document.expansions),
+        definitions=shared,
+        datasets={dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
+        models={
+            name: Model(
+                params=dict(model.params),
+                tags=dict(model.tags),
+                owner=model.owner,
+                model_id=model.model_id,
+                model_uri=model.model_uri,
+            )
             for name, model in planned.models.items()
         },
-        "outputs": [
-            {
-                "dataset": task.dataset,
-                "model": task.model,
-                "path": source_of(task.output).path,
-                "files": [asdict(file) for file in inputs.files[task.dataset, task.model]],
-                "parsed": inputs.parsed[task.dataset, task.model],
-                "quality": asdict(inputs.quality[task.dataset, task.model]),
-                "depth": _depth(inputs.joined.get((task.dataset, task.model))),
-            }
-            for task in planned.tasks
-            if (task.dataset, task.model) in inputs.files
-        ],
-        "failures": [asdict(failure) for failure in inputs.failures],
-        "warnings": [asdict(warning) for warning in inputs.warnings],
+        outputs=[_output(task, inputs) for task in planned.tasks if (task.dataset, task.model) in inputs.files],
+        failures=list(inputs.failures),
+        warnings=list(inputs.warnings),
+        baselines={gate: dict(models) for gate, models in baselines.items()},
+        extras=dict(extras),
+        records=records,
+        tracking=tracking,
+        config=config,
+        command=command,
+        repeats=opened.record.manifest.evaluation_id if opened.record else None,
+        **at_work(),
+        environment=Environment.model_validate(environment(repository_of(opened))),
+        created=created.isoformat(),
+    )
+
+
+def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
+    read = inputs.datasets[dataset.name]
+    own = define_measures(dataset.measures, profile)
+    return Dataset(
+        kind=dataset.kind,
+        reading=judgments_digest(dataset, read.files),
+        relevant=dataset.relevant,
+        definitions={name: meant for name, meant in own.items() if meant.fingerprint != shared[name].fingerprint},
+        n_queries=len(read.query_ids),
+        n_without_relevant=_n_without_relevant(read, dataset.relevant),
+        suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
+        inputs=[DatasetFile(role=role, **asdict(file)) for role, files in read.files.items() for file in files],
+    )
+
+
+def _output(task: Task, inputs: Inputs) -> Output:
+    key = task.dataset, task.model
+    return Output(
+        dataset=task.dataset,
+        model=task.model,
+        path=source_of(task.output).path,
+        files=[RecordedFile(**asdict(file)) for file in inputs.files[key]],
+        parsed=inputs.parsed[key],
+        quality=inputs.quality[key],
+        depth=_depth(inputs.joined.get(key)),
+    )
+
+
+def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, Definition]:
+    """What each measure means here: its metric, every parameter, its formula and reference, and its fingerprint."""
+    return {
+        str(measure): Definition(
+            title=measure.metric.title,
+            formula=measure.metric.formula,
+            direction=measure.metric.direction,
+            range=[None if math.isinf(end) else end for end in measure.metric.range],
+            reference=measure.metric.reference,
+            version=measure.metric.version,
+            parameters={
+                name: list(value) if isinstance(value, tuple) else value for name, value in measure.parameters.items()
+            },
+            k=measure.k,
+            mlflow_key=measure.key,
+            fingerprint=measure.fingerprint(profile),
+            drawn_bounds=list(sampled(measure, profile.conventions_of(measure.metric.name))),
+        )
+        for measure in measures
     }
 
 
@@ -106,14 +184,14 @@ def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[Input
     return hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
 
 
-def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Any]:
+def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:
     """What every measure means; where datasets define it differently by their `relevant`, as it is without that."""
     found: dict[str, Measure] = {}
     for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
         first = found.setdefault(str(measure), measure)
         if measure != first:
             found[str(measure)] = measure.with_default("rel", None)
-    return definitions(found.values(), profile)
+    return define_measures(found.values(), profile)
 
 
 def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float | None) -> int | None:

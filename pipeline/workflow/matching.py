@@ -23,7 +23,6 @@ from rankledger.pipeline.record.folder import read_record, refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, created_at, resolve
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Record, Reference, Scores
 from rankledger.pipeline.workflow.browse import last_record, lost_among, one_record, skipped
@@ -92,13 +91,13 @@ class _Finder:
         self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
         named = [read_record(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
         self._known = named[0] if named else self._newest(name)
-        self._name = name or self._known.manifest["name"]
+        self._name = name or self._known.manifest.name
         self._shelf = RecordHistory(self._records, self._name)
 
     def models(self) -> list[str]:
         """The models that are asked for, as the candidate calls them."""
         asked = self._candidate.model or self._base.model
-        return [asked] if asked else list(self._known.manifest["models"])
+        return [asked] if asked else list(self._known.manifest.models)
 
     def candidate(self, model: str) -> Resolved:
         """The candidate's record of a model."""
@@ -227,7 +226,7 @@ class Match:
         """Whether the measure asks for documents or interactions, and these are others."""
         asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
         before, after = (
-            [file["sha256"] for file in side.record.manifest["datasets"][self.name]["inputs"] if file["role"] in asked]
+            [file.sha256 for file in side.record.manifest.datasets[self.name].files(*asked)]
             for side in (self.before, self.after)
         )
         return before != after
@@ -262,9 +261,7 @@ class Match:
             return Groups()
         refuse_foreign_servers(self.after.opened)
         queries = source_of(planned.queries)
-        inputs = self.after.record.manifest["datasets"][self.name]["inputs"]
-        recorded = [file for file in inputs if file["role"] == "queries"]
-        refuse_changed([InputFile(file["path"], file["size"], file["sha256"]) for file in recorded], describe(queries))
+        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
         further = [*dict.fromkeys(column for column in (planned.cluster, *planned.slices) if column)]
         table = readers.read_queries(*queries.layout, further=further)
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)

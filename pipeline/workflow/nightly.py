@@ -262,7 +262,7 @@ def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, 
     store_page = None if receipt is None else run_page(receipt)
     evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
     config = loaded.config.tracking
-    wanted = tracking and config.enabled and record.manifest["tracking"]["wanted"] and receipt is None
+    wanted = tracking and config.enabled and record.manifest.tracking.wanted and receipt is None
     lost = lost_store(record, config) if wanted else None
     with open_for_logging(config if wanted and not lost else None, runs_dir) as store:
         found = deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)

@@ -5,12 +5,11 @@ A page reads the evaluation and the records that its manifest pins, and nothing 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +24,8 @@ from rankledger.pipeline.record.lookup import damage
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.types.changes import ALL, QueryChange
-from rankledger.pipeline.types.results import Evaluation, Record, definitions_for
+from rankledger.pipeline.types.manifest import Description
+from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
 from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.inputs import Inputs
@@ -68,7 +68,7 @@ class _Pair:
 
 def new_page(
     evaluation: Evaluation,
-    manifest: Mapping[str, Any],
+    manifest: Description,
     *,
     curves: Sequence[CurvePoint],
     movers: Sequence[QueryChange],
@@ -95,9 +95,9 @@ def new_page(
         for each in shown
     ]
     return Page(
-        title=" ".join(filter(None, (evaluation.name, manifest.get("date")))),
+        title=" ".join(filter(None, (evaluation.name, manifest.date))),
         evaluation=replace(evaluation, results=(), warnings=()),
-        manifest=json.loads(json.dumps(manifest)),
+        manifest=manifest,
         curves=tuple(curves),
         pairs=tuple(pairs),
         remarks=tuple(remarks),
@@ -132,7 +132,7 @@ def page_of(record: Record, records: Records) -> Page:
 
 def paired_scores(
     evaluation: Evaluation,
-    manifest: Mapping[str, Any],
+    manifest: Description,
     column: Callable[[str, str, str], Column | None],
     records: Records,
 ) -> tuple[list[ShownPair], list[str]]:
@@ -169,7 +169,7 @@ class _Pager:
     def __init__(
         self,
         evaluation: Evaluation,
-        manifest: Mapping[str, Any],
+        manifest: Description,
         column: Callable[[str, str, str], Column | None],
         records: Records,
     ) -> None:
@@ -201,7 +201,7 @@ class _Pager:
         if before[0].tolist() != after[0].tolist():
             self._leave_out(pair, "the queries were others")
             return None
-        rule = self._manifest["conventions"]["missing_queries"]
+        rule = self._manifest.conventions.missing_queries
         old, new = (counted_scores(scores, missing, rule) for _, scores, missing in (before, after))
         change = oriented(old, new, self._evaluation.directions[measure])
         scores = PairedScores(pair.dataset, pair.model, _label(pair), measure, after[0], old, new, change)
@@ -213,9 +213,9 @@ class _Pager:
     def _held_against(self, dataset: str) -> Iterator[_Pair]:
         """The models that a gate held against a record, those first that did not pass."""
         for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome == "pass"):
-            found = self._manifest["baselines"].get(verdict.gate, {}).get(verdict.model)
-            if verdict.dataset == dataset and found and found["record"] and dataset not in found["new_datasets"]:
-                yield _Pair(dataset, verdict.model, found["model"], found["record"], found["manifest_sha256"])
+            found = self._manifest.baselines.get(verdict.gate, {}).get(verdict.model)
+            if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
+                yield _Pair(dataset, verdict.model, found.model, found.record, str(found.manifest_sha256))
 
     def _compared(self, dataset: str) -> list[_Pair]:
         """The models that were compared, the best first."""
@@ -250,10 +250,10 @@ def _pinned(records: Records, evaluation_id: str, sha256: str) -> Record | str:
     return "its files are not what was written" if damage(record) else record
 
 
-def _meaning(manifest: Mapping[str, Any], dataset: str, measure: str) -> tuple[str | None, str | None]:
+def _meaning(manifest: Description, dataset: str, measure: str) -> tuple[str | None, str | None]:
     """What a score means: the digest of the judgments, and the fingerprint of the measure."""
-    reading = manifest["datasets"].get(dataset, {}).get("reading")
-    return reading, definitions_for(manifest, dataset).get(measure, {}).get("fingerprint")
+    described = manifest.datasets.get(dataset)
+    return described.reading if described else None, manifest.fingerprint(dataset, measure)
 
 
 def _label(pair: _Pair) -> str:

@@ -126,7 +126,7 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
     comparisons = [line for line in record.comparisons if line.measure in place]
     return Record(
         record.path,
-        {**record.manifest, "lead": {line.dataset: line.measure for line in reversed(summary)}},
+        record.manifest.model_copy(update={"lead": {line.dataset: line.measure for line in reversed(summary)}}),
         summary=lambda: tuple(summary),
         comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
         verdicts=lambda: record.verdicts,

@@ -7,7 +7,7 @@ store, nothing is tracked, and gates are left out: they look at other records, a
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -30,6 +30,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.browse import resolve_record
 from rankledger.pipeline.workflow.evaluate import compute, workers_of
@@ -105,9 +106,8 @@ class _Locator:
 
     def dataset(self, dataset: PlannedDataset) -> PlannedDataset:
         """The dataset with its own files where they are."""
-        inputs = self._record.manifest["datasets"][dataset.name]["inputs"]
         for role in _ROLES:
-            recorded = [_file(entry) for entry in inputs if entry["role"] == role]
+            recorded = self._record.manifest.datasets[dataset.name].files(role)
             file: File | None = getattr(dataset, role)
             if file is not None and recorded:
                 placed: dict[str, Any] = {role: self._placed(f"{role} of {dataset.name}", file, recorded)}
@@ -123,10 +123,10 @@ class _Locator:
         return replace(task, output=self._placed(f"{task.model} on {task.dataset}", task.output, recorded))
 
     def extra(self, model: str, file: File) -> None:
-        """The model's numbers from outside, which are looked at and not read."""
-        recorded = self._record.manifest["extras"].get(model, {})
-        if "sha256" in recorded:
-            self._placed(f"extra of {model}", file, [_file(recorded)])
+        """The model's external metrics, which are looked at and not read."""
+        recorded = self._record.manifest.extras.get(model)
+        if recorded and recorded.file:
+            self._placed(f"extra of {model}", file, [recorded.file])
 
     def _placed(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
         """The file by the path under which it is read now."""
@@ -182,10 +182,6 @@ def _described(file: File) -> tuple[InputFile, ...]:
         return ()
 
 
-def _file(entry: Mapping[str, Any]) -> InputFile:
-    return InputFile(entry["path"], entry["size"], entry["sha256"])
-
-
 def _digests(files: Sequence[InputFile]) -> list[str]:
     return [file.sha256 for file in files]
 
@@ -196,7 +192,7 @@ def _changes(what: str, recorded: Sequence[InputFile], found: Sequence[InputFile
             yield ChangedInput(what, before.path, now.path, before.sha256, now.sha256)
 
 
-_SETTINGS = ("seed", "conventions", "bootstrap", "comparison", "sensitivity")  # kept whole in a manifest
+_SETTINGS = {"seed", "conventions", "bootstrap", "comparison", "sensitivity"}  # kept whole in a manifest
 _KEPT = 1_000  # figures that moved; nobody reads more
 
 
@@ -211,7 +207,7 @@ class _Rerun:
     """
 
     path: Path | None
-    manifest: Mapping[str, Any]
+    manifest: Description
     failures: tuple[str, ...] = ()
 
 
@@ -253,12 +249,12 @@ def reproduce(
         return _compared(recorded, located, again, repository_of(replace(opened, config=config_of(recorded))))
 
 
-def _settings(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _settings(manifest: Description) -> Iterator[str]:
     """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
     yield from ("execution.blocks=false", "gates=")
-    for key in _SETTINGS:
-        if manifest[key] is not None:
-            yield f"{key}={json.dumps(manifest[key], ensure_ascii=False).replace('$', '$$')}"
+    for key, value in manifest.model_dump(include=_SETTINGS, exclude_unset=True).items():
+        if value is not None:
+            yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"
 
 
 def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_dir: Path) -> _Rerun:
@@ -270,15 +266,20 @@ def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_di
         computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
     except InputError as error:
         return _Rerun(None, opened.record.manifest, error.lines)
-    known = {(failure["dataset"], failure["model"]) for failure in opened.record.manifest["failures"]}
+    known = {(failure.dataset, failure.model) for failure in opened.record.manifest.failures}
     failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
     written = write_record(
         runs_dir / "records",
-        evaluation_id=opened.record.manifest["evaluation_id"],
+        manifest=build_manifest(
+            again,
+            computed.inputs,
+            evaluation_id=opened.record.manifest.evaluation_id,
+            created=started,
+            command="rankledger reproduce",
+        ),
         config="",
         results=computed.results,
         estimates=computed.inferred.estimates,
-        manifest=build_manifest(opened.loaded, located.planned, computed.inputs),
         comparisons=computed.inferred.comparisons,
         curves=computed.inferred.curves,
     )
@@ -288,13 +289,14 @@ def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_di
 
 def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repository: Path) -> Reproduction:
     before, after = recorded.manifest, again.manifest
-    files = tuple(name for name in FIGURES if name in before["files"])
+    files = tuple(name for name in FIGURES if name in recorded.manifest.files)
     unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
     moved = [*_moved(recorded.path, again.path, unlike)] if again.path else []
     n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
     config = config_of(recorded)
-    now = environment(repository) | ({} if config.is_file() else {"git": None})  # else another repository's commit
-    measures = [name for name in before["definitions"] if name in after["definitions"]]
+    now = Environment.model_validate(environment(repository))
+    now = now if config.is_file() else now.model_copy(update={"git": None})  # else another repository's commit
+    measures = [name for name in before.definitions if name in after.definitions]
     different = located.changed or again.failures or moved
     return Reproduction(
         record=recorded.path,
@@ -305,15 +307,13 @@ def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repositor
         n_moved=len(moved),
         n_found=located.n_moved,
         inputs=located.changed,
-        versions=tuple(other_versions(before["environment"], now)),
+        versions=tuple(other_versions(before.environment, now)),
         definitions=tuple(
             dict.fromkeys(
-                line
-                for dataset in before["datasets"]
-                for line in definition_differences(before, after, measures, dataset)
+                line for dataset in before.datasets for line in definition_differences(before, after, measures, dataset)
             )
         ),
-        code=tuple(other_code(before["environment"], now)),
+        code=tuple(other_code(before.environment, now)),
         failures=again.failures,
     )
 

@@ -61,12 +61,7 @@ class RecordedDataset:
     @property
     def judged(self) -> tuple[InputFile, ...]:
         """The files of its judgments, as the manifest has them."""
-        inputs = self.record.manifest["datasets"][self.planned.name]["inputs"]
-        return tuple(
-            InputFile(file["path"], file["size"], file["sha256"])
-            for file in inputs
-            if file["role"] in ("judgments", "ratings")
-        )
+        return self.record.manifest.datasets[self.planned.name].files("judgments", "ratings")
 
     def store(self, profile: Profile | None = None) -> OutputStore:
         """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""

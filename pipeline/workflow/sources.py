@@ -146,9 +146,9 @@ def open_record(
     record, config = read_record(path), path / "config.yaml"
     read_file(path, record.manifest, config.name)
     overrides = overrides if tracking else [*overrides, "tracking="]
-    expansions = record.manifest["expansions"]
+    expansions = record.manifest.expansions
     loaded = load(config, overrides, expansions, allowed_variables(allow_env, expansions))
-    return Opened(config, loaded, plan(loaded, record.manifest["date"], _tasks(record)), record, is_own(path))
+    return Opened(config, loaded, plan(loaded, record.manifest.date, _tasks(record)), record, is_own(path))
 
 
 def refuse_foreign_servers(opened: Opened) -> None:
@@ -179,9 +179,9 @@ def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequen
     Raises:
         InputError: a file is another.
     """
-    inputs = record.manifest["datasets"].get(dataset, {}).get("inputs", ())
+    recorded = record.manifest.datasets.get(dataset)
     for role, found in files.items():
-        before = [InputFile(file["path"], file["size"], file["sha256"]) for file in inputs if file["role"] == role]
+        before = recorded.files(role) if recorded else ()
         if before and role != "queries":
             refuse_changed(before, found)
 
@@ -196,13 +196,11 @@ def repository_of(opened: Opened) -> Path:
 
 def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
     """The files of the output that was evaluated; none where it was not."""
-    for output in record.manifest["outputs"]:
-        if (output["dataset"], output["model"]) == (task.dataset, task.model):
-            return tuple(InputFile(**file) for file in output["files"])
-    return ()
+    output = record.manifest.tasks.get((task.dataset, task.model))
+    return output.input_files if output else ()
 
 
 def _tasks(record: Record) -> list[tuple[str, str]]:
     """The (dataset, model) that were to be evaluated."""
-    entries = [*record.manifest["outputs"], *record.manifest["failures"]]
-    return [(entry["dataset"], entry["model"]) for entry in entries]
+    failures = [(failure.dataset, failure.model) for failure in record.manifest.failures]
+    return [*record.manifest.tasks, *failures]

@@ -164,7 +164,7 @@ def lost_store(record: Record, tracking: Tracking) -> str | None:
     """
     if tracking.uri is not None or is_from_environment(tracking):
         return None
-    if not record.manifest["tracking"].get("from_environment"):
+    if not record.manifest.tracking.from_environment:
         return None
     return f"{record.path}: was to be logged to the store of {_VARIABLE}, which is not set; {_NAME_A_STORE}"
 

@@ -97,13 +97,13 @@ def accept(
     accepted_models = _choose(found, [*models, *([named] if named else [])])
     beside = _config_of(found, config).parent
     entry = Acceptance(
-        record=found.manifest["evaluation_id"],
+        record=found.manifest.evaluation_id,
         manifest_sha256=digest_of(found.path),
         reason=reason.strip(),
         accepted=datetime.now(UTC).date().isoformat(),
         by=person(beside),
     )
-    name, file = found.manifest["name"], beside / ACCEPTED
+    name, file = found.manifest.name, beside / ACCEPTED
     before = read_accepted(file)
     known = before.get(name, {})
     write_accepted(file, {**before, name: {**known, **dict.fromkeys(accepted_models, entry)}})
@@ -116,7 +116,7 @@ def accept(
 
 def _choose(record: Record, models: Sequence[str]) -> list[str]:
     """The models to accept the record for; each was evaluated wherever it should have been."""
-    known = list(record.manifest["models"])
+    known = list(record.manifest.models)
     for model in models:
         if model not in known:
             raise InputError(f"{record.path}: has no model {model!r}{likely(model, known)}; it has {', '.join(known)}")
@@ -190,12 +190,12 @@ def verify(
     faults += _denied(found.path / MANIFEST, digest, witnesses)
     if faults:
         raise InputError(*faults)
-    return Verification(found.path, len(found.manifest["files"]) + 1, tuple(witnesses), tuple(remarks))
+    return Verification(found.path, len(found.manifest.files) + 1, tuple(witnesses), tuple(remarks))
 
 
 def _receipt(record: Record, kept: Records) -> Receipt | None:
     """The receipt where records are kept, or beside a record that lies elsewhere."""
-    evaluation_id = record.manifest["evaluation_id"]
+    evaluation_id = record.manifest.evaluation_id
     return read_receipt(kept, evaluation_id) or read_receipt(Records(record.path.parent), evaluation_id)
 
 
@@ -206,7 +206,7 @@ def _logged(record: Record, runs_dir: Path, tracking_uri: str | None) -> dict[st
         InputError: there is no such store, it cannot be reached, or the environment does not say where it is.
     """
     tracking = tracking_of(record.path, runs_dir, uri=tracking_uri)
-    evaluation_id, name = (record.manifest[key] for key in ("evaluation_id", "name"))
+    evaluation_id, name = record.manifest.evaluation_id, record.manifest.name
     with open_for_reading(tracking, runs_dir) as store:
         found = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in found.items()}

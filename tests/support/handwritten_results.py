@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,12 @@ from typing import Any
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Verdict
 from rankledger.pipeline.types.views import Page
+from tests.support.manifests import whole
 
 __all__ = ["COMPARED", "comparison", "estimates", "page"]
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
-COMPARED = {"baseline": "bm25", "test": "randomization", "correction": None}
+COMPARED = {"baseline": "bm25", "test": "randomization", "correction": "maxt"}
 
 Figures = Mapping[str, Mapping[str, float | None]]
 """By model and measure; an interval is a tenth wider on either side."""
@@ -86,7 +88,9 @@ def page(
         "bootstrap": {"confidence": 0.95},
         "comparison": COMPARED if comparisons else None,
         "matters": {},
-        "definitions": {measure: {"fingerprint": f"f-{measure}"} for measure in measures},
+        "definitions": {
+            measure: {"fingerprint": hashlib.sha256(measure.encode()).hexdigest()[:16]} for measure in measures
+        },
         "datasets": {dataset: {"reading": f"r-{dataset}"} for dataset in datasets},
         "models": {model: {"owner": None} for model in dict.fromkeys(models)},
     }
@@ -103,4 +107,4 @@ def page(
         verdicts=tuple(verdicts),
         lead=lead or {},
     )
-    return Page("nightly", evaluation, said | manifest)
+    return Page("nightly", evaluation, whole(said | manifest))

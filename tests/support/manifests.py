@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.metrics.conventions import PROFILES
+from rankledger.pipeline.types.manifest import SCHEMA_VERSION, Description, Manifest
 from rankledger.pipeline.types.results import Estimate
 
-__all__ = ["forge", "manifest"]
+__all__ = ["description", "forge", "manifest", "whole"]
 
 
 def manifest(
@@ -24,7 +25,7 @@ def manifest(
     failed: Iterable[str] = (),
     **changes: Any,
 ) -> dict[str, Any]:
-    """A whole manifest, but for what `write_record` adds.
+    """What `manifest.json` holds, but for what `write_record` adds.
 
     Args:
         name: the evaluation's.
@@ -40,6 +41,8 @@ def manifest(
     datasets = dict.fromkeys([*(dataset for dataset, _ in (*tasks, *refused)), *([] if tasks else ["web"])])
     found = {dataset: _dataset(dataset, lines, tasks) for dataset in datasets}
     return {
+        "schema_version": SCHEMA_VERSION,
+        "evaluation_id": f"20261120T020000Z-{name}-1f0c9a2b",
         "name": name,
         "date": None,
         "seed": 0,
@@ -52,10 +55,7 @@ def manifest(
         "expansions": {},
         "definitions": {measure: definition(measure) for measure in (*measures, "judged@1")},
         "datasets": found,
-        "models": {
-            model: {"params": {}, "tags": {}, "owner": None, "model_id": None, "model_uri": None}
-            for model in dict.fromkeys([*(model for _, model in (*tasks, *refused)), *models])
-        },
+        "models": dict.fromkeys(dict.fromkeys([*(model for _, model in (*tasks, *refused)), *models]), _MODEL),
         "outputs": [_output(*task) for task in tasks if task not in refused],
         "failures": [{"dataset": "web", "model": model, "reason": "file not found"} for model in failed],
         "warnings": [],
@@ -73,6 +73,46 @@ def manifest(
         "finished": "2026-11-20T02:00:01+00:00",
         "timings": {},
     } | changes
+
+
+def description(name: str = "nightly", **changes: Any) -> Description:
+    """The same, typed, as `write_record` takes it."""
+    return Description.model_validate_json(
+        json.dumps(manifest(name, **changes), default=lambda part: part.model_dump())
+    )
+
+
+def whole(said: Mapping[str, Any]) -> Manifest:
+    """A manifest that says this; parts that are left out, of its datasets, models and so on, too, are filled in."""
+    plain = manifest(said.get("name", "nightly"), files=dict.fromkeys(_FILES, _NOTHING))
+    plain |= json.loads(json.dumps(dict(said), default=lambda part: part.model_dump()))
+    datasets = {name: _dataset(name, (), {}) | own for name, own in plain["datasets"].items()}
+    measures = {name: [m for suite in own["suites"].values() for m in suite] for name, own in datasets.items()}
+    definitions = {measure: {} for own in measures.values() for measure in own} | plain["definitions"]
+    models = {own["model"]: {} for own in (*plain["outputs"], *plain["failures"])} | {
+        name: {} for name in plain["extras"]
+    }
+    git = plain["environment"].get("git")
+    plain |= {
+        "datasets": datasets,
+        "lead": {name: own[0] for name, own in measures.items() if own} | plain["lead"],
+        "definitions": {measure: definition(measure) | own for measure, own in definitions.items()},
+        "models": {name: _MODEL | own for name, own in (models | plain["models"]).items()},
+        "outputs": [_output(own["dataset"], own["model"]) | own for own in plain["outputs"]],
+        "extras": {name: own if "reason" in own else _FILE | own for name, own in plain["extras"].items()},
+        "conventions": manifest()["conventions"] | plain["conventions"],
+        "bootstrap": manifest()["bootstrap"] | plain["bootstrap"],
+        "comparison": plain["comparison"] and _COMPARISON | plain["comparison"],
+        "environment": manifest()["environment"] | plain["environment"] | {"git": git and {"dirty": False} | git},
+    }
+    return Manifest.model_validate_json(json.dumps(plain))
+
+
+_FILES = ("config.yaml", "scores.parquet", "summary.csv")
+_FILE = {"path": "costs.json", "size": 0, "sha256": "0" * 64}
+_NOTHING = {"size": 0, "sha256": "0" * 64}
+_MODEL = {"params": {}, "tags": {}, "owner": None, "model_id": None, "model_uri": None}
+_COMPARISON = {"baseline": "bm25", "measures": None, "test": "t", "permutations": 1000, "correction": "holm"}
 
 
 def forge(record: Path, name: str, data: bytes) -> None:

@@ -13,6 +13,7 @@ from rankledger.pipeline.types.changes import QueryChange, RankedDocument
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
+from tests.support.manifests import whole
 
 __all__ = ["compared", "estimate", "manifest", "page", "verdict"]
 
@@ -110,7 +111,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "seed": 7,
         "conventions": {"profile": "trec_eval", "ties": "doc_id_desc", "depth": None},
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
-        "comparison": {"baseline": "bm25", "test": "randomization", "correction": None},
+        "comparison": {"baseline": "bm25", "test": "randomization", "correction": "maxt"},
         "matters": {"ndcg@10": 0.01},
         "definitions": {"ndcg@10": meant, "ap": meant | {"title": "AP", "k": None, "parameters": {}}},
         "datasets": {"web": {"inputs": [{"role": "judgments", **file}], "n_queries": 100, "n_without_relevant": 4}},
@@ -171,7 +172,7 @@ def page(said: Mapping[str, Any] | None = None, **changes: Any) -> Page:
     plain = Page(
         title="nightly 2026-11-20",
         evaluation=evaluation,
-        manifest=manifest() | dict(said or {}),
+        manifest=whole(manifest() | dict(said or {})),
         curves=(
             *(CurvePoint("web", "dense", "judged", rank, 0.5, None, None, 98) for rank in (1.0, 2.0)),
             *(CurvePoint("web", "dense", "precision", recall, 0.5, 0.4, 0.6, 100) for recall in (0.0, 1.0)),

@@ -139,7 +139,7 @@ class Stage:
 
 def wanted_in(record: Path) -> bool:
     """Whether MLflow was to be told of a record; ids do not tell which of two came first within a second."""
-    return bool(read_record(record).manifest["tracking"]["wanted"])
+    return read_record(record).manifest.tracking.wanted
 
 
 def figures(server: str, evaluation_id: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
     grown = size_of(postgres, database) - before
     (record,) = visible(folder / "runs")
     runs = runs_in(server, record.name)
-    seconds = (ended - datetime.fromisoformat(read_record(record).manifest["finished"])).total_seconds()
+    seconds = (ended - datetime.fromisoformat(read_record(record).manifest.finished)).total_seconds()
 
     assert (told.code, told.err) == (0, "")
     assert len(runs) == N_MODELS * N_DATASETS + 1

@@ -33,12 +33,12 @@ def test_three_nights_without_a_server(folder):
         again = run("sync", cwd=folder)
         found = [runs_in(address, record.path.name) for record in records]
 
-    assert [record.manifest["date"] for record in records] == [*NIGHTS]
+    assert [record.manifest.date for record in records] == [*NIGHTS]
     assert (synced.code, synced.err) == (0, "")
     assert synced.out.splitlines() == [f"{record.path.name}: in MLflow at {address}" for record in records]
     assert (again.code, again.out, again.err) == (0, "", "")
     for record, runs in zip(records, found, strict=True):
-        created = datetime.fromisoformat(record.manifest["created"]).timestamp() * 1_000
+        created = datetime.fromisoformat(record.manifest.created).timestamp() * 1_000
         assert runs.keys() == {"", "web/bm25", "web/dense"}
         assert all(0 <= run.info.start_time - int(created) <= 3 for run in runs.values())
     starts = [runs[""].info.start_time for runs in found]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 from rankledger.pipeline.report.html import charts
@@ -25,7 +25,16 @@ from rankledger.pipeline.report.html.blocks import (
     short_text,
 )
 from rankledger.pipeline.report.messages import rerun_command
-from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.manifest import (
+    Dataset,
+    DatasetFile,
+    Definition,
+    Description,
+    Environment,
+    Output,
+    RecordedFile,
+)
 
 __all__ = ["definitions", "provenance", "quality"]
 
@@ -40,21 +49,20 @@ def quality(figures: PageFigures) -> Section:
     """A table per dataset, and how much is judged at each rank."""
     parts = tuple(
         PagePart(short_text(name), tuple(_dataset(figures, name, described)))
-        for name, described in figures.page.manifest["datasets"].items()
+        for name, described in figures.page.manifest.datasets.items()
     )
     return Section("quality", "Data quality", parts)
 
 
-def _dataset(figures: PageFigures, dataset: str, described: Mapping[str, Any]) -> Iterator[Block]:
-    n_queries, n_without = described.get("n_queries"), described.get("n_without_relevant")
-    if n_queries is not None:
-        without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
-        yield Words(f"{queries(n_queries)} with judgments or ratings{without}.")
+def _dataset(figures: PageFigures, dataset: str, described: Dataset) -> Iterator[Block]:
+    n_without = described.n_without_relevant
+    without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
+    yield Words(f"{queries(described.n_queries)} with judgments or ratings{without}.")
     for warning in figures.page.evaluation.data_warnings:
         if warning.dataset == dataset:
             of = f"{short_text(warning.model)}: " if warning.model else ""
             yield Words(f"{of}{short_text(warning.warning, _WARNING)}.", "warn")
-    outputs = [output for output in figures.page.manifest["outputs"] if output["dataset"] == dataset]
+    outputs = [output for output in figures.page.manifest.outputs if output.dataset == dataset]
     if outputs:
         columns = tuple(Column(head, "name" if head == "model" else "number") for head in _HEADS)
         group = Group(tuple(map(_quality_row, outputs)))
@@ -66,11 +74,11 @@ def _dataset(figures: PageFigures, dataset: str, described: Mapping[str, Any]) -
         yield Drawings((Drawing(f"judged-{short_text(dataset)}", chart),))
 
 
-def _quality_row(output: Mapping[str, Any]) -> Row:
-    known = Quality(**output["quality"])
-    depth = output.get("depth") or (None, None, None)
+def _quality_row(output: Output) -> Row:
+    known = output.quality
+    depth = output.depth or (None, None, None)
     return (
-        short_text(output["model"]),
+        short_text(output.model),
         f"{known.n_rows:,}",
         f"{known.n_missing_queries:,}",
         f"{known.n_unjudged_queries:,}",
@@ -91,30 +99,30 @@ def definitions(figures: PageFigures) -> Section:
     columns = tuple(Column(head, _KINDS.get(head, "name")) for head in heads)
     own = [
         (f"{measure} on {name}", meant)
-        for name, dataset in manifest["datasets"].items()
-        for measure, meant in dataset.get("definitions", {}).items()
+        for name, dataset in manifest.datasets.items()
+        for measure, meant in dataset.definitions.items()
     ]
     rows = tuple(
         (
             short_text(measure),
-            f"{meant['title']}: {meant['formula']}",
+            f"{meant.title}: {meant.formula}",
             _parameters(meant),
-            " to ".join("∞" if end is None else f"{end:g}" for end in meant["range"]),
-            meant["direction"],
-            str(meant["version"]),
-            meant["fingerprint"],
-            meant["reference"],
+            " to ".join("∞" if end is None else f"{end:g}" for end in meant.range),
+            meant.direction,
+            str(meant.version),
+            meant.fingerprint,
+            meant.reference,
         )
-        for measure, meant in [*manifest["definitions"].items(), *own]
+        for measure, meant in [*manifest.definitions.items(), *own]
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
-    conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest["conventions"].items())
+    conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest.conventions)
     return Section("definitions", "Definitions", (table, PagePart("Conventions", (Facts(conventions),))))
 
 
-def _parameters(meant: Mapping[str, Any]) -> str:
+def _parameters(meant: Definition) -> str:
     """Every parameter that has an effect, and the cutoff."""
-    parameters = {**meant["parameters"], **({} if meant["k"] is None else {"k": meant["k"]})}
+    parameters = meant.parameters | ({} if meant.k is None else {"k": meant.k})
     return ", ".join(f"{name}={_written(value)}" for name, value in parameters.items()) or "none"
 
 
@@ -153,52 +161,50 @@ def provenance(figures: PageFigures) -> Section:
     return Section("provenance", "Provenance", blocks)
 
 
-def _facts(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
     """What decides the figures beside the files."""
-    bootstrap, comparison = manifest["bootstrap"], manifest.get("comparison")
-    if manifest["config"]:  # a record of 0.1.0 does not say
-        yield "config", short_text(manifest["config"], _PATH)
-    if manifest.get("date"):
-        yield "date", short_text(manifest["date"])
-    yield "seed", f"{manifest['seed']}"
-    yield (
-        "intervals",
-        (f"{bootstrap['confidence']:.4g} by {bootstrap['method']}, {bootstrap['resamples']:,} resamples"),
-    )
+    bootstrap, comparison = manifest.bootstrap, manifest.comparison
+    if manifest.config:
+        yield "config", short_text(manifest.config, _PATH)
+    if manifest.date:
+        yield "date", short_text(manifest.date)
+    yield "seed", f"{manifest.seed}"
+    yield "intervals", f"{bootstrap.confidence:.4g} by {bootstrap.method}, {bootstrap.resamples:,} resamples"
     if comparison:
-        corrected = f", corrected by {comparison['correction']}" if comparison.get("correction") else ""
-        yield "comparison", short_text(f"against {comparison['baseline']}, test {comparison['test']}{corrected}", _PATH)
-    if matters := manifest.get("matters"):
-        yield "least difference that matters", ", ".join(f"{measure}: {least:g}" for measure, least in matters.items())
-    yield "versions", ", ".join(_versions(manifest["environment"]))
-    if git := manifest["environment"].get("git"):
-        yield "commit of the config", f"{short_text(git['commit'])}{' with changes' if git['dirty'] else ''}"
+        corrected = f", corrected by {comparison.correction}" if comparison.correction else ""
+        yield "comparison", short_text(f"against {comparison.baseline}, test {comparison.test}{corrected}", _PATH)
+    if manifest.matters:
+        least = (f"{measure}: {least:g}" for measure, least in manifest.matters.items())
+        yield "least difference that matters", ", ".join(least)
+    yield "versions", ", ".join(_versions(manifest.environment))
+    if git := manifest.environment.git:
+        yield "commit of the config", f"{short_text(git.commit)}{' with changes' if git.dirty else ''}"
 
 
-def _versions(environment: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Python {environment['python']}"
+def _versions(environment: Environment) -> Iterator[str]:
+    yield f"Python {environment.python}"
     for name in _PACKAGES:
-        if name in environment["packages"]:
-            yield f"{name} {environment['packages'][name]}"
+        if name in environment.packages:
+            yield f"{name} {environment.packages[name]}"
 
 
-def _inputs(manifest: Mapping[str, Any]) -> Iterator[Row]:
-    for name, dataset in manifest["datasets"].items():
-        for file in dataset["inputs"]:
-            yield _file_row(name, file["role"], file)
-    for model, extra in (manifest.get("extras") or {}).items():
-        if "path" in extra:
-            yield _file_row("", f"numbers of {model}", extra)
+def _inputs(manifest: Description) -> Iterator[Row]:
+    for name, dataset in manifest.datasets.items():
+        for file in dataset.inputs:
+            yield _file_row(name, file.role, file)
+    for model, extra in manifest.extras.items():
+        if extra.file:
+            yield _file_row("", f"numbers of {model}", extra.file)
 
 
-def _outputs(manifest: Mapping[str, Any]) -> Iterator[Row]:
-    for output in manifest["outputs"]:
-        for file in output["files"]:
-            yield _file_row(output["dataset"], output["model"], file)
+def _outputs(manifest: Description) -> Iterator[Row]:
+    for output in manifest.outputs:
+        for file in output.files:
+            yield _file_row(output.dataset, output.model, file)
 
 
-def _file_row(dataset: str, what: str, file: Mapping[str, Any]) -> Row:
-    return short_text(dataset), short_text(what), short_text(file["path"], _PATH), f"{file['size']:,}", file["sha256"]
+def _file_row(dataset: str, what: str, file: DatasetFile | RecordedFile | InputFile) -> Row:
+    return short_text(dataset), short_text(what), short_text(file.path, _PATH), f"{file.size:,}", file.sha256
 
 
 def _files(name: str, caption: str, rows: Iterator[Row]) -> Table:

@@ -400,8 +400,8 @@ def page_figures(page: Page) -> PageFigures:
         leading=page.evaluation.leading,
         leading_difference=page.evaluation.leading_difference,
         matters=page.matters,
-        all_pairs=(page.manifest.get("comparison") or {}).get("baseline") == "all_pairs",
-        alpha=1 - page.manifest["bootstrap"]["confidence"],
+        all_pairs=page.manifest.comparison is not None and page.manifest.comparison.baseline == "all_pairs",
+        alpha=1 - page.manifest.bootstrap.confidence,
     )
 
 

@@ -157,8 +157,7 @@ def _title(pair: PairedScores) -> str:
 
 def _is_ranked(figures: PageFigures, dataset: str) -> bool:
     """Whether models return documents on it; ratings and scores that were made elsewhere have no ranks."""
-    kind: str = figures.page.manifest["datasets"][dataset].get("kind", "rankings")
-    return kind == "rankings"
+    return figures.page.manifest.datasets[dataset].kind == "rankings"
 
 
 def _pair(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:

@@ -222,17 +222,17 @@ def _held(figures: PageFigures, of: tuple[str, str], lines: Sequence[Verdict]) -
 
 def _outside(figures: PageFigures) -> Iterator[Block]:
     """Who owns each model, and its numbers from outside, such as latency and cost; or why they cannot be read."""
-    models, extras = figures.page.manifest["models"], figures.page.manifest.get("extras") or {}
-    numbers = {model: extras.get(model, {}).get("numbers", {}) for model in models}
+    models, extras = figures.page.manifest.models, figures.page.manifest.extras
+    numbers = {model: extras[model].numbers if model in extras else {} for model in models}
     names = list(dict.fromkeys(name for found in numbers.values() for name in found))
     rows = tuple(
         (
             short_text(model),
-            short_text(models[model]["owner"] or ""),
+            short_text(models[model].owner or ""),
             *(f"{found[name]:,.10g}" if name in found else "" for name in names),
         )
         for model, found in numbers.items()
-        if found or models[model]["owner"]
+        if found or models[model].owner
     )
     if rows:
         columns = (Column("model", "name"), Column("owner", "name"), *(Column(short_text(name)) for name in names))
@@ -240,8 +240,8 @@ def _outside(figures: PageFigures) -> Iterator[Block]:
             "outside", "Owners of the models, and numbers from outside", columns, (Group(rows),), searched="model"
         )
     for model, extra in extras.items():
-        if "reason" in extra:
-            yield Words(f"{short_text(model)}: {short_text(extra['reason'], _REASON)}", "warn")
+        if extra.reason is not None:
+            yield Words(f"{short_text(model)}: {short_text(extra.reason, _REASON)}", "warn")
 
 
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}

@@ -182,7 +182,7 @@ def test_set_overrides_the_config(run_cli, config):
 
     assert written["bootstrap"] == {"resamples": 123}
     assert {line.measure for line in read_record(told.record).summary} == {"rr"}
-    assert read_record(told.record).manifest["bootstrap"]["resamples"] == 123
+    assert read_record(told.record).manifest.bootstrap.resamples == 123
 
 
 def test_date_fills_the_paths(run_cli, config):
@@ -192,8 +192,8 @@ def test_date_fills_the_paths(run_cli, config):
 
     told = run_cli("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
     assert told.code == 0
-    assert read_record(told.record).manifest["date"] == "2026-11-20"
-    assert read_record(told.record).manifest["outputs"][0]["files"][0]["path"] == "configs/2026-11-20/bm25.txt"
+    assert read_record(told.record).manifest.date == "2026-11-20"
+    assert read_record(told.record).manifest.outputs[0].files[0].path == "configs/2026-11-20/bm25.txt"
 
     told = run_cli("evaluate", str(config), "--no-tracking")
     assert told.code == 2
@@ -355,10 +355,10 @@ def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
     assert (told.code, told.err) == (4, "")
     assert f"dense on web was not evaluated: {broken}" in told.out
     assert {line.model for line in record.summary} == {"bm25"}
-    (failure,) = record.manifest["failures"]
-    assert (failure["dataset"], failure["model"]) == ("web", "dense")
-    assert failure["reason"].startswith(broken)
-    assert "\n" not in failure["reason"]
+    (failure,) = record.manifest.failures
+    assert (failure.dataset, failure.model) == ("web", "dense")
+    assert failure.reason.startswith(broken)
+    assert "\n" not in failure.reason
 
 
 def test_a_damaged_output_is_one_models_failure(run_cli, config):
@@ -378,7 +378,7 @@ def test_failures_are_in_the_json(run_cli, config, broken):
     found = json.loads(told.out)
 
     assert (told.code, told.err) == (4, "")
-    assert [failure["reason"].startswith(broken) for failure in found["failures"]] == [True]
+    assert [failure.reason.startswith(broken) for failure in found["failures"]] == [True]
     assert {line["model"] for line in found["estimates"]} == {"bm25"}
 
 
@@ -426,7 +426,7 @@ def test_a_night_without_any_output_is_recorded(run_cli, config):
 
     assert told.code == 4
     record = read_record(told.record)
-    assert len(record.manifest["failures"]) == 2
+    assert len(record.manifest.failures) == 2
     assert record.summary == ()
 
 

@@ -7,16 +7,19 @@ import pytest
 from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
-from rankledger.pipeline.record.folder import definitions
+from rankledger.pipeline.types.manifest import Manifest
+from rankledger.pipeline.workflow.manifest import define_measures
+from tests.support.manifests import whole
 
 TREC_EVAL = PROFILES["trec_eval"]
 
 
-def manifest(profile: Profile, *measures: str, **further: object) -> dict[str, dict[str, dict[str, object]]]:
+def manifest(profile: Profile, *measures: str, **further: object) -> Manifest:
     """What a manifest under that profile says of these measures."""
-    found = definitions([Measure.parse(name, profile) for name in measures], profile)
+    found = define_measures([Measure.parse(name, profile) for name in measures], profile)
     conventions = {"profile": profile.name, **vars(profile.conventions)}
-    return {"definitions": {name: found[name] | further for name in found}, "conventions": conventions}
+    definitions = {name: definition.model_dump() | further for name, definition in found.items()}
+    return whole({"definitions": definitions, "conventions": conventions})
 
 
 def test_the_same_definitions_are_not_unlike():
@@ -38,7 +41,7 @@ def test_a_convention_that_differs_is_named_once_for_all_measures():
 def test_a_parameter_that_differs_is_named():
     """trec_eval 10 has rbp with p = 0.9 where ours is 0.8, and scores as doubles: p is what is named of rbp."""
     one, other = manifest(TREC_EVAL, "rbp", "ap"), manifest(PROFILES["trec_eval_10"], "rbp", "ap")
-    p = one["definitions"]["rbp"]["parameters"]["p"]
+    p = one.definitions["rbp"].parameters["p"]
 
     assert [*definition_differences(one, other, ["rbp", "ap"])] == [
         f"rbp: p was {p} and is 0.9",
@@ -49,17 +52,17 @@ def test_a_parameter_that_differs_is_named():
 def test_a_version_that_differs_is_named():
     """A metric whose code has changed has another version, and so another fingerprint."""
     one = manifest(TREC_EVAL, "ap")
-    other = manifest(TREC_EVAL, "ap", version=99, fingerprint=0)
+    other = manifest(TREC_EVAL, "ap", version=99, fingerprint="0" * 16)
 
     assert [*definition_differences(one, other, ["ap"])] == [
-        f"ap: the metric's version was {one['definitions']['ap']['version']} and is 99"
+        f"ap: the metric's version was {one.definitions['ap'].version} and is 99"
     ]
 
 
 def test_a_better_end_that_differs_is_named():
     """Of a score made elsewhere the config says which end is better, and so may another night's."""
-    one = manifest(TREC_EVAL, "ap", fingerprint=1)
-    other = manifest(TREC_EVAL, "ap", fingerprint=0, direction="lower")
+    one = manifest(TREC_EVAL, "ap", fingerprint="1" * 16)
+    other = manifest(TREC_EVAL, "ap", fingerprint="0" * 16, direction="lower")
 
     assert [*definition_differences(one, other, ["ap"])] == ["ap: the better end was higher and is lower"]
 

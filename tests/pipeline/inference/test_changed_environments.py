@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from rankledger.pipeline.inference.changes import other_code, other_versions
+from rankledger.pipeline.types.manifest import Environment, Git
 
-BEFORE = {
-    "python": "3.11.7",
-    "platform": "Linux",
-    "blas": ["openblas 0.3.31"],
-    "packages": {"numpy": "2.4.6", "scipy": "1.17.1", "pyarrow": "25.0.1", "pytest": "8.0"},
-    "git": {"commit": "a" * 40, "dirty": False},
-}
+BEFORE = Environment(
+    python="3.11.7",
+    platform="Linux",
+    cpu="",
+    blas=["openblas 0.3.31"],
+    packages={"numpy": "2.4.6", "scipy": "1.17.1", "pyarrow": "25.0.1", "pytest": "8.0"},
+    git=Git(commit="a" * 40, dirty=False),
+)
 
 
 def test_the_same_environment_has_nothing_to_tell():
@@ -24,11 +24,8 @@ def test_the_same_environment_has_nothing_to_tell():
 
 def test_what_a_figure_can_depend_on_is_told():
     """Packages that compute, Python, the platform and BLAS; pytest computes nothing."""
-    after = BEFORE | {
-        "python": "3.12.1",
-        "blas": [],
-        "packages": BEFORE["packages"] | {"numpy": "2.3.5", "pytest": "9.0", "rankledger": "0.2.0"},
-    }
+    packages = BEFORE.packages | {"numpy": "2.3.5", "pytest": "9.0", "rankledger": "0.2.0"}
+    after = BEFORE.model_copy(update={"python": "3.12.1", "blas": [], "packages": packages})
 
     assert list(other_versions(BEFORE, after)) == [
         "rankledger none → 0.2.0",
@@ -41,11 +38,11 @@ def test_what_a_figure_can_depend_on_is_told():
 @pytest.mark.parametrize(
     ("git", "told"),
     [
-        ({"commit": "b" * 40, "dirty": False}, ["commit aaaaaaaaaaaa → bbbbbbbbbbbb"]),
-        ({"commit": "a" * 40, "dirty": True}, ["changes that were not committed now"]),
+        (Git(commit="b" * 40, dirty=False), ["commit aaaaaaaaaaaa → bbbbbbbbbbbb"]),
+        (Git(commit="a" * 40, dirty=True), ["changes that were not committed now"]),
         (None, []),
     ],
 )
-def test_the_code_is_told_where_both_are_in_a_repository(git: Any, told):
+def test_the_code_is_told_where_both_are_in_a_repository(git, told):
     """Another commit, or the same with changes; outside of a repository nothing is known."""
-    assert list(other_code(BEFORE, BEFORE | {"git": git})) == told
+    assert list(other_code(BEFORE, BEFORE.model_copy(update={"git": git}))) == told

@@ -18,7 +18,7 @@ from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
 from rankledger.pipeline.types.results import Estimate, Scores, Verdict
-from tests.support.manifests import manifest
+from tests.support.manifests import description
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
 VERDICT = Verdict("floor", "web", "bm25", "ap", "all", "pass", "pass", "fine")
@@ -46,11 +46,10 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
     said = {"created": NIGHT.isoformat()} | manifest_changes
     return write_record(
         folder,
-        evaluation_id=new_evaluation_id(name, NIGHT),
         config="name: nightly\n",
         results=[scores],
         estimates=lines,
-        manifest=manifest(name, lines=lines, **said),
+        manifest=description(name, evaluation_id=new_evaluation_id(name, NIGHT), lines=lines, **said),
         judged=Judged((VERDICT,), {}),
     ).path
 
@@ -90,7 +89,7 @@ def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Remote, "read", heard)
     found = scan_records(
-        near, "nightly", lambda entry: (entry.manifest["evaluation_id"], len(entry.lines("ap")), entry.verdicts)
+        near, "nightly", lambda entry: (entry.manifest.evaluation_id, len(entry.lines("ap")), entry.verdicts)
     )
 
     assert found.found == tuple((path.name, 3, (VERDICT,)) for path in sorted(far, key=lambda path: path.name)[::-1])
@@ -114,7 +113,7 @@ def test_what_is_no_record_is_passed_over(tmp_path):
     (cut / "manifest.json").write_text('{"name"', encoding="utf-8")
     (later / "manifest.json").write_text(json.dumps({"schema_version": 99}), encoding="utf-8")
     (poor / "manifest.json").write_text("{}", encoding="utf-8")
-    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest["name"] and entry.evaluation_id)
+    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest.name and entry.evaluation_id)
 
     assert found.found == (whole.name,)
     assert sorted(found.unreadable) == sorted(path.name for path in (cut, later, poor))
@@ -165,7 +164,7 @@ def test_where_no_record_of_a_name_can_be_read_that_is_said(tmp_path, damage):
 
     with pytest.raises(InputError, match=f"no record of 'nightly' can be read, such as {broken.name}"):
         scan_records(Records(tmp_path), "nightly", lambda entry: entry.date)
-    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest["name"])
+    found = scan_records(Records(tmp_path), None, lambda entry: entry.manifest.name)
     assert found.found == ("weekly",)
     assert whole.is_dir()
     assert found.remarks == (f"{broken.name}: cannot be read as a record, left out",)

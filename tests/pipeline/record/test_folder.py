@@ -26,10 +26,11 @@ import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.folder import definitions, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
 from rankledger.pipeline.types.results import Estimate, Evaluation, Record, Scores
+from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
-from tests.support.manifests import manifest
+from tests.support.manifests import description
 
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 COLUMNS = (
@@ -74,11 +75,10 @@ RESULTS = (
 
 def write(folder: Path, **changes: Any) -> Record:
     given: dict[str, Any] = {
-        "evaluation_id": IDENTITY,
         "config": "name: nightly\n",
         "results": RESULTS,
         "estimates": ESTIMATES,
-        "manifest": manifest(lines=changes.get("estimates", ESTIMATES), seed=1),
+        "manifest": description(lines=changes.get("estimates", ESTIMATES), seed=1),
     }
     return write_record(folder, **(given | changes))
 
@@ -135,8 +135,8 @@ def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
 
     assert read_record(record.path) == record
     assert read_record(record.path).summary == ESTIMATES
-    assert record.manifest["evaluation_id"] == IDENTITY
-    assert record.manifest["name"] == "nightly"
+    assert record.manifest.evaluation_id == IDENTITY
+    assert record.manifest.name == "nightly"
 
 
 def test_a_folder_that_is_no_record_is_not_read(tmp_path):
@@ -150,7 +150,7 @@ def test_the_manifest_holds_the_hashes_of_the_other_files(tmp_path):
     """Size and sha256 of each file are those of its bytes."""
     record = write(tmp_path)
 
-    assert record.manifest["files"] == {
+    assert strict(record.path / "manifest.json")["files"] == {
         name: described(record.path / name) for name in FILES if name != "manifest.json"
     }
 
@@ -317,7 +317,7 @@ def test_the_manifest_is_json(evaluation):
 
 def test_the_manifest_says_what_was_asked_for(evaluation):
     """Name, date, seed, conventions, bootstrap, suites, and each model's params, tags and owner."""
-    manifest = read_record(evaluation.record).manifest
+    manifest = strict(evaluation.record / "manifest.json")
 
     assert manifest["name"] == "generated"
     assert manifest["date"] == "2026-11-20"
@@ -337,7 +337,7 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
 
 def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
     """Size and sha256 of every file that was read are true, and every file that was read is there."""
-    manifest = read_record(evaluation.record).manifest
+    manifest = strict(evaluation.record / "manifest.json")
     inputs = [file for dataset in manifest["datasets"].values() for file in dataset["inputs"]]
     outputs = [file for output in manifest["outputs"] for file in output["files"]]
 
@@ -358,7 +358,7 @@ def test_the_manifest_tells_inputs_by_their_bytes(evaluation):
 
 def test_the_manifest_tells_the_files_of_the_record(evaluation):
     """Whoever gets a record can see whether it is whole."""
-    manifest = read_record(evaluation.record).manifest
+    manifest = strict(evaluation.record / "manifest.json")
 
     names = {path.name for path in evaluation.record.iterdir()}
     assert names == {*FILES, "curves.csv", "report.html"}
@@ -367,7 +367,7 @@ def test_the_manifest_tells_the_files_of_the_record(evaluation):
 
 def test_the_manifest_defines_every_measure(evaluation):
     """Each has its fingerprint, its parameters with defaults, and what a reader needs."""
-    found = read_record(evaluation.record).manifest["definitions"]
+    found = strict(evaluation.record / "manifest.json")["definitions"]
 
     assert list(found) == [*SUITES["search"], *SUITES["stars"]]
     for name, definition in found.items():
@@ -388,15 +388,16 @@ def test_definitions_of_all_measures_are_json():
     """Infinite ends of ranges and lists of cutoffs have a JSON form."""
     measures = [Measure.parse(text) for text in ("avg_rp(cutoffs=[5,10])", "dcg", "err", "kendall_tau", "fn@3")]
 
-    found = json.loads(json.dumps(definitions(measures, PROFILES["trec_eval"]), allow_nan=False))
+    found = define_measures(measures, PROFILES["trec_eval"])
 
-    assert found["avg_rp(cutoffs=[5,10])"]["parameters"]["cutoffs"] == [5, 10]
-    assert found["dcg"]["range"] == [0, None]
+    assert all(json.dumps(definition.model_dump(), allow_nan=False) for definition in found.values())
+    assert found["avg_rp(cutoffs=[5,10])"].parameters["cutoffs"] == [5, 10]
+    assert found["dcg"].range == [0, None]
 
 
 def test_the_manifest_tells_when_and_where(evaluation):
     """Begin before end, both with a zone; seconds of every stage; the environment."""
-    manifest = read_record(evaluation.record).manifest
+    manifest = strict(evaluation.record / "manifest.json")
     created, finished = (datetime.fromisoformat(manifest[name]) for name in ("created", "finished"))
 
     assert created.utcoffset() == finished.utcoffset() == timedelta(0)
@@ -415,7 +416,7 @@ def test_the_command_is_kept_without_credentials(tmp_path, password):
     record = rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", command=argv).record
 
     assert "cret" not in everything(record)
-    assert shlex.split(read_record(record).manifest["command"]) == [*argv[:-1], "models.x.outputs=s3://bucket/x"]
+    assert shlex.split(read_record(record).manifest.command) == [*argv[:-1], "models.x.outputs=s3://bucket/x"]
 
 
 # ---- config.yaml
@@ -484,7 +485,7 @@ def test_variables_are_kept_and_what_they_held_is_in_the_manifest(tmp_path, monk
     written = yaml.safe_load((record / "config.yaml").read_text(encoding="utf-8"))
     assert "${RANKER_FOLDER}" in written["models"]["bm25"]["outputs"]["web"]
     assert written["tracking"]["uri"] == uri
-    assert read_record(record).manifest["expansions"] == {"RANKER_FOLDER": "web"}
+    assert read_record(record).manifest.expansions == {"RANKER_FOLDER": "web"}
     assert "s3cret" not in everything(record)
     assert_same_figures(record, again(record, tmp_path / "else", monkeypatch))
 

@@ -20,9 +20,10 @@ from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
+from rankledger.pipeline.types.manifest import HeldAgainst
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores, Verdict
 from tests.support.generated_data import rating_collection, search_collection, write_config
-from tests.support.manifests import manifest
+from tests.support.manifests import description
 
 SUITES = {
     "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
@@ -40,12 +41,12 @@ VERDICT = Verdict(
 
 
 def write(folder: Path, **changes: Any) -> Path:
+    estimates, queries = changes.get("estimates", [ESTIMATE, DENSE]), changes.pop("queries", None)
     given: dict[str, Any] = {
-        "evaluation_id": "20261120T020000Z-nightly-1f0c9a2b",
         "config": "name: nightly\n",
         "results": (),
-        "estimates": changes.get("estimates", [ESTIMATE, DENSE]),
-        "manifest": manifest(lines=changes.get("estimates", [ESTIMATE, DENSE]), queries=changes.pop("queries", None)),
+        "estimates": estimates,
+        "manifest": description(lines=estimates, queries=queries),
     }
     return write_record(folder, **(given | changes)).path
 
@@ -158,7 +159,7 @@ def test_a_table_is_read_when_it_is_asked_for(tmp_path, table):
     record = read_record(path)
     other = {"summary": "comparisons", "comparisons": "summary"}[table]
 
-    assert record.manifest["name"] == "nightly"
+    assert record.manifest.name == "nightly"
     assert getattr(record, other)
     with pytest.raises(InputError, match=f"^{re.escape(str(file))}: has changed since it was written .*; restore the"):
         getattr(record, table)
@@ -182,18 +183,21 @@ def test_comparisons_are_read_as_they_were_written(tmp_path):
     assert read_record(record).comparisons == (COMPARISON, replace(COMPARISON, difference=1 / 7))
     header = (record / "comparisons.csv").read_text(encoding="utf-8").partition("\n")[0]
     assert header.split(",") == list(asdict(COMPARISON))
-    assert "comparisons.csv" in read_record(record).manifest["files"]
+    assert "comparisons.csv" in read_record(record).manifest.files
 
 
 def test_verdicts_are_read_as_they_were_written(tmp_path):
     """Every field; a figure that is no number is written as none, for JSON has no word for it."""
-    judged = Judged((VERDICT, replace(VERDICT, estimate=float("nan"))), {"no-drop": {"reference": "self@latest"}})
+    judged = Judged(
+        (VERDICT, replace(VERDICT, estimate=float("nan"))),
+        {"no-drop": {"dense": HeldAgainst(reference="self@latest", record=None)}},
+    )
     record = write(tmp_path, judged=judged)
 
     assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
     found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
-    assert found["references"] == {"no-drop": {"reference": "self@latest"}}
-    assert "gates.json" in read_record(record).manifest["files"]
+    assert found["references"] == {"no-drop": {"dense": {"reference": "self@latest", "record": None}}}
+    assert "gates.json" in read_record(record).manifest.files
 
 
 def test_what_was_not_asked_for_is_not_in_the_record(tmp_path):

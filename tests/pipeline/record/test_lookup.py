@@ -19,8 +19,9 @@ from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accept
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, damage, failures_in_a_row, resolve
 from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.types.manifest import HeldAgainst
 from rankledger.pipeline.types.results import Acceptance, Outcome, Record, Reference, Verdict
-from tests.support.manifests import manifest
+from tests.support.manifests import description
 
 FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
 TONIGHT = FIRST + timedelta(days=10)
@@ -43,20 +44,21 @@ def night(
 ) -> Record:
     """The record of an evaluation that many days after the first."""
     created = FIRST + timedelta(days=day, seconds=seconds)
+    evaluation_id = f"{created:%Y%m%dT%H%M%SZ}-{name}-{day:06x}{mark:02x}"
+    said = {"evaluation_id": evaluation_id, "created": created.isoformat(), "baselines": dict(references)}
     return write_record(
         folder,
-        evaluation_id=f"{created:%Y%m%dT%H%M%SZ}-{name}-{day:06x}{mark:02x}",
         config="",
         results=(),
         estimates=(),
-        manifest=manifest(name, models=models, failed=failed, created=created.isoformat(), baselines=dict(references)),
+        manifest=description(name, models=models, failed=failed, **said),
         judged=Judged(verdicts, dict(references)) if verdicts else None,
     )
 
 
-def nothing(*, first: bool) -> dict[str, Any]:
+def nothing(*, first: bool) -> HeldAgainst:
     """What the manifest says of a reference that led to no record."""
-    return {"reference": "self@latest", "record": None, "reason": "there is none", "first": first}
+    return HeldAgainst(reference="self@latest", record=None, reason="there is none", first=first)
 
 
 def found(
@@ -250,7 +252,7 @@ def test_a_record_without_the_model_is_told(tmp_path):
 def test_a_record_of_another_schema_is_told(tmp_path):
     """What another version wrote is not taken for what this one would have written."""
     record = night(tmp_path, 1)
-    manifest = record.manifest | {"schema_version": 99}
+    manifest = json.loads((record.path / "manifest.json").read_bytes()) | {"schema_version": 99}
     (record.path / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
     reason = "the record has schema 99, and this rankledger reads 2; install the version that wrote it"

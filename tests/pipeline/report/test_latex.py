@@ -105,7 +105,7 @@ def test_all_pairs_have_letters():
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"test": "t", "correction": None}, "Paired $t$-test, corrected by Holm's method among 2 pairs on web."),
+        ({"test": "t", "correction": "holm"}, "Paired $t$-test, corrected by Holm's method among 2 pairs on web."),
         (
             {"test": "bootstrap", "correction": "bh"},
             "corrected by Benjamini and Hochberg's method among 2 pairs on web.",
@@ -114,7 +114,7 @@ def test_all_pairs_have_letters():
     ],
 )
 def test_the_caption_names_test_and_correction(asked, said):
-    """As the config asked for them, or as it means them where it says nothing."""
+    """As the record has them."""
     found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], comparison=COMPARED | asked)
 
     assert said in latex([found])

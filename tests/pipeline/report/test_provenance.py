@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from rankledger.pipeline.report.messages import rerun_command
+from tests.support.manifests import whole
 
+EARLIER = "20261119T020000Z-nightly-1f0c9a2b"
 MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
 
 
@@ -18,11 +20,15 @@ MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
             "rankledger evaluate 'a b.yaml' --set 'x=[1, 2]' --set=y=3",
         ),
         ("rankledger nightly 'a b.yaml'", {"date": "2026-11-20"}, "rankledger nightly 'a b.yaml' --date 2026-11-20"),
-        ("rankledger evaluate r/20-x --set=seed=1", {"repeats": "20-x"}, "rankledger evaluate 20-x --set=seed=1"),
+        (
+            "rankledger evaluate r/20-x --set=seed=1",
+            {"repeats": EARLIER},
+            f"rankledger evaluate {EARLIER} --set=seed=1",
+        ),
         ('rankledger.evaluate("it\'s.yaml")', {}, 'rankledger.evaluate("it\'s.yaml")'),
-        ("rankledger evaluate a.yaml --jobs 2", {"config": ""}, "rankledger evaluate a.yaml --jobs 2"),  # of 0.1.0
+        ("rankledger evaluate a.yaml --jobs 2", {"config": ""}, "rankledger evaluate a.yaml --jobs 2"),
     ],
 )
 def test_what_changes_no_figure_is_left_out(command, changes, asked):
     """Jobs, folders and forms go; config, overrides and the night stay, quoted for a shell; Python stands as it is."""
-    assert rerun_command(MANIFEST | {"command": command} | changes) == asked
+    assert rerun_command(whole(MANIFEST | {"command": command} | changes)) == asked

@@ -23,12 +23,15 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.record.folder import definitions, write_record
+from rankledger.pipeline.record.folder import write_record
 from rankledger.pipeline.tracking.client import TrackingStore
 from rankledger.pipeline.tracking.delivery import Delivered
 from rankledger.pipeline.tracking.payload import TrackingError, runs_of
+from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Estimate, Record, Scores
+from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.faulty_proxy import proxy_to
+from tests.support.manifests import whole
 from tests.support.servers import free_port, mlflow_server
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -65,7 +68,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         "command": f"rankledger evaluate nightly.yaml --set tracking.uri=http://ann:{PASSWORD}@mlflow.example",
         "conventions": {"profile": "trec_eval", "ties": "doc_id_desc"},
         "bootstrap": {"resamples": 1000, "confidence": 0.95, "method": "percentile"},
-        "definitions": definitions(measures.values(), PROFILES["trec_eval"]),
+        "definitions": define_measures(measures.values(), PROFILES["trec_eval"]),
         "datasets": {
             "web search": {
                 "kind": "rankings",
@@ -110,13 +113,13 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         figures={},
         missing=np.zeros(3, dtype=bool),
     )
+    said = whole({"evaluation_id": f"20261120T020000Z-{name}-{hex_id}"} | manifest | changes)
     return write_record(
         folder,
-        evaluation_id=f"20261120T020000Z-{name}-{hex_id}",
         config=f"name: {name}\n",
         results=[result],
         estimates=estimates,
-        manifest=manifest | changes,
+        manifest=Description(**{name: value for name, value in said if name in Description.model_fields}),
     )
 
 
@@ -264,7 +267,7 @@ def test_tags_tie_runs_to_their_evaluation(store):
     """Every run names evaluation and commit; a model's also model, dataset, owner, the user's tags and fingerprints."""
     manifest = store.record.manifest
     ours = {
-        "rankledger.evaluation": manifest["evaluation_id"],
+        "rankledger.evaluation": manifest.evaluation_id,
         "rankledger.command": "rankledger evaluate nightly.yaml --set tracking.uri=http://mlflow.example",
         "rankledger.host": "night-1",
         "mlflow.user": "bob",
@@ -280,12 +283,12 @@ def test_tags_tie_runs_to_their_evaluation(store):
         "rankledger.dataset": "stars",
         "rankledger.model": "bm25",
         "rankledger.owner": "search-team",
-        "rankledger.fingerprint.rmse": manifest["definitions"]["rmse"]["fingerprint"],
+        "rankledger.fingerprint.rmse": manifest.definitions["rmse"].fingerprint,
         "team": "search",
         "_b_": "bold",
     }
     assert store.run().data.tags == ours | {
-        "mlflow.runName": f"{manifest['name']} 11-20 1f0c9a2b",
+        "mlflow.runName": f"{manifest.name} 11-20 1f0c9a2b",
         "rankledger.manifest_sha256": manifest_hash,
         "mlflow.note.content": "# Leaderboard\n\n| model |",
     }
@@ -361,7 +364,7 @@ _PARTS = ("", "/web search", "/stars")
 
 def test_runs_are_spread_over_experiments(store):
     """A dataset has its own experiment, and no run has a parent, which would fold it away."""
-    name = store.record.manifest["name"]
+    name = store.record.manifest.name
     experiments = [store.client.get_experiment_by_name(f"{name}{part}").experiment_id for part in _PARTS]
     runs = store.client.search_runs(experiments)
 
@@ -372,7 +375,7 @@ def test_runs_are_spread_over_experiments(store):
 
 def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
     """Tracking a second record leaves the first as it is; MLflow prints nothing, and the environment is as before."""
-    again = write(folder / "again", name=store.record.manifest["name"], hex_id="77777777")
+    again = write(folder / "again", name=store.record.manifest.name, hex_id="77777777")
     before = dict(os.environ)
 
     tracked = track(again, uri=store.uri, artifacts=store.artifacts)
@@ -384,7 +387,7 @@ def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
     ]
     for record, told in ((store.record, store.tracked), (again, tracked)):
         found = store.client.search_runs(
-            sorted(set(experiments)), f"tags.`rankledger.evaluation` = '{record.manifest['evaluation_id']}'"
+            sorted(set(experiments)), f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
         )
         assert {run.info.run_id for run in found} == {told.run_id, *told.runs.values()}
 
@@ -420,15 +423,16 @@ def test_what_is_too_much_for_one_request_takes_several(server, folder):
     measures = [Measure.parse(f"p@{k}") for k in range(1, 302)]
     params = {f"p{i}": "ü" * 7_000 for i in range(150)}
     base = write(folder / "wide", name="wide")
-    manifest = dict(base.manifest) | {
-        "definitions": definitions(measures, PROFILES["trec_eval"]),
-        "datasets": {
-            "web search": dict(base.manifest["datasets"]["web search"]) | {"suites": {"s": [*map(str, measures)]}}
-        },
-        "models": {"bm25": {"params": params, "tags": {}, "owner": None}},
-        "warnings": [],
+    suites = {"suites": {"s": [*map(str, measures)]}}
+    changes = {
+        "definitions": define_measures(measures, PROFILES["trec_eval"]),
+        "datasets": {"web search": base.manifest.datasets["web search"].model_copy(update=suites)},
+        "models": {"bm25": {"params": params}},
+        "outputs": [{"dataset": "web search", "model": "bm25"}],
+        "lead": {},
         "failures": [],
     }
+    manifest = whole(dict(base.manifest) | changes)
     summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]
     with proxy_to(server.replace("ann:s3cret%2F9@", "")) as between:
         tracked = track(Record(base.path, manifest, summary=lambda: tuple(summary)), uri=between.uri, artifacts=folder)

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.record.folder import definitions
 from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection, TrackingError
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
+from rankledger.pipeline.workflow.manifest import define_measures
+from tests.support.manifests import whole
 
 TEMPLATE = "{suite}/{measure}"
 LEFT_OUT = "rankledger.n_metrics_left_out"
@@ -37,10 +38,12 @@ def record(*comparisons: Comparison, summary: Sequence[Estimate] = (estimate(),)
     texts = dict.fromkeys(line.measure for line in summary)
     known: dict[str, Any] = {
         "bootstrap": {"confidence": 0.9},
-        "definitions": definitions([Measure.parse(text) for text in texts], PROFILES["trec_eval"]),
+        "definitions": define_measures([Measure.parse(text) for text in texts], PROFILES["trec_eval"]),
         "datasets": {"web": {"suites": {"search": [*texts]}}},
     }
-    return Record(Path("none"), known | manifest, summary=lambda: tuple(summary), comparisons=lambda: comparisons)
+    return Record(
+        Path("none"), whole(known | manifest), summary=lambda: tuple(summary), comparisons=lambda: comparisons
+    )
 
 
 def logged(found: Record, template: str = TEMPLATE, task: tuple[str, str] = ("web", "dense")) -> Logged:
@@ -221,9 +224,7 @@ def test_where_lower_is_better_the_worst_slice_has_the_greatest_figure():
     neutral = [replace(line, measure="judged@10") for line in errors]
 
     assert logged(record(summary=errors)).metrics["search.worst_slice/rmse"] == 0.7
-    directions = definitions([Measure.parse("judged@10")], PROFILES["trec_eval"])
-    directions["judged@10"]["direction"] = "neither"
-    found = logged(record(summary=neutral, definitions=directions))
+    found = logged(record(summary=neutral, definitions={"judged@10": {"direction": "neither"}}))
     assert not [name for name in found.metrics if "worst" in name]
     assert found.tags == {}
 
@@ -338,9 +339,8 @@ def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, pr
 def test_a_measure_without_direction_is_no_primary_metric():
     """The next one that has a direction is; if none has, none is."""
     lines = [estimate(measure=measure) for measure in ("p@5", "rmse")]
-    known = definitions([Measure.parse("p@5"), Measure.parse("rmse")], PROFILES["trec_eval"])
-    known["p@5"]["direction"] = "neither"
+    known = {"p@5": {"direction": "neither"}, "rmse": {"direction": "lower", "mlflow_key": "rmse"}}
     assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") == ("search/rmse", False)
 
-    known["rmse"]["direction"] = "neither"
+    known["rmse"] = {"direction": "neither"}
     assert MetricSelection(record(summary=lines, definitions=known), TEMPLATE).primary("web") is None

@@ -11,13 +11,14 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.record.folder import definitions
 from rankledger.pipeline.tracking.payload import Run, TrackingError, runs_of
 from rankledger.pipeline.types.results import Estimate, Record
+from rankledger.pipeline.workflow.manifest import define_measures
+from tests.support.manifests import whole
 
 MEASURES = ["ndcg@10", "ndcg(gain=exponential)@10"]
 GIT = {"commit": "0123456789abcdef" * 2, "branch": "main", "dirty": True, "url": "https://git.example/search"}
-DEFINED = definitions([Measure.parse(text) for text in MEASURES], PROFILES["trec_eval"])
+DEFINED = define_measures([Measure.parse(text) for text in MEASURES], PROFILES["trec_eval"])
 PLAIN: Mapping[str, Any] = {"params": {}, "tags": {}, "owner": None}
 
 
@@ -48,7 +49,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "environment": {"git": GIT},
         }
         summary = tuple(Estimate("web", "bm25", "all", text, 0.5, 0.4, 0.6, 0.05, 50, 0, 0) for text in MEASURES)
-        return Record(tmp_path, manifest | changes, summary=lambda: summary)
+        return Record(tmp_path, whole(manifest | changes), summary=lambda: summary)
 
     return make
 
@@ -105,10 +106,9 @@ def test_a_run_is_called_by_the_model_and_the_night(record, date, name):
 def test_a_long_name_is_cut_before_the_day(record):
     """MLflow takes 250 letters."""
     models = {"m" * 250: PLAIN}
-    outputs = [{"dataset": "web", "model": "m" * 250}]
     failures = [{"dataset": "web", "model": "m" * 250, "reason": "none"}]
 
-    (run, _) = runs(record(models=models, outputs=outputs, failures=failures))
+    (run, _) = runs(record(models=models, outputs=[], failures=failures))
     assert run.name == f"{'m' * 234}… 11-20 1f0c9a2b"
     assert len(run.name) == 250
 
@@ -173,9 +173,13 @@ def test_a_long_note_is_cut_after_a_whole_line(record):
 
 def test_what_a_database_refuses_is_replaced(record):
     """PostgreSQL takes no NUL, and no database half of a surrogate pair, as a file name that is not UTF-8 gives."""
-    models = of_model({"params": {"k": "a\0b"}, "tags": {"t": "x\udcff"}})
-
-    run, *_ = runs(record(models=models, command="rankledger evaluate \udcff.yaml"))
+    found = record()
+    models = {
+        "bm25": found.manifest.models["bm25"].model_copy(update={"params": {"k": "a\0b"}, "tags": {"t": "x\udcff"}})
+    }
+    said = {"models": models, "failures": [], "command": "rankledger evaluate \udcff.yaml"}
+    found.manifest = found.manifest.model_copy(update=said)
+    run, *_ = runs(found)
 
     assert run.params == {"k": "a�b"}
     assert (run.tags["t"], run.tags["rankledger.command"]) == ("x?", "rankledger evaluate ?.yaml")
@@ -226,10 +230,13 @@ def test_metric_names_follow_the_template(record, template, confidence, names):
             "tags: \"rankledger's own\" and 'rankledger.model' would both be 'rankledger.model' in MLflow; rename one",
         ),
         (
-            {"definitions": {text: {**line, "mlflow_key": "same"} for text, line in DEFINED.items()}},
+            {"definitions": {text: {**line.model_dump(), "mlflow_key": "same"} for text, line in DEFINED.items()}},
             "measures: 'ndcg@10' and 'ndcg(gain=exponential)@10' would both be 'same' in MLflow; rename one",
         ),
-        ({"name": "n" * 257}, "has 261 letters; MLflow takes 256"),
+        (
+            {"name": "n" * 257, "evaluation_id": f"20261120T020000Z-{'n' * 257}-1f0c9a2b"},
+            "has 261 letters; MLflow takes 256",
+        ),
         ({"models": of_model({"params": {"k" * 251: 1}})}, "has 251 letters; MLflow takes 250; shorten it"),
     ],
     ids=["params", "tags", "measures", "experiment", "length"],

@@ -64,7 +64,7 @@ def test_a_figure_that_rounds_to_the_published_one_is_found(evaluation, tmp_path
     assert [(line.evaluation_id, line.dataset, line.slice, line.estimate) for line in found] == [
         (evaluation.evaluation_id, "web", "all", float(figure))
     ]
-    assert found[0].fingerprint == read_record(evaluation.record).manifest["definitions"]["ap"]["fingerprint"]
+    assert found[0].fingerprint == read_record(evaluation.record).manifest.definitions["ap"].fingerprint
 
 
 @pytest.mark.parametrize(

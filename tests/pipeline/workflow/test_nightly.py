@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,14 +118,14 @@ def test_a_night_is_evaluated_under_its_date():
     evaluation = night()
 
     assert figures(evaluation) == {"bm25": 0.75, "dense": 0.75}
-    assert read_record(evaluation.record).manifest["date"] == DATE
+    assert read_record(evaluation.record).manifest.date == DATE
 
 
 def test_a_night_without_a_date_is_that_of_today_in_utc():
     """The clock stands at two in the morning of 20 November, whatever the machine's time zone."""
     write_outputs()
 
-    assert read_record(night(date=None).record).manifest["date"] == DATE
+    assert read_record(night(date=None).record).manifest.date == DATE
 
 
 @pytest.mark.parametrize("date", ["20261120", "2026-11-31", "yesterday", "2026-W47-5", "../2026-11-20", ""])
@@ -264,8 +265,8 @@ def test_an_output_that_never_comes_is_a_failure():
 
     assert clock.minutes == 120
     assert figures(evaluation) == {"bm25": 0.75}
-    (failure,) = read_record(evaluation.record).manifest["failures"]
-    assert failure == {
+    (failure,) = read_record(evaluation.record).manifest.failures
+    assert asdict(failure) == {
         "dataset": "web",
         "model": "dense",
         "reason": f"{DATE}/dense.txt: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again",

@@ -73,7 +73,7 @@ def night(*arguments: str, command: str = "evaluate") -> tuple[int, Path]:
 
 def reference_of(record: Path, gate: str = "no-drop", model: str = "dense") -> str | None:
     """The id of the record that a gate held the model against."""
-    found: str | None = read_record(record).manifest["baselines"][gate][model]["record"]
+    found: str | None = read_record(record).manifest.baselines[gate][model].record
     return found
 
 
@@ -184,7 +184,7 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
 
     assert code == 0
     assert reference_of(second) == reference_of(second, "accepted") == first.name
-    assert read_record(second).manifest["baselines"]["no-drop"]["dense"]["model"] == "old"
+    assert read_record(second).manifest.baselines["no-drop"]["dense"].model == "old"
 
 
 def test_a_new_dataset_has_a_first_night_of_its_own(folder):
@@ -237,7 +237,7 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     assert {found.gate: found.outcome for found in read_record(third).verdicts} == dict.fromkeys(texts, "fail")
     assert reference_of(third, "night before") == second.name
     assert reference_of(third, "path") == evaluation_id
-    assert "tonight" not in read_record(third).manifest["baselines"]
+    assert "tonight" not in read_record(third).manifest.baselines
 
 
 def test_records_whose_folders_are_called_alike_are_told_apart(folder):
@@ -281,14 +281,14 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
     Path("costs.json").write_text('{"latency": 130, "dollars": 0.5}', encoding="utf-8")
     code, record = night()
     assert (code, verdict(record).outcome) == (1, "fail")
-    extra = read_record(record).manifest["extras"]["dense"]
-    assert extra["numbers"] == {"latency": 130, "dollars": 0.5}
-    assert len(extra["sha256"]) == 64
+    extra = read_record(record).manifest.extras["dense"]
+    assert extra.numbers == {"latency": 130, "dollars": 0.5}
+    assert len(str(extra.sha256)) == 64
 
     Path("costs.json").unlink()
     code, record = night()
     assert (code, verdict(record).outcome) == (3, "inconclusive")
-    assert read_record(record).manifest["extras"]["dense"] == {"reason": "costs.json: no such file; mend the path"}
+    assert read_record(record).manifest.extras["dense"].reason == "costs.json: no such file; mend the path"
 
 
 def test_a_repeated_evaluation_is_no_night(folder):
@@ -297,7 +297,7 @@ def test_a_repeated_evaluation_is_no_night(folder):
     write_output("dense")
     first, second = night(), night()
     app.main(["evaluate", first[1].name, "--no-tracking"])
-    repeated = max(Path("runs/records").iterdir(), key=lambda path: read_record(path).manifest["created"])
+    repeated = max(Path("runs/records").iterdir(), key=lambda path: read_record(path).manifest.created)
     third = night()
 
     assert verdict(repeated).outcome == "not comparable"

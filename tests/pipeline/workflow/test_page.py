@@ -65,7 +65,7 @@ def test_what_differs_each_time_is_not_on_the_page():
 
     assert written(first) == written(second)
     manifest = read_record(first.record).manifest
-    for text in (manifest["evaluation_id"], manifest["created"][:16], socket.gethostname() + "<", str(Path.cwd())):
+    for text in (manifest.evaluation_id, manifest.created[:16], socket.gethostname() + "<", str(Path.cwd())):
         assert text not in written(first)
 
 
@@ -154,7 +154,7 @@ def test_a_baseline_of_other_judgments_is_not_drawn_beside():
 
     page = page_of(read_record(tonight.record), Records(tonight.record.parent))
 
-    assert {found["record"] for found in page.manifest["baselines"]["no-drop"].values()} == {first.evaluation_id}
+    assert {found.record for found in page.manifest.baselines["no-drop"].values()} == {first.evaluation_id}
     assert page.pairs == ()
     assert "the judgments, or the definition of ndcg@10, were others" in page.remarks[0]
 

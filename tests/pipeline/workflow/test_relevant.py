@@ -131,11 +131,11 @@ def test_what_is_defined_unlike_is_not_pooled_and_named():
 def test_each_dataset_has_its_own_definition_on_every_surface():
     """The manifest, MLflow's fingerprints, the page and `find`; whatever the order of the datasets."""
     record = read_record(evaluate(None, 4, 3).record)
-    plain, own = record.manifest["definitions"], record.manifest["datasets"]
+    plain, own = record.manifest.definitions, record.manifest.datasets
 
-    assert plain["r@3"]["parameters"]["rel"] == 1
-    assert [own[name]["definitions"].get("r@3", plain["r@3"])["parameters"]["rel"] for name in own] == [1, 4, 3]
-    assert set(own["two"]["definitions"]) == {"r@3", "ap"}
+    assert plain["r@3"].parameters["rel"] == 1
+    assert [own[name].definitions.get("r@3", plain["r@3"]).parameters["rel"] for name in own] == [1, 4, 3]
+    assert set(own["two"].definitions) == {"r@3", "ap"}
     tags = {run.task: run.tags for run in runs_of(record, metric_name="{measure}", note="")}
     for name, dataset in own.items():
         meant = dataset["definitions"].get("r@3", plain["r@3"])["fingerprint"]

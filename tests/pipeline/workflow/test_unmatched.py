@@ -181,7 +181,7 @@ def test_a_warning_is_on_every_surface(capsys):
     record = read_record(Path(printed.rpartition("record: ")[2].strip()))
 
     assert f"beyond on web: {line}" in printed
-    assert record.manifest["warnings"] == [{"dataset": "web", "model": "beyond", "warning": line}]
+    assert record.manifest.warnings == [DataWarning("web", "beyond", line)]
     assert evaluation_of(record).data_warnings == (DataWarning("web", "beyond", line),)
     page = (record.path / "report.html").read_text(encoding="utf-8")
     assert line in page

@@ -9,7 +9,7 @@ from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words,
 from rankledger.pipeline.report.html.leaderboard import leaderboard
 from tests.support.sample_page import compared, estimate, page
 
-ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": None}}
+ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": "maxt"}}
 
 
 def table(found) -> Table:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import BaseModel
 
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.views import History, Night, Series
@@ -46,6 +47,8 @@ def marked(value: Any) -> Any:
         return value if value in KEPT else f"{value}{MARKUP}"
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{field.name: marked(getattr(value, field.name)) for field in fields(value)})
+    if isinstance(value, BaseModel):
+        return value.model_copy(update={name: marked(item) for name, item in value})
     if isinstance(value, np.ndarray):
         return np.array([marked(item) for item in value], dtype=object) if value.dtype == object else value
     if isinstance(value, dict):
@@ -66,7 +69,7 @@ def hostile() -> str:
     """The page on which every name holds markup."""
     found = marked(page(history=(history(),)))
     command = shlex.join(["rankledger", "evaluate", f"c{MARKUP}", "--set", f"name={MARKUP}"])
-    return html([replace(found, manifest={**found.manifest, "command": command})])
+    return html([replace(found, manifest=found.manifest.model_copy(update={"command": command}))])
 
 
 def test_no_name_becomes_markup():
