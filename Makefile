@@ -5,7 +5,7 @@ EQUIPPED := .venv/equipped
 SERVED := .venv/served
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz bench docs golden clean
+.PHONY: help setup run ui test test-system fuzz bench docs golden golden-tools clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -20,7 +20,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 $(EQUIPPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir recbole
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir
 	@touch $@
 
 $(SERVED): $(EQUIPPED)
@@ -56,6 +56,11 @@ docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py
 	$(BIN)/python tests/golden/make_ticks.py
+
+golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetrics and ranx; installs them, 2 GB.
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[golden]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps recbole
+	$(BIN)/python -m tests.golden.make_tools ranx recbole torchmetrics
 
 clean: ## Remove the environment and all caches; records and the MLflow store stay.
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

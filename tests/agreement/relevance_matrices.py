@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tests.agreement.cases import Case
 
-__all__ = ["all_judged", "columns", "matrix_case"]
+__all__ = ["Floats", "all_judged", "columns", "matrix_case"]
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""ranx 0.3.21 against our profile `ranx`: the tool runs here, on its own `Qrels` and `Run`."""
+"""ranx 0.3.21 against our profile `ranx`: what it gives for the same cases is in tests/golden/tools."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ranx import Qrels, Run, evaluate
-from ranx.metrics import interpolated_precision_at_recall
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours, random_case, reversed_rows
+from tests.agreement.recorded_tool import RANX, by_query
 from tests.support.generated_data import Collection, write_config
 
 CUTOFFS = (1, 3, 5, 10, 100)
@@ -46,19 +45,16 @@ BINARY = random_case(42, 300, max_documents=15, grades=(0, 1), beyond_ascii=True
 
 def run(case: Case, measures: dict[str, str], *, make_comparable: bool = False) -> tuple[Figures, dict[str, float]]:
     """What the tool gives, by our measures: of each query, and of all."""
-    ranked = Run(case.ranking)
-    means = evaluate(Qrels(case.judgments), ranked, [*measures], make_comparable=make_comparable)
-    means = means if isinstance(means, dict) else {next(iter(measures)): means}  # of one measure it is the bare figure
-    figures: Figures = {}
-    for theirs, measure in measures.items():
-        for query_id, value in ranked.scores[theirs].items():
-            figures.setdefault(query_id, {})[measure] = float(value)
-    return figures, {measures[theirs]: float(value) for theirs, value in means.items()}
+    options = {"make_comparable": True} if make_comparable else {}
+    columns = RANX("by_query", case.judgments, case.ranking, [*measures], **options)
+    means = {measures[theirs]: column[-1] for theirs, column in columns.items()}
+    figures = {measures[theirs]: column[:-1] for theirs, column in columns.items()}
+    return by_query(sorted(case.judgments), figures), means
 
 
 def one(theirs: str, judgments: dict[str, dict[str, int]], ranking: dict[str, dict[str, float]]) -> float:
     """The tool's figure of one measure."""
-    return float(evaluate(Qrels(judgments), Run(ranking), theirs))
+    return RANX("mean", judgments, ranking, theirs)
 
 
 def our_one(folder: Path, measure: str, judgments, ranking) -> float:
@@ -115,7 +111,7 @@ def test_interpolated_precision(tmp_path):
     """Its eleven points are trec_eval 9's: int(p R + 0.9) relevant documents reach recall p."""
     levels = [f"iprec(recall={tenth / 10:g})" for tenth in range(11)]
     found, _ = ours(tmp_path, DEEP, "ranx", levels)
-    values = interpolated_precision_at_recall(Qrels(DEEP.judgments).to_typed_list(), Run(DEEP.ranking).to_typed_list())
+    values = RANX("interpolated_precision", DEEP.judgments, DEEP.ranking)
 
     expected = dict(zip(sorted(DEEP.judgments), values, strict=True))
     assert_agree(found, {query_id: dict(zip(levels, row, strict=True)) for query_id, row in expected.items()})
@@ -128,8 +124,7 @@ def test_an_output_that_leaves_queries_out_is_refused_by_both(tmp_path):
     config = write_config(tmp_path, collection, {"compared": ["ap"]}, ending=".tsv", conventions="ranx")
     evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
-    with pytest.raises(AssertionError, match="query ids do not match"):
-        evaluate(Qrels(judgments), Run(ranking), "map")
+    assert "query ids do not match" in RANX("refusal", judgments, ranking, "map")
     assert [failure.model for failure in evaluation.failures] == ["tool"]
 
 
@@ -223,7 +218,7 @@ def test_dicts_are_joined_by_position(tmp_path):
     """Both queries are answered right, in another order: of plain dicts ranx makes 0, of `Qrels` and `Run` 1."""
     judgments, ranking = {"q": {"a": 1}, "r": {"b": 1}}, {"r": {"b": 1.0}, "q": {"a": 1.0}}
 
-    assert evaluate(judgments, ranking, "map") == 0
+    assert RANX("mean_of_dicts", judgments, ranking, "map") == 0
     assert one("map", judgments, ranking) == 1
     assert our_one(tmp_path, "ap", judgments, ranking) == 1
 
@@ -232,6 +227,6 @@ def test_dicts_have_ties_the_other_way_round(tmp_path):
     """a stands before b, both with score 1: of plain dicts ranx ranks b first, 1/2 for a; of `Run` a, 1."""
     judgments, ranking = {"q": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}
 
-    assert evaluate(judgments, ranking, "mrr") == 0.5
+    assert RANX("mean_of_dicts", judgments, ranking, "mrr") == 0.5
     assert one("mrr", judgments, ranking) == 1
     assert our_one(tmp_path, "rr", judgments, ranking) == 1

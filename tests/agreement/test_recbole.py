@@ -1,4 +1,4 @@
-"""RecBole 1.2 against our profile `recbole`: its evaluator runs here, on the same figures.
+"""RecBole 1.2 against our profile `recbole`: what its evaluator gives for the same figures is in tests/golden/tools.
 
 RecBole scores every item of the catalogue for every user and ranks them by `torch.topk`; item 0 is padding, and its
 score is -inf.
@@ -6,18 +6,15 @@ score is -inf.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from math import log
 
 import numpy as np
 import pytest
-import torch
-from recbole.evaluator.collector import Collector, DataStruct
-from recbole.evaluator.evaluator import Evaluator
-from recbole.evaluator.register import metrics_dict
 
 import rankledger
 from tests.agreement.cases import Case, Figures, assert_agree, ours
+from tests.agreement.recorded_tool import RECBOLE, by_query
+from tests.agreement.relevance_matrices import Floats
 from tests.support.generated_data import Collection, write_config
 
 CUTOFFS = (1, 2, 3, 5, 10)
@@ -27,29 +24,7 @@ ITEMS = [f"d{item:02d}" for item in range(N_ITEMS + 1)]
 AT = [f"{metric}@{k}" for metric in MEASURES for k in CUTOFFS]
 
 
-class Settings(dict[str, object]):
-    """What RecBole's classes ask of a config: any key, None where it is not set."""
-
-    def __missing__(self, key: str) -> None:
-        return None
-
-
-SETTINGS = Settings(
-    metrics=[*MEASURES.values()],
-    topk=[*CUTOFFS],
-    metric_decimal_place=15,
-    eval_args={"mode": {"test": "full"}},
-    device="cpu",
-)
-
-
-@pytest.fixture(autouse=True)
-def _float_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """RecBole 1.2.1 says `np.float`, which NumPy has not had since 1.24."""
-    monkeypatch.setattr(np, "float", float, raising=False)
-
-
-def random_users(seed: int, *, n_users: int = 330, ties: bool = False) -> tuple[Case, torch.Tensor]:
+def random_users(seed: int, *, n_users: int = 330, ties: bool = False) -> tuple[Case, Floats]:
     """A case, and the scores of its answered users by item, -inf for item 0.
 
     Every eleventh user has no positive item. Of half of the users only the best ten items are in our file: what is
@@ -68,30 +43,22 @@ def random_users(seed: int, *, n_users: int = 330, ties: bool = False) -> tuple[
         case.judgments[f"u{user}"] = found
         best = np.argsort(-scores[user], kind="stable")[: 10 if user % 2 and not ties else N_ITEMS]
         case.ranking[f"u{user}"] = {ITEMS[item]: float(scores[user, item]) for item in best}
-    return case, torch.tensor(scores, dtype=torch.float32)
+    return case, scores
 
 
-def collected(case: Case, scores: torch.Tensor) -> tuple[list[str], DataStruct]:
-    """What RecBole's own collector makes of the users that have a positive item, as its test loader would."""
+def with_positives(case: Case, scores: Floats) -> tuple[list[str], Floats, list[tuple[int, int]]]:
+    """The users that have a positive item, as RecBole's loader gives them: their scores, and pairs of row and item."""
     users = [user for user, judged in case.judgments.items() if any(judged.values())]
-    rows = torch.tensor([[*case.judgments].index(user) for user in users])
+    rows = [[*case.judgments].index(user) for user in users]
     judged = [(row, item, grade) for row, user in enumerate(users) for item, grade in case.judgments[user].items()]
-    positive = [(row, ITEMS.index(item)) for row, item, grade in judged if grade]
-    collector = Collector(SETTINGS)
-    collector.eval_batch_collect(scores[rows], None, *torch.tensor(positive).T)
-    return users, collector.get_data_struct()
+    return users, scores[rows], [(row, ITEMS.index(item)) for row, item, grade in judged if grade]
 
 
-def by_user(users: Sequence[str], found: DataStruct) -> Figures:
+def by_user(case: Case, scores: Floats) -> Figures:
     """What each metric class gives for each user, before it is averaged and rounded."""
-    figures: Figures = {user: {} for user in users}
-    for ours_name, name in MEASURES.items():
-        metric = metrics_dict[name](SETTINGS)
-        positives, n_positive = metric.used_info(found)
-        values = metric.metric_info(positives, *((n_positive,) if name in ("map", "recall", "ndcg") else ()))
-        for row, user in enumerate(users):
-            figures[user] |= {f"{ours_name}@{k}": float(values[row, k - 1]) for k in CUTOFFS}
-    return figures
+    users, *known = with_positives(case, scores)
+    columns = RECBOLE("by_user", [*MEASURES.values()], CUTOFFS, *known)
+    return by_query(users, {f"{name}@{k}": columns[f"{MEASURES[name]}@{k}"] for name in MEASURES for k in CUTOFFS})
 
 
 def test_six_measures_of_each_user(tmp_path):
@@ -99,15 +66,15 @@ def test_six_measures_of_each_user(tmp_path):
     case, scores = random_users(31)
     found, _ = ours(tmp_path, case, "recbole", AT)
 
-    assert_agree(found, by_user(*collected(case, scores)))
+    assert_agree(found, by_user(case, scores))
 
 
 def test_the_mean_is_that_of_the_users_with_a_positive_item(tmp_path):
     """RecBole's evaluator never meets a user without test interactions; each measure leaves 30 such users out."""
     case, scores = random_users(32)
     _, means = ours(tmp_path, case, "recbole", AT)
-    users, found = collected(case, scores)
-    expected = Evaluator(SETTINGS).evaluate(found)
+    users, *known = with_positives(case, scores)
+    expected = RECBOLE("means", [*MEASURES.values()], CUTOFFS, *known)
 
     assert len(users) == len(case.judgments) - 30
     for metric, name in MEASURES.items():
@@ -118,7 +85,7 @@ def test_the_mean_is_that_of_the_users_with_a_positive_item(tmp_path):
 def test_equal_scores_stand_in_some_order(tmp_path):
     """`torch.topk` promises no order of equal scores: what it gives lies between the worst and the best for us."""
     case, scores = random_users(33, ties=True)
-    expected = by_user(*collected(case, scores))
+    expected = by_user(case, scores)
     worst, _ = ours(tmp_path / "worst", case, {"profile": "recbole", "ties": "pessimistic"}, AT)
     best, _ = ours(tmp_path / "best", case, {"profile": "recbole", "ties": "optimistic"}, AT)
     inside = [
@@ -145,23 +112,11 @@ def test_recall_of_a_user_without_positive_items_is_undefined(tmp_path):
     """
     case = Case({"ann": {"d01": 1}, "bob": {"d01": 0}}, {user: {"d01": 2.0, "d02": 1.0} for user in ("ann", "bob")})
     _, means = ours(tmp_path, case, "recbole", ["r@1", "ndcg@1"])
-    found = DataStruct()
-    found.set("rec.topk", torch.tensor([[1, 1], [0, 0]]))
-    settings = Settings(SETTINGS, metrics=["Recall", "NDCG"], topk=[1])
-    with np.errstate(invalid="ignore"):
-        expected = Evaluator(settings).evaluate(found)
+    expected = RECBOLE("of_hits", ["Recall", "NDCG"], 1, [[1, 1], [0, 0]])
 
     assert np.isnan(expected["recall@1"])
     assert expected["ndcg@1"] == 0.5
     assert means == {"r@1": 1.0, "ndcg@1": 1.0}
-
-
-def of_the_catalogue(items: Sequence[Sequence[int]], n_items: int, names: Sequence[str]) -> Mapping[str, float]:
-    """What RecBole gives for the items recommended to each user; it counts the padding among `n_items`."""
-    found = DataStruct()
-    found.set("rec.items", torch.tensor(items))
-    found.set("data.num_items", n_items)
-    return Evaluator(Settings(SETTINGS, metrics=[*names], topk=[len(items[0])])).evaluate(found)
 
 
 def test_coverage_divides_by_the_items_there_are(tmp_path):
@@ -176,7 +131,7 @@ def test_coverage_divides_by_the_items_there_are(tmp_path):
     )
     evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
 
-    assert of_the_catalogue([[1, 2]], 5, ["ItemCoverage"]) == {"itemcoverage@2": 0.4}
+    assert RECBOLE("of_the_catalogue", ["ItemCoverage"], [[1, 2]], 5) == {"itemcoverage@2": 0.4}
     assert [line.estimate for line in evaluation.estimates] == [0.5]
 
 
@@ -191,17 +146,17 @@ def test_rating_errors(tmp_path):
     stars = {"stars": Collection(table[0], {"tool": table[1]}, "ratings")}
     config = write_config(tmp_path, stars, {"errors": ["mae", "rmse"]}, ending=".csv", conventions="recbole")
     evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=tmp_path / "runs")
-    found = DataStruct()
-    found.set("rec.score", torch.tensor(predictions))
-    found.set("data.label", torch.tensor(ratings))
-    expected = Evaluator(Settings(SETTINGS, metrics=["MAE", "RMSE"])).evaluate(found)
+    expected = RECBOLE("of_ratings", ["MAE", "RMSE"], predictions, ratings)
 
-    assert {line.measure: line.estimate for line in evaluation.estimates} == pytest.approx(dict(expected), abs=1e-9)
+    assert {line.measure: line.estimate for line in evaluation.estimates} == pytest.approx(expected, abs=1e-9)
 
 
 def test_padding_and_division_in_the_catalogue_metrics():
     """One of four items for two users: the Gini index is (2 · 4 - 4 - 1) / 4 = 0.75, with the padding as a fifth item
     (2 · 5 - 5 - 1) / 5 = 0.8. Two items once each: the entropy is ln 2, which RecBole divides by the two items.
     """
-    assert of_the_catalogue([[3], [3]], 5, ["GiniIndex"])["giniindex@1"] == pytest.approx(0.8)
-    assert of_the_catalogue([[1, 2]], 5, ["ShannonEntropy"])["shannonentropy@2"] == pytest.approx(log(2) / 2)
+    gini = RECBOLE("of_the_catalogue", ["GiniIndex"], [[3], [3]], 5)
+    entropy = RECBOLE("of_the_catalogue", ["ShannonEntropy"], [[1, 2]], 5)
+
+    assert gini["giniindex@1"] == pytest.approx(0.8)
+    assert entropy["shannonentropy@2"] == pytest.approx(log(2) / 2)

@@ -1,0 +1,30 @@
+"""Write tools/: what RecBole, torchmetrics and ranx give for the cases of tests/agreement.
+
+Run as `python -m tests.golden.make_tools ranx recbole torchmetrics`, in an environment that has the tools beside what
+the tests need; README.md says how to install them. The tests themselves ask: they run with the tool in place of its
+file, and must pass.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import pytest
+
+from tests.agreement.recorded_tool import RANX, RECBOLE, TORCHMETRICS
+
+TOOLS = {tool.name: tool for tool in (RANX, RECBOLE, TORCHMETRICS)}
+
+
+def main(names: list[str]) -> None:
+    """Write the files of these tools."""
+    for name in names:
+        TOOLS[name].run(importlib.import_module(f"tests.golden.tools.{name}_functions"))
+        if code := pytest.main([f"tests/agreement/test_{name}.py", "-p", "no:cacheprovider"]):
+            sys.exit(code)
+        TOOLS[name].write()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

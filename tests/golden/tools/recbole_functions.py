@@ -1,0 +1,90 @@
+"""What is asked of RecBole: each function takes plain numbers and gives plain numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from recbole.evaluator.collector import Collector, DataStruct
+from recbole.evaluator.evaluator import Evaluator
+from recbole.evaluator.register import metrics_dict
+
+vars(np)["float"] = float  # RecBole 1.2.1 reads `np.float`, which NumPy has not had since 1.24
+Pairs = Sequence[tuple[int, int]]
+WITH_COUNTS = ("map", "recall", "ndcg")  # the metrics that also take the number of each user's positive items
+
+
+class Settings(dict[str, object]):
+    """What RecBole's classes ask of a config: any key, None where it is not set."""
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+def _settings(metrics: Sequence[str], cutoffs: Sequence[int] = ()) -> Settings:
+    return Settings(
+        metrics=[*metrics],
+        topk=[*cutoffs],
+        metric_decimal_place=15,
+        eval_args={"mode": {"test": "full"}},
+        device="cpu",
+    )
+
+
+def _collected(settings: Settings, scores: Sequence[Sequence[float]], positive: Pairs) -> DataStruct:
+    """What RecBole's own collector makes of scores by user and item, -inf for item 0, and of pairs of user and item."""
+    collector = Collector(settings)
+    collector.eval_batch_collect(torch.tensor(scores, dtype=torch.float32), None, *torch.tensor(positive).T)
+    return collector.get_data_struct()
+
+
+def by_user(
+    metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], positive: Pairs
+) -> dict[str, list[float]]:
+    """What each metric class gives for each user at each cutoff, before it is averaged and rounded."""
+    settings = _settings(metrics, cutoffs)
+    found = _collected(settings, scores, positive)
+    columns = {}
+    for name in metrics:
+        metric = metrics_dict[name](settings)
+        positives, n_positive = metric.used_info(found)
+        values = metric.metric_info(positives, *((n_positive,) if name in WITH_COUNTS else ()))
+        columns |= {f"{name}@{k}": [float(row[k - 1]) for row in values] for k in cutoffs}
+    return columns
+
+
+def means(
+    metrics: Sequence[str], cutoffs: Sequence[int], scores: Sequence[Sequence[float]], positive: Pairs
+) -> dict[str, float]:
+    """What its evaluator gives for the same."""
+    settings = _settings(metrics, cutoffs)
+    return _evaluated(settings, _collected(settings, scores, positive))
+
+
+def of_hits(metrics: Sequence[str], k: int, hits: Sequence[Sequence[int]]) -> dict[str, float]:
+    """What its evaluator gives for users by hits, 0 or 1 at each rank, and the number of positive items at the end."""
+    found = DataStruct()
+    found.set("rec.topk", torch.tensor(hits))
+    with np.errstate(invalid="ignore"):
+        return _evaluated(_settings(metrics, [k]), found)
+
+
+def of_the_catalogue(metrics: Sequence[str], items: Sequence[Sequence[int]], n_items: int) -> dict[str, float]:
+    """What its evaluator gives for the items recommended to each user; it counts the padding among `n_items`."""
+    found = DataStruct()
+    found.set("rec.items", torch.tensor(items))
+    found.set("data.num_items", n_items)
+    return _evaluated(_settings(metrics, [len(items[0])]), found)
+
+
+def of_ratings(metrics: Sequence[str], predictions: Sequence[float], ratings: Sequence[int]) -> dict[str, float]:
+    """What its evaluator gives for predictions beside ratings."""
+    found = DataStruct()
+    found.set("rec.score", torch.tensor(predictions, dtype=torch.float64))
+    found.set("data.label", torch.tensor(ratings))
+    return _evaluated(_settings(metrics), found)
+
+
+def _evaluated(settings: Settings, found: DataStruct) -> dict[str, float]:
+    return {name: float(value) for name, value in Evaluator(settings).evaluate(found).items()}
