@@ -74,9 +74,11 @@ def _imported(text: str, files: Mapping[str, str]) -> Iterator[str]:
 
 
 def room(name: str) -> str:
-    """The room of a module: `metrics`, the public face, or what lies directly below `pipeline`."""
-    parts = name.split(".")
-    return parts[2] if parts[1:2] == ["pipeline"] and len(parts) > 2 else ".".join(parts[:2])
+    """The room of a module: what lies directly below `pipeline`, `metrics`, or the public face, `rankledger`."""
+    _, *parts = name.split(".")
+    if parts[:1] == ["pipeline"]:
+        parts = parts[1:]
+    return parts[0] if parts else PACKAGE
 
 
 def arrows(graph: Mapping[str, set[str]]) -> set[tuple[str, str]]:

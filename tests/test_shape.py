@@ -26,7 +26,7 @@ def test_arrows_go_between_rooms_once_each():
         ("rankledger", "workflow"),
         ("workflow", "data"),
         ("data", "errors"),
-        ("data", "rankledger.metrics"),
+        ("data", "metrics"),
     }
 
 
