@@ -3,9 +3,10 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 EQUIPPED := .venv/equipped
 SERVED := .venv/served
+DOCUMENTED := .venv/documented
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz bench docs golden golden-tools clean
+.PHONY: help setup run ui test test-system fuzz bench docs site shape golden golden-tools clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -26,6 +27,10 @@ $(EQUIPPED): $(INSTALLED)
 $(SERVED): $(EQUIPPED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[system]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps axe-playwright-python
+	@touch $@
+
+$(DOCUMENTED): $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[docs]'
 	@touch $@
 
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
@@ -53,6 +58,12 @@ bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole e
 docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py
 
+site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+shape: $(EQUIPPED) ## Print the size and shape of the code: files, lines, rooms, imports, functions, tests, words.
+	@$(BIN)/python docs/shape.py
+
 golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py
 	$(BIN)/python tests/golden/make_ticks.py
@@ -63,5 +74,5 @@ golden-tools: $(EQUIPPED) ## Rebuild tests/golden/tools from RecBole, torchmetri
 	$(BIN)/python -m tests.golden.make_tools ranx recbole torchmetrics
 
 clean: ## Remove the environment and all caches; records and the MLflow store stay.
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv build site *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -35,7 +35,7 @@ MARKED = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL
 SECTIONS = {
     "The whole config": "ConfigFile",
     "A dataset: `datasets.NAME`": "Dataset",
-    "A score made elsewhere: `scores.NAME`": "Score",
+    "An external score: `scores.NAME`": "Score",
     "A model: `models.NAME`": "Model",
     "A file": "File",
     "A model's output": "OutputFile",
@@ -62,7 +62,7 @@ SHOWN = {  # what is written for a part of the schema that has a section of its 
     "Model": "[model](#a-model-modelsname)",
     "Nightly": "[mapping](#nightly)",
     "OutputFile": "[output](#a-models-output)",
-    "Score": "[score](#a-score-made-elsewhere-scoresname)",
+    "Score": "[score](#an-external-score-scoresname)",
     "Tracking": "[mapping](#tracking)",
     "Waive": "[mapping](#waive-of-a-gate)",
 }

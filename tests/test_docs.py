@@ -30,6 +30,7 @@ from rankledger.pipeline.types.views import CurvePoint
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
+TUTORIAL = "docs/tutorial.md"
 DATE = "2026-11-20"
 EVALUATION_ID = re.compile(r"\d{8}T\d{6}Z-([\w.-]+)-[0-9a-f]{8}")
 
@@ -129,7 +130,7 @@ def test_every_exit_code_is_documented():
 def test_every_convention_is_documented():
     """Each convention has a meaning, each word that it may be is explained, and each profile says why it chooses."""
     text = text_of("docs/conventions.md")
-    meanings = text.partition("## What each means")[2].partition("\n## ")[0]
+    meanings = text.partition("## Choose a convention")[2].partition("\n<!-- ")[0]
     types = typing.get_type_hints(Conventions)
 
     for convention in fields(Conventions):
@@ -146,17 +147,17 @@ def test_every_part_of_a_record_is_documented(scratch):
     run_console("rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100")
     (record,) = (scratch / "runs/records").iterdir()
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
-    text = text_of("docs/record.md")
-    keys = text.partition("## manifest.json")[2]
+    text = text_of("docs/records.md")
+    keys = text.partition("### manifest.json")[2]
     tables = {"summary.csv": Estimate, "comparisons.csv": Comparison, "gates.json": Verdict, "curves.csv": CurvePoint}
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 
-    assert {file.name for file in record.iterdir()} == set(re.findall(r"^## (\S+\.\w+)$", text, re.MULTILINE))
+    assert {file.name for file in record.iterdir()} == set(re.findall(r"^### (\S+\.\w+)$", text, re.MULTILINE))
     assert names_in_first_cells(keys) == set(manifest)
     for name, table in tables.items():
-        columns = text.partition(f"## {name}")[2].partition("\n## ")[0]
+        columns = text.partition(f"### {name}")[2].partition("\n### ")[0]
         assert names_in_first_cells(columns) == {field.name for field in fields(table)}
-    columns = text.partition("## movers.csv")[2].partition("\n## ")[0]
+    columns = text.partition("### movers.csv")[2].partition("\n### ")[0]
     assert names_in_first_cells(columns) == set(
         (record / "movers.csv").open(encoding="utf-8").readline().strip().split(",")
     )
@@ -209,12 +210,11 @@ def make_up_outputs(loaded: Loaded, folder: Path) -> None:
 
 def run_console(line: str) -> None:
     """Run a command of the guides in this process; MLflow has tests of its own and is left alone."""
-    words = line.split()[1:]
+    words = shlex.split(line)[1:]
     app.main([*words, "--no-tracking"] if words[0] == "evaluate" else words)
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("console"), ids=lambda text: text.partition("\n")[0])
-def test_commands_print_what_is_shown(page, code, scratch, capsys):
+def assert_commands_print(page: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each `$ rankledger …` exits with 0, and its output has the lines that are shown, in their order."""
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, shown = part.partition("\n")
@@ -224,7 +224,32 @@ def test_commands_print_what_is_shown(page, code, scratch, capsys):
             assert line in printed, f"{page}: not printed, or not in this order: {line}"
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("python"), ids=lambda text: text.partition("\n")[0])
+def blocks_of_guides(language: str) -> list[tuple[str, str]]:
+    """The blocks that stand for themselves: those of the tutorial build on one another."""
+    return [(page, code) for page, code in blocks(language) if page != TUTORIAL]
+
+
+@pytest.mark.parametrize(("page", "code"), blocks_of_guides("console"), ids=lambda text: text.partition("\n")[0])
+def test_commands_print_what_is_shown(page, code, scratch, capsys):
+    """Each command of a guide prints what is shown below it."""
+    assert_commands_print(page, code, capsys)
+
+
+def test_the_tutorial_works_from_start_to_end(scratch, capsys):
+    """Its config, commands and Python run one after the other in one folder; the gate is added where it says so."""
+    fenced = re.findall(r"^```(yaml|text|console|python)\n(.*?)^```$", text_of(TUTORIAL), re.DOTALL | re.MULTILINE)
+    assert [language for language, _ in fenced].count("console") > 3
+    for language, code in fenced:
+        if language in {"yaml", "text"}:
+            with (scratch / "mine.yaml").open("a", encoding="utf-8") as file:
+                file.write(code)
+        elif language == "console":
+            assert_commands_print(TUTORIAL, code, capsys)
+        else:
+            exec(compile(code, TUTORIAL, "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize(("page", "code"), blocks_of_guides("python"), ids=lambda text: text.partition("\n")[0])
 def test_python_runs(page, code, scratch):
     """Each block of Python runs."""
     names = {"__name__": "__main__"}
@@ -235,14 +260,14 @@ def test_python_runs(page, code, scratch):
 
 def test_the_first_nights_are_as_shown(scratch):
     """The commands of docs/gates.md exit with the codes beside them, and what they write looks as it is shown."""
-    page = text_of("docs/gates.md").partition("## The first nights")[2]
+    page = text_of("docs/gates.md").partition("## Set up the first nights")[2]
     config, commands, accepted = re.findall(r"^```(?:yaml|sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:3]
     (scratch / "nightly.yaml").write_text(config, encoding="utf-8")
     for line in commands.splitlines():
         command, _, remark = line.partition("  #")
         if command.startswith("rankledger"):
             records = sorted(path.name for path in scratch.glob("runs/records/*"))
-            words = shlex.split(command.replace("RECORD", records[-1] if records else ""))[1:]
+            words = shlex.split(command)[1:]
             code = re.search(r"exits with (\d)", remark)
             assert exit_code(words) == (int(code[1]) if code else 0), line
 
@@ -250,7 +275,7 @@ def test_the_first_nights_are_as_shown(scratch):
     head, entry = written.splitlines()[:3], yaml.safe_load(written)["nightly"]["bm25"]
     assert accepted.splitlines()[:3] == head
     assert list(yaml.safe_load(accepted)["nightly"]["bm25"]) == list(entry)
-    (shown,) = [code for page, code in blocks("json") if page == "docs/record.md"]
+    (shown,) = [code for page, code in blocks("json") if page == "docs/records.md"]
     gates = json.loads((scratch / "runs/records" / records[-1] / "gates.json").read_text(encoding="utf-8"))
     assert list(json.loads(shown)) == list(gates)
     assert [list(line) for line in json.loads(shown)["verdicts"]] == [list(gates["verdicts"][-1])]
@@ -334,8 +359,8 @@ def test_refusals_are_those_shown(scratch, capsys):
 
 
 def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
-    """The line of docs/tracking.md is what is said, and the evaluation is done all the same."""
-    (shown,) = [code for page, code in blocks("text") if page == "docs/tracking.md"]
+    """The line of docs/mlflow.md is what is said, and the evaluation is done all the same."""
+    (shown,) = [code for page, code in blocks("text") if page == "docs/mlflow.md"]
     (scratch / "qrels.txt").write_text("q1 0 d1 1\n", encoding="utf-8")
     (scratch / "bm25.txt").write_text("q1 Q0 d1 1 1.0 bm25\n", encoding="utf-8")
     config = "name: away\ndatasets: {web: {judgments: qrels.txt}}\nmodels: {bm25: {outputs: bm25.txt}}\n"

@@ -1,6 +1,6 @@
 """What a person sees of ten nights on MLflow's own pages, in a real browser.
 
-With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of docs/tracking.md are made again.
+With `RANKLEDGER_SCREENSHOTS=docs/images` the pictures of docs/mlflow.md are made again.
 """
 
 from __future__ import annotations

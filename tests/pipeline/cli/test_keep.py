@@ -72,8 +72,8 @@ def test_prune_says_and_does(run_cli, evaluation):
 
 
 def test_what_the_guide_shows_is_what_is_printed(run_cli, tmp_path):
-    """The lines of docs/reproduce.md, on the quickstart; but for ids and hashes."""
-    page = (ROOT / "docs/reproduce.md").read_text(encoding="utf-8")
+    """The lines of docs/records.md, on the quickstart; but for ids and hashes."""
+    page = (ROOT / "docs/records.md").read_text(encoding="utf-8")
     shown = re.findall(r"^```text\n\$ rankledger (\w+) \S+\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "configs/quickstart").mkdir(parents=True)
     for path in (ROOT / "configs").rglob("quickstart*/*.tsv"):

@@ -184,8 +184,9 @@ def test_json_has_every_figure_in_full():
 
 
 def test_every_key_of_the_json_is_documented():
-    """The table of docs/explain.md has those of the whole in its first column, and those below in the second."""
-    page = (Path(__file__).parents[3] / "docs/explain.md").read_text(encoding="utf-8").partition("## For programs")[2]
+    """The table of docs/conventions.md has those of the whole in its first column, and those below in the second."""
+    guide = (Path(__file__).parents[3] / "docs/conventions.md").read_text(encoding="utf-8")
+    page = guide.partition("### Read the JSON")[2].partition("\n## ")[0]
     first = {
         name for cell in re.findall(r"^\| (`[^|]*) \|", page, re.MULTILINE) for name in re.findall(r"`(\w+)`", cell)
     }

@@ -1,0 +1,48 @@
+"""`make shape`: what it counts, on a house small enough to count by hand."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+SHAPE = runpy.run_path(str(Path(__file__).parents[1] / "docs/shape.py"))
+FILES = {
+    "rankledger": "def __getattr__(name):\n    import rankledger.pipeline.workflow.evaluate\n",
+    "rankledger.metrics.gain": "import numpy\n",
+    "rankledger.pipeline.errors": "",
+    "rankledger.pipeline.data.join": "from rankledger.metrics import gain\nfrom rankledger.pipeline.errors import E\n",
+    "rankledger.pipeline.data.files": "from rankledger.pipeline.errors import E, F\n",
+    "rankledger.pipeline.workflow.evaluate": "from rankledger.pipeline.data import files, join\n",
+}
+
+
+def test_arrows_go_between_rooms_once_each():
+    """Two modules of `data` import `errors`: one arrow. A lazy import counts."""
+    arrows = SHAPE["arrows"](SHAPE["imports"](FILES))
+
+    assert arrows == {
+        ("rankledger", "workflow"),
+        ("workflow", "data"),
+        ("data", "errors"),
+        ("data", "metrics"),
+    }
+
+
+def test_the_longest_chain_counts_modules():
+    """The face, evaluate, join, and then gain or errors: 4."""
+    assert SHAPE["longest_chain"](SHAPE["imports"](FILES)) == 4
+
+
+def test_a_body_is_counted_without_its_docstring():
+    """Two lines and one; a function that is only a docstring has none."""
+    text = 'def f():\n    """A sentence."""\n    x = (\n        1)\n\ndef g(): return 1\n\ndef h():\n    """None."""\n'
+
+    assert list(SHAPE["body_lines"](text)) == [2, 1, 0]
+
+
+@pytest.mark.parametrize("generated", [True, False])
+def test_generated_words_can_be_left_out(generated):
+    """Without the generated tables the pages are shorter, and are not empty."""
+    assert 1_000 < SHAPE["documentation_words"](generated=False) <= SHAPE["documentation_words"](generated=generated)
