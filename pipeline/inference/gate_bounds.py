@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS, Resampled
-from rankledger.pipeline.inference.samples import ALL, Sample
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import Outcome, PlannedGate
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Outcome, PlannedGate
 
 __all__ = [
     "UNSETTLED",

@@ -33,9 +33,9 @@ from rankledger.pipeline.inference.gate_bounds import (
 )
 from rankledger.pipeline.inference.gate_messages import format_amount, reason_of, subject_name
 from rankledger.pipeline.inference.resampling import Contributions
-from rankledger.pipeline.inference.samples import ALL, Pair, Sample
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.results import ALL, GateKind, Outcome, PlannedGate, Verdict
 
 __all__ = ["judge", "judge_complete", "judge_differences", "judge_drops", "judge_extra", "judge_figures"]
 

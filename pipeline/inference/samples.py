@@ -28,11 +28,9 @@ from rankledger.pipeline.inference.resampling import (
 )
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from rankledger.pipeline.types.results import ALL, Scores
 
-__all__ = ["ALL", "Pair", "Sample", "Settings", "pool"]
-
-ALL = "all"
+__all__ = ["Pair", "Sample", "Settings", "pool"]
 
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 

@@ -12,9 +12,9 @@ from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval
 from rankledger.pipeline.inference.resampling import contributions_of
-from rankledger.pipeline.inference.samples import ALL, Sample, pool
+from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.results import Estimate, Scores
+from rankledger.pipeline.types.results import ALL, Estimate, Scores
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled", "precision_by_recall", "recall_levels"]

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Manifest
 
 __all__ = [
+    "ALL",
+    "LEAST_CLUSTERS",
     "Acceptance",
     "Comparison",
     "DataWarning",
@@ -43,6 +45,12 @@ __all__ = [
     "overall_effect",
     "overall_outcome",
 ]
+
+ALL = "all"
+"""The slice that every query is in."""
+
+LEAST_CLUSTERS = 30
+"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged, an interval of fewer is sparse."""
 
 
 @dataclass(frozen=True, eq=False)
