@@ -137,7 +137,8 @@ def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: 
     return tuple(
         _pooled_line(samples, own[model, str(measure)], model, measure, rule)
         for model, measure in samples[0].contributions
-        if (model, str(measure)) in own  # a sample may hold baselines of records, too
+        if isinstance(model, str)
+        and (model, str(measure)) in own  # a sample may hold models of records, too
         and all((model, measure) in sample.contributions for sample in samples)
     )
 
