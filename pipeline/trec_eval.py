@@ -6,7 +6,6 @@ mean that lies between two figures of four decimals is rounded to the same one a
 
 from __future__ import annotations
 
-import difflib
 import functools
 import operator
 import re
@@ -23,7 +22,7 @@ from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, co
 from rankledger.metrics.block import Bools, Floats, JudgedBlock
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Estimate, Scores
 
@@ -231,9 +230,8 @@ def trec_lines(names: Sequence[str], profile: Profile, *, level: int) -> tuple[T
             parameters.setdefault(name, written)
         found = known.intersection(_GROUPS.get(name, (name,)))
         if not found or (dot and not written):
-            close = difflib.get_close_matches(name, [*known, *_GROUPS], n=1)
-            meant = f"did you mean '{close[0]}'?" if close else f"there are {', '.join(_GROUPS)} and single ones"
-            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'; {meant}")
+            meant = likely(name, [*known, *_GROUPS]) or f"; there are {', '.join(_GROUPS)} and single ones"
+            raise InputError(f"trec_eval {VERSIONS[profile.name]} as it is here has no measure '{text}'{meant}")
         wanted |= found
 
     lines: list[TrecLine] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import unicodedata
@@ -29,6 +28,7 @@ from pydantic_core import CoreSchema, ErrorDetails
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.yaml import KeyPath, Value
+from rankledger.pipeline.errors import likely
 from rankledger.pipeline.support.credentials import without_credentials
 
 __all__ = [
@@ -172,11 +172,9 @@ def explain_errors(
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """The end of a message on an unknown word: the choice that is likely meant, or else all of them."""
     known = list(choices)
-    close = difflib.get_close_matches(word[:_LONGEST], known[:_MOST_COMPARED], n=1)
-    if close:
-        return f"; did you mean {close[0]!r}?"
     further = f" and {len(known) - _MOST_NAMED:,} more" if len(known) > _MOST_NAMED else ""
-    return f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
+    listed = f"; known: {', '.join(known[:_MOST_NAMED])}{further}" if known else ""
+    return likely(word[:_LONGEST], known[:_MOST_COMPARED]) or listed
 
 
 def _known(key: str, section: type[BaseModel]) -> str:

@@ -244,7 +244,7 @@ class _Builder:
         self._budget = budget
         self._name = name
         self._numbered = numbered
-        self._open: set[int] = set()  # ids of the collections being built: an alias to one of them would never end
+        self._open: set[yaml.Node] = set()  # the collections being built: an alias to one of them would never end
 
     def origin(self, line: int) -> Origin:
         return Origin(self._name, line if self._numbered else None)
@@ -259,16 +259,16 @@ class _Builder:
         self.origins[path] = self.origin(line)
         if node.tag not in _SUPPORTED:
             self._refuse(node, path, f"the tag {_shown(node.tag)} is not supported; write a plain value")
-        elif id(node) in self._open:
+        elif node in self._open:
             self._refuse(node, path, "an alias stands inside its own anchor; spell the value out")
         elif isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         elif len(self._open) == _DEEPEST:
             raise _too_deep(line)
         else:
-            self._open.add(id(node))
+            self._open.add(node)
             value = self._collection(node, path)
-            self._open.remove(id(node))
+            self._open.remove(node)
             return value
         return None
 

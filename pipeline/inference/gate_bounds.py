@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS, Resampled
-from rankledger.pipeline.inference.samples import ALL, Sample
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import Outcome, PlannedGate
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey, Outcome, PlannedGate
 
 __all__ = [
     "UNSETTLED",
@@ -48,13 +48,13 @@ class Baseline:
     """What a gate holds one model against on one dataset.
 
     Attributes:
-        column: the name under which its scores stand in the dataset's sample; empty where it has none.
+        key: what its scores are found by in the dataset's sample; empty where it has none.
         label: how it is printed, such as `bm25 in 20261120T020000Z-nightly-1f0c9a2b`.
         reasons: why it cannot be compared, by measure; a measure that can be is not among them.
         first: whether that is because there is no earlier evaluation yet.
     """
 
-    column: str
+    key: ModelKey
     label: str
     reasons: Mapping[Measure, str] = field(default_factory=dict)
     first: bool = False
@@ -98,9 +98,9 @@ class Evidence:
         baseline = self.baselines[gate.name, dataset, model]
         if measure in baseline.reasons:
             return baseline.reasons[measure]
-        if (baseline.column, measure) in self.samples[dataset].contributions:
+        if (baseline.key, measure) in self.samples[dataset].contributions:
             return None
-        reason = self.failures.get((dataset, baseline.column))
+        reason = self.failures.get((dataset, baseline.key)) if isinstance(baseline.key, str) else None
         return reason or f"{baseline.label} has no scores of {measure} on {dataset}"
 
 

@@ -6,9 +6,7 @@ import math
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_bounds import Ends, GateCheck, Limit
-from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS
-from rankledger.pipeline.inference.samples import ALL
-from rankledger.pipeline.types.results import Outcome
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Outcome
 
 __all__ = ["format_amount", "reason_of", "subject_name"]
 

@@ -33,9 +33,9 @@ from rankledger.pipeline.inference.gate_bounds import (
 )
 from rankledger.pipeline.inference.gate_messages import format_amount, reason_of, subject_name
 from rankledger.pipeline.inference.resampling import Contributions
-from rankledger.pipeline.inference.samples import ALL, Pair, Sample
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.results import ALL, GateKind, Outcome, PlannedGate, Verdict
 
 __all__ = ["judge", "judge_complete", "judge_differences", "judge_drops", "judge_extra", "judge_figures"]
 
@@ -56,7 +56,7 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) 
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
-    before, after = (_per_query(sample.contributions[name, measure]) for name in (baseline.column, model))
+    before, after = (_per_query(sample.contributions[name, measure]) for name in (baseline.key, model))
     drops = (after - before) if measure.metric.direction == "lower" else (before - after)
     mask = sample.slices[slice]
     drops = drops if mask is None else np.where(mask, drops, np.nan)
@@ -193,9 +193,9 @@ def _differences(
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:
     """The difference; where the margin is relative, that to a share of the baseline too, and the model's own figure."""
     dataset, model, measure = subject
-    column = evidence.baselines[gate.name, dataset, model].column
+    key = evidence.baselines[gate.name, dataset, model].key
     factors = (1.0, _factor(gate, subject), 0.0) if gate.relative else (1.0,)
-    return [Pair(model, column, measure, slice, factor) for factor in factors]
+    return [Pair(model, key, measure, slice, factor) for factor in factors]
 
 
 def _factor(gate: PlannedGate, subject: Subject) -> float:

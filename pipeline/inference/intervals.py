@@ -14,13 +14,11 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.types.results import LEAST_CLUSTERS
 
-__all__ = ["LEAST_CLUSTERS", "ROUNDING", "Method", "Resampled", "interval"]
+__all__ = ["ROUNDING", "Method", "Resampled", "interval"]
 
 Method: TypeAlias = Literal["percentile", "basic", "bca"]
-
-LEAST_CLUSTERS = 30
-"""Clusters away from the modal value on which an interval must rest; with fewer none covers what it says."""
 
 ROUNDING = 1e-9
 """Standard errors up to which figures are equal: 0.1 + 0.2 and 0.3 are, though as doubles they are apart."""

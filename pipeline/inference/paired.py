@@ -19,8 +19,8 @@ import numpy as np
 from rankledger.metrics.block import Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.intervals import LEAST_CLUSTERS, ROUNDING, Resampled
-from rankledger.pipeline.inference.samples import ALL, Pair, Sample
+from rankledger.pipeline.inference.intervals import ROUNDING, Resampled
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.sign_flips import (
     Permutations,
     benjamini_hochberg,
@@ -33,7 +33,7 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Comparison
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
 
 __all__ = [
     "Correction",
@@ -253,7 +253,7 @@ def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule,
         slice=pair.slice,
         measure=str(pair.measure),
         model=pair.model,
-        baseline=pair.baseline,
+        baseline=str(pair.baseline),
         estimate=_known(ours.estimate),
         baseline_estimate=_known(theirs.estimate),
         difference=_known(difference.estimate),

@@ -28,11 +28,9 @@ from rankledger.pipeline.inference.resampling import (
 )
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from rankledger.pipeline.types.results import ALL, ModelKey, Scores
 
-__all__ = ["ALL", "Pair", "Sample", "Settings", "pool"]
-
-ALL = "all"
+__all__ = ["Pair", "Sample", "Settings", "pool"]
 
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 
@@ -69,7 +67,7 @@ class Pair:
     """
 
     model: str
-    baseline: str
+    baseline: ModelKey
     measure: Measure
     slice: str = ALL
     factor: float = 1.0
@@ -113,8 +111,7 @@ class Sample:
         """Draw the resamples of one dataset.
 
         Args:
-            results: the scores of its models; those of records may stand among them, under names of their own. All have
-                the same queries.
+            results: the scores of its models, those of records among them. All have the same queries.
             conventions: say what an undefined query counts as, and one without output.
             groups: the clusters, which are drawn as one, and the slices.
             settings: how the queries are resampled.
@@ -125,19 +122,19 @@ class Sample:
         self.n_clusters = len(results[0].query_ids) if groups.clusters is None else int(groups.clusters.max()) + 1
         self.n_resamples = settings.resamples
         self.slices: Mapping[str, Bools | None] = {ALL: None, **groups.slices}
-        self.contributions = {
-            (scores.model, measure): contributions_of(scores, row, scores.values[row], conventions)
+        self.contributions: Mapping[tuple[ModelKey, Measure], Contributions] = {
+            (scores.key, measure): contributions_of(scores, row, scores.values[row], conventions)
             for scores in (*results, *whole)
             for row, measure in enumerate(scores.measures)
         }
         self._settings = settings
         self._denominators: dict[bytes, Floats] = {}
-        sliced = {(scores.model, measure) for scores in results for measure in scores.measures}
+        sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
         asked = [(*key, name) for key in self.contributions for name in (self.slices if key in sliced else (ALL,))]
         ratios = [self._ratio(self.contributions[model, measure], name) for model, measure, name in asked]
         self._drawn = dict(zip(asked, self._draw(ratios), strict=True))
 
-    def figure(self, model: str, measure: Measure, slice: str = ALL) -> Resampled:
+    def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
         """A model's figure over the queries of a slice."""
         drawn = self._drawn[model, measure, slice]
         figures = drawn.figures
@@ -166,15 +163,14 @@ class Sample:
     def _differences(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
         """They are drawn together and made one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
-        drawn = {id(each.ratio): each for each in self._drawn.values()}
+        drawn = {each.ratio: each for each in self._drawn.values()}
         needed = [
-            both if id(both[0]) in drawn else _to_draw(pair.factor, *both)
-            for pair, both in zip(pairs, sides, strict=True)
+            both if both[0] in drawn else _to_draw(pair.factor, *both) for pair, both in zip(pairs, sides, strict=True)
         ]
-        new = self._draw([ratio for ratios in needed for ratio in ratios if id(ratio) not in drawn])
-        drawn |= {id(each.ratio): each for each in new}
+        new = self._draw([ratio for ratios in needed for ratio in ratios if ratio not in drawn])
+        drawn |= {each.ratio: each for each in new}
         for pair, both, ratios in zip(pairs, sides, needed, strict=True):
-            yield self._difference(pair, *both, [drawn[id(ratio)] for ratio in ratios])
+            yield self._difference(pair, *both, [drawn[ratio] for ratio in ratios])
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
@@ -253,8 +249,8 @@ class Sample:
             for each, end in zip(columns, ends, strict=True)
             for found in each.drawn(sums[end - each.part.rounded.shape[1] : end])
         ]
-        by_ratio = {id(each.ratio): each for each in drawn}
-        return [by_ratio[id(ratio)] for ratio in ratios]
+        by_ratio = {each.ratio: each for each in drawn}
+        return [by_ratio[ratio] for ratio in ratios]
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:

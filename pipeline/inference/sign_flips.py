@@ -148,7 +148,7 @@ class FlippedPairs:
             rows: the K clusters that have signs; in the others nothing changes.
         """
         columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
-        places = [(columns.places[id(swap.ours)], columns.places[id(swap.theirs)]) for swap in swaps]
+        places = [(columns.places[swap.ours], columns.places[swap.theirs]) for swap in swaps]
         self._rounded, self._totals = columns.rounded, columns.rounded.sum(axis=0)[:, np.newaxis]
         self._plain = np.flatnonzero([swap.is_plain for swap in swaps])
         self._first = np.array([(ours[0], theirs[0]) for ours, theirs in places])[self._plain].T
@@ -189,11 +189,11 @@ class _Columns:
     Attributes:
         rounded: (K, N) the columns, of which all sums are exact.
         errors: (N,) how far apart rounding can take two sums that are equal but for the signs of their terms.
-        places: by the id of a ratio, the S + 1 columns of its numerators and its denominators.
+        places: by ratio, the S + 1 columns of its numerators and its denominators.
     """
 
     def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
-        distinct = list({id(ratio): ratio for ratio in ratios}.values())
+        distinct = list(dict.fromkeys(ratios))
         weights: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
         at = [weights.setdefault(ratio.denominators[rows].tobytes(), len(weights)) for ratio in distinct]
         numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
@@ -204,8 +204,8 @@ class _Columns:
         # K numbers in each of two sums, each moved by half a step at most, and by as much again before it came here.
         self.errors = greatest * columns.shape[1] ** 2 * 2.0**-51
         ends = np.cumsum([len(ratio.added) for ratio in distinct])
-        self.places: dict[int, _Indices] = {
-            id(ratio): np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
+        self.places: dict[Ratio, _Indices] = {
+            ratio: np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
             for ratio, end, place in zip(distinct, ends, at, strict=True)
         }
 

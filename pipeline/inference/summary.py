@@ -12,9 +12,9 @@ from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval
 from rankledger.pipeline.inference.resampling import contributions_of
-from rankledger.pipeline.inference.samples import ALL, Sample, pool
+from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.results import Estimate, Scores
+from rankledger.pipeline.types.results import ALL, Estimate, Scores
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled", "precision_by_recall", "recall_levels"]
@@ -137,7 +137,8 @@ def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: 
     return tuple(
         _pooled_line(samples, own[model, str(measure)], model, measure, rule)
         for model, measure in samples[0].contributions
-        if (model, str(measure)) in own  # a sample may hold baselines of records, too
+        if isinstance(model, str)
+        and (model, str(measure)) in own  # a sample may hold models of records, too
         and all((model, measure) in sample.contributions for sample in samples)
     )
 

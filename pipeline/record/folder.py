@@ -36,7 +36,7 @@ from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.checks import ComparedFigures
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, HeldAgainst, Manifest, parse_manifest
-from rankledger.pipeline.types.results import Comparison, Estimate, Record, Scores, Verdict
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = [
@@ -249,7 +249,7 @@ def _summary(record: Record) -> tuple[Estimate, ...]:
     lines = _table(record, name, Estimate)
     refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, name, (line.measure for line in lines))
-    there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == "all"}
+    there = {(line.dataset, line.model, line.measure) for line in lines if line.slice == ALL}
     for output in record.manifest.outputs:
         for measure in record.manifest.datasets[output.dataset].measures:
             if (*output.task, measure) not in there:

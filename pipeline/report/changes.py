@@ -11,7 +11,6 @@ from typing import Any
 from rankledger.pipeline.report.tables import differences, figure, models, signed
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, clipped, counted, plain
 from rankledger.pipeline.types.changes import (
-    ALL,
     ChangeSplit,
     ComparisonReport,
     DatasetFigure,
@@ -19,6 +18,7 @@ from rankledger.pipeline.types.changes import (
     RankedDocument,
     Side,
 )
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["as_data", "markdown", "query_rows", "tables"]
 

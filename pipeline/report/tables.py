@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, number
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.views import Page
 
 __all__ = [
@@ -52,7 +52,7 @@ __all__ = [
     "text_scale",
 ]
 
-FEW = 30
+FEW = LEAST_CLUSTERS
 """Clusters under which a slice is shown and not judged."""
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no difference that matters", "unclear"]
@@ -173,9 +173,6 @@ def _name(number: int) -> str:
     return (_name(more - 1) if more else "") + _ALPHABET[last]
 
 
-ALL = "all"
-"""The slice that every query is in."""
-
 POOLED = "*"
 """What the summary calls all datasets together."""
 
@@ -269,7 +266,6 @@ def lettered(evaluation: Evaluation, dataset: str, board: Leaderboard, measure: 
     return letters_of(ranked(evaluation, board, measure), compared, 1 - evaluation.confidence)
 
 
-_ALL = "all"
 _ROWS = 45  # of a table at the end of an evaluation: all pairs of ten models
 
 
@@ -286,7 +282,7 @@ def leading(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: 
     for dataset in dict.fromkeys(line.dataset for line in lines):
         measure = measures[dataset]
         own = [line for line in lines if line.dataset == dataset]
-        shown = [line for line in own if line.slice == _ALL and line.measure == measure]
+        shown = [line for line in own if line.slice == ALL and line.measure == measure]
         screen.draw(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width))
         families = dict.fromkeys(line.family for line in own if line.family)
         said = [f"corrected p: among {family}" for family in families]
@@ -365,7 +361,7 @@ def p_value(value: float | None) -> str:
 
 
 def _mark(line: Comparison) -> str:
-    few = "" if line.slice == _ALL or line.n_clusters >= FEW else f"under {FEW}, not judged"
+    few = "" if line.slice == ALL or line.n_clusters >= FEW else f"under {FEW}, not judged"
     return ", ".join(filter(None, (line.mark, few)))
 
 

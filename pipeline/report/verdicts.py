@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TerminalText, clipped, plain, printable
-from rankledger.pipeline.types.results import Verdict, overall_outcome
+from rankledger.pipeline.types.results import ALL, Verdict, overall_outcome
 
 __all__ = ["failing", "headline", "junit", "markdown", "put_verdicts", "table"]
 
@@ -133,7 +133,7 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
 
 def _called(verdict: Verdict) -> str:
     """What a verdict is on, such as `web / dense / ndcg@10 / market=de`."""
-    parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != "all" else "")
+    parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
     return " / ".join(filter(None, parts))
 
 

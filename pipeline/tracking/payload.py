@@ -40,7 +40,15 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict, overall_outcome
+from rankledger.pipeline.types.results import (
+    ALL,
+    LEAST_CLUSTERS,
+    Comparison,
+    Estimate,
+    Record,
+    Verdict,
+    overall_outcome,
+)
 
 __all__ = [
     "EVALUATION",
@@ -102,8 +110,6 @@ def storable(text: str) -> str:
 
 METRIC_LIMIT = 200
 """Metrics of one run: pages and charts of MLflow stay quick, and its database small."""
-
-_LEAST_CLUSTERS = 30  # in a slice that can be the worst one: of fewer, chance alone makes the worst
 
 
 class _Order(IntEnum):
@@ -179,7 +185,7 @@ class MetricSelection:
             self._lines[line.dataset, line.model][line.measure].append(line)
         self._compared: dict[tuple[str, str], dict[str, list[Comparison]]] = defaultdict(lambda: defaultdict(list))
         for compared in record.comparisons:
-            if compared.slice == "all":
+            if compared.slice == ALL:
                 self._compared[compared.dataset, compared.model][compared.measure].append(compared)
 
     def of_model(self, task: tuple[str, str]) -> Logged:
@@ -190,7 +196,7 @@ class MetricSelection:
         primary = _primary(self._manifest, dataset)
         for suite, measure in measures_of(self._manifest, dataset):
             name, lines = self._name(suite, measure), self._lines[task][measure]
-            whole = next(line for line in lines if line.slice == "all")
+            whole = next(line for line in lines if line.slice == ALL)
             parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
             parts += self._differences(task, measure, name, measure in primary)
             worst = _worst(lines, self._direction(measure)) if measure in primary else None
@@ -219,7 +225,7 @@ class MetricSelection:
 
     def _overview(self, dataset: str, model: str) -> _MetricGroup:
         measure = self._manifest.lead[dataset]
-        whole = next(line for line in self._lines[dataset, model][measure] if line.slice == "all")
+        whole = next(line for line in self._lines[dataset, model][measure] if line.slice == ALL)
         name = overview(model, dataset, self._key(measure))
         return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
 
@@ -295,15 +301,13 @@ def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
 
     None where each of them is better than all queries are: then what is worse is too small to tell.
     """
-    told = [
-        line for line in lines if line.slice != "all" and line.mark != "sparse" and line.n_clusters >= _LEAST_CLUSTERS
-    ]
+    told = [line for line in lines if line.slice != ALL and line.mark != "sparse" and line.n_clusters >= LEAST_CLUSTERS]
     figures = [(line.estimate, line) for line in told if _finite(line.estimate)]
     if not figures or direction == "neither":
         return None
     sign = 1 if direction == "higher" else -1
     figure, worst = min(figures, key=lambda found: sign * found[0])
-    whole = next((line.estimate for line in lines if line.slice == "all"), None)
+    whole = next((line.estimate for line in lines if line.slice == ALL), None)
     return worst if whole is None or not sign * figure > sign * whole else None
 
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from rankledger.pipeline.types.results import Comparison
+from rankledger.pipeline.types.results import ALL, Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = [
-    "ALL",
     "Cause",
     "ChangePart",
     "ChangeSplit",
@@ -26,9 +25,6 @@ __all__ = [
     "RankedDocument",
     "Side",
 ]
-
-ALL = "all"
-"""The slice that every query is in."""
 
 Cause: TypeAlias = Literal["queries removed", "definition", "judgments", "queries added", "documents", "output"]
 

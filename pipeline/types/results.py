@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.manifest import Manifest
 
 __all__ = [
+    "ALL",
+    "LEAST_CLUSTERS",
     "Acceptance",
     "Comparison",
     "DataWarning",
@@ -32,9 +34,11 @@ __all__ = [
     "Evaluation",
     "Failure",
     "GateKind",
+    "ModelKey",
     "Outcome",
     "PlannedGate",
     "Record",
+    "RecordedModel",
     "Reference",
     "Scores",
     "Validation",
@@ -43,6 +47,29 @@ __all__ = [
     "overall_effect",
     "overall_outcome",
 ]
+
+ALL = "all"
+"""The slice that every query is in."""
+
+LEAST_CLUSTERS = 30
+"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged, an interval of fewer is sparse."""
+
+
+@dataclass(frozen=True)
+class RecordedModel:
+    """A model of an earlier evaluation, which stands among the models of this one.
+
+    Attributes:
+        model: its name there.
+        manifest_sha256: the hash of the record's manifest.
+    """
+
+    model: str
+    manifest_sha256: str
+
+
+ModelKey: TypeAlias = str | RecordedModel
+"""What the scores of a model are found by: a model of this evaluation by its name."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +89,7 @@ class Scores:
             NaN where undefined, and for measures that rank nothing.
         moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
         figure_errors: the jackknife standard error of each of `figures`, NaN where it is undefined.
+        record: the hash of the record's manifest that the scores are of; None for scores of this evaluation.
     """
 
     dataset: str
@@ -75,6 +103,12 @@ class Scores:
     tie_bounds: Floats | None = None
     moments: Mapping[Measure, Floats] = field(default_factory=dict)
     figure_errors: Mapping[Measure, float] = field(default_factory=dict)
+    record: str | None = None
+
+    @property
+    def key(self) -> ModelKey:
+        """What they are found by among the scores of a dataset."""
+        return self.model if self.record is None else RecordedModel(self.model, self.record)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.manifest import HeldAgainst
-from rankledger.pipeline.types.results import PlannedGate, Record, Reference, Scores
+from rankledger.pipeline.types.results import PlannedGate, Record, RecordedModel, Reference, Scores
 from rankledger.pipeline.workflow.inputs import Inputs, output_store, rescored, source_of
 from rankledger.pipeline.workflow.manifest import judgments_digest
 from rankledger.pipeline.workflow.sources import open_record, recorded_output
@@ -190,8 +190,7 @@ class ResolvedBaselines:
     """What the gates look back on.
 
     Attributes:
-        scores: those of records, under columns that no model can be called: its name, a control character and the hash
-            of the record's manifest.
+        scores: those of records.
         baselines: by gate, dataset and model.
         references: by gate and model, the record that was found and the hash of its manifest, or why there is none.
     """
@@ -236,7 +235,7 @@ class _BaselineResolver:
         tonight: CurrentEvaluation,
         fetch: Callable[[str], Path],
     ) -> None:
-        self.recalled: dict[tuple[str, str], BaselineScores] = {}
+        self.recalled: dict[tuple[str, RecordedModel], BaselineScores] = {}
         self._resolved: dict[tuple[Reference, str], Resolved] = {}
         self._planned = planned
         self._shelf = shelf
@@ -255,12 +254,12 @@ class _BaselineResolver:
         if resolved.record is None:
             reasons = dict.fromkeys(gate.measures, resolved.reason)
             return Baseline("", gate.against.text, reasons, first=resolved.first)
-        column = f"{resolved.model}\0{digest_of(resolved.record.path)}"
-        recalled = self._recall(resolved, self._datasets[dataset], column)
+        key = RecordedModel(resolved.model, digest_of(resolved.record.path))
+        recalled = self._recall(resolved, self._datasets[dataset], key)
         reasons = {measure: why for measure, why in recalled.reasons.items() if measure in gate.measures}
         first = dataset in _new_datasets(gate.against, resolved, [dataset])
         label = f"{resolved.model} in {resolved.record.manifest.evaluation_id}"
-        return Baseline(column, label, reasons, first=first)
+        return Baseline(key, label, reasons, first=first)
 
     def references(self) -> dict[str, dict[str, HeldAgainst]]:
         """By gate and model, what was found."""
@@ -294,14 +293,14 @@ class _BaselineResolver:
             return reference
         return replace(reference, record=str(self._fetch(record.removeprefix(MLFLOW))))
 
-    def _recall(self, resolved: Resolved, dataset: PlannedDataset, column: str) -> BaselineScores:
+    def _recall(self, resolved: Resolved, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
         assert resolved.record is not None, "what was not found is told before"
-        key = (dataset.name, column)
+        key = dataset.name, model
         if key not in self.recalled:
             measures = _asked_references(self._planned.gates, dataset)
             found = baseline_scores(resolved.record, resolved.model, dataset, measures, self._tonight)
-            scores = None if found.scores is None else replace(found.scores, model=column)
+            scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
             self.recalled[key] = replace(found, scores=scores)
         return self.recalled[key]
 

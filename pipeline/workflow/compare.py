@@ -29,9 +29,9 @@ from rankledger.pipeline.inference.samples import Sample, Settings
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import ALL, ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, Side
+from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, Side
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Comparison, Record, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
 from rankledger.pipeline.types.views import PairedScores
 from rankledger.pipeline.workflow.matching import Match, Pair, Sides, match_datasets, open_sides
 from rankledger.pipeline.workflow.rescoring import RecordedDataset, can_rescore, rescore, retrieved_ranks

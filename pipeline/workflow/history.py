@@ -13,12 +13,11 @@ from rankledger.pipeline.inference.changepoints import Changepoint, find_changep
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.results import Estimate, Verdict, overall_effect
+from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_effect
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 
 __all__ = ["HistoryEntry", "history", "history_of"]
 
-_ALL = "all"
 _POOLED = "*"  # what the summary calls all datasets together
 
 Task = tuple[str, str]  # dataset, model
@@ -134,7 +133,7 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
         date=entry.date,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
-        lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == _ALL},
+        lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == ALL},
         failures={(failure.dataset, failure.model): failure.reason for failure in manifest.failures},
         verdicts=entry.verdicts,
         direction=definition.direction if definition else None,

@@ -23,9 +23,9 @@ from rankledger.pipeline.record.folder import read_curves, read_movers, read_rec
 from rankledger.pipeline.record.lookup import damage
 from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import Records
-from rankledger.pipeline.types.changes import ALL, QueryChange
+from rankledger.pipeline.types.changes import QueryChange
 from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import Evaluation, Record
+from rankledger.pipeline.types.results import ALL, Evaluation, Record
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
 from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.inputs import Inputs

@@ -16,21 +16,23 @@ from rankledger.pipeline.inference.samples import Sample, Settings
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import PlannedGate, Reference, Scores, Verdict
+from rankledger.pipeline.types.results import ModelKey, PlannedGate, RecordedModel, Reference, Scores, Verdict
 
 NDCG, AP, RR, MAE = map(Measure.parse, ("ndcg@10", "ap", "rr@10", "mae"))
 TODAY = date(2026, 11, 21)
 ACCEPTED = Reference("self@accepted", "accepted", None)
 BEFORE = "dense in 20261120T020000Z-nightly-1f0c9a2b"
-OLD = "dense\0then"
-"""The column of the baseline's scores."""
+OLD = RecordedModel("dense", "then")
+"""What the baseline's scores are found by."""
 
 
-def scores(model: str, values: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web") -> Scores:
+def scores(model: ModelKey, values: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web") -> Scores:
     """One model's scores of the queries q0, q1 and so on."""
     row = np.asarray(values, dtype=float)[np.newaxis]
     query_ids = np.array([f"q{query}" for query in range(row.shape[1])], dtype=object)
-    return Scores(dataset, model, query_ids, (measure,), row, np.ones_like(row), {}, np.zeros(row.shape[1], dtype=bool))
+    name, record = (model, None) if isinstance(model, str) else (model.model, model.manifest_sha256)
+    missing = np.zeros(row.shape[1], dtype=bool)
+    return Scores(dataset, name, query_ids, (measure,), row, np.ones_like(row), {}, missing, record=record)
 
 
 def before_and_after(before: npt.ArrayLike, after: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web"):

@@ -17,8 +17,7 @@ from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.tables import display_name, figure, signed
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.changes import ALL
-from rankledger.pipeline.types.results import Estimate
+from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import CurvePoint, Night, Series
 
 __all__ = ["Cell", "Chart", "by_cutoff", "cut", "data", "judged_by_rank", "nights", "precision_recall", "short", "wide"]

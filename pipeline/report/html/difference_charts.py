@@ -15,8 +15,7 @@ from rankledger.pipeline.report.html.blocks import queries
 from rankledger.pipeline.report.html.charts import Chart, cut, data, short, wide
 from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
 from rankledger.pipeline.report.text_table import counted, printable
-from rankledger.pipeline.types.changes import ALL
-from rankledger.pipeline.types.results import Comparison
+from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = ["distribution", "forest", "scatter", "slices"]

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
+from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import PlannedGate, Reference
@@ -16,7 +17,6 @@ from tests.support.gate_evidence import (
     BEFORE,
     MAE,
     NDCG,
-    OLD,
     before_and_after,
     evidence,
     of_slice,
@@ -172,7 +172,10 @@ def test_without_a_complete_gate_what_is_missing_is_inconclusive():
 def test_a_baseline_without_output_is_not_comparable():
     """Production's output was refused tonight: the candidate is held against nothing, and the reason says why."""
     gate = dataclasses.replace(NO_CRASH, against=Reference("production", None, "production"))
-    (verdict,) = judge([gate], evidence(scores("dense", [0.5], AP), failures={("web", OLD): "production.tsv: empty"}))
+    baselines = {("gate", "web", "dense"): Baseline("production", "production")}
+    refused = {("web", "production"): "production.tsv: empty"}
+    found = evidence(scores("dense", [0.5], AP), baselines=baselines, failures=refused)
+    (verdict,) = judge([gate], found)
 
     assert (verdict.outcome, verdict.effect) == ("not comparable", "fail")
     assert verdict.reason == "production.tsv: empty"

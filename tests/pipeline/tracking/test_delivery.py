@@ -92,9 +92,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
             },
         },
         "outputs": [
-            {"dataset": dataset, "model": model, "path": "x", "files": [], "quality": {}}
-            for dataset, models in tasks.items()
-            for model in models
+            {"dataset": dataset, "model": model, "path": "x"} for dataset, models in tasks.items() for model in models
         ],
         "warnings": [],
         "failures": [
