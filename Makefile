@@ -59,7 +59,7 @@ docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py
 
 site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 shape: $(EQUIPPED) ## Print the size and shape of the code: files, lines, rooms, imports, functions, tests, words.
 	@$(BIN)/python docs/shape.py

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import graphlib
 import re
 import statistics
 import subprocess
@@ -88,11 +87,16 @@ def arrows(graph: Mapping[str, set[str]]) -> set[tuple[str, str]]:
 
 
 def longest_chain(graph: Mapping[str, set[str]]) -> int:
-    """How many modules stand in the longest row in which each imports the next."""
+    """How many modules stand in the longest row in which each imports the next; none stands in it twice."""
     lengths: dict[str, int] = {}
-    for name in graphlib.TopologicalSorter(graph).static_order():
-        lengths[name] = 1 + max((lengths[other] for other in graph[name]), default=0)
-    return max(lengths.values())
+
+    def length(name: str, above: frozenset[str]) -> int:
+        if name not in lengths:
+            below = sorted(graph[name] - above - {name})
+            lengths[name] = 1 + max((length(other, above | {name}) for other in below), default=0)
+        return lengths[name]
+
+    return max(length(name, frozenset()) for name in sorted(graph))
 
 
 def body_lines(text: str) -> Iterator[int]:
