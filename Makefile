@@ -53,8 +53,9 @@ bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole e
 docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py
 
-golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval, never from our own code.
+golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.
 	$(BIN)/python tests/golden/make_golden.py
+	$(BIN)/python tests/golden/make_ticks.py
 
 clean: ## Remove the environment and all caches; records and the MLflow store stay.
 	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

@@ -4,53 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import queries
-from rankledger.pipeline.report.html.charts import Chart, cut, data, finite_values, letters, short
-from rankledger.pipeline.report.html.svg import (
-    BAND,
-    BETTER,
-    COLOURS,
-    INK,
-    MUTED,
-    WIDTH,
-    WORSE,
-    Anchor,
-    Dashes,
-    Drawing,
-    Limits,
-    Panel,
-    areas,
-    dots,
-    marks,
-    reaching,
-    scale_across,
-    scale_up,
-    strokes,
-    ticks,
-)
+from rankledger.pipeline.report.html.charts import Chart, cut, data, short, wide
 from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
-from rankledger.pipeline.report.text_table import counted
-from rankledger.pipeline.support.escaping import visible
+from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.types.changes import ALL
 from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = ["distribution", "forest", "scatter", "slices"]
 
-_ROW = 16
+_ROW = 16  # height
 _APART = 48  # pixels of a scale for each of its numbers
-_SCALE = 20  # below a panel, for the words of its scale
-_HEAD = 18  # above a small panel, for its name
+_BELOW = 26  # a panel, for the numbers of its scale
+_ABOVE = 18  # a panel, for its name
 _NAME = 22  # letters of a row's name at most
 _MOST_ROWS = 40
 _MOST_SLICES = 24
 _MOST_PANELS = 8
+
+_Lines: TypeAlias = Sequence[Comparison]
+_Rows: TypeAlias = list[tuple[int, Comparison]]  # each difference with its row
 
 
 class _Look(NamedTuple):
@@ -58,135 +39,121 @@ class _Look(NamedTuple):
 
     colour: str
     shape: int
-    dashes: Dashes = ()
+    dashes: tuple[float, ...] = ()
 
 
-_BETTER, _WORSE, _OPEN, _UNJUDGED = _Look(BETTER, 2), _Look(WORSE, 4), _Look(MUTED, 0), _Look(MUTED, 0, (2, 3))
+_BETTER, _WORSE, _OPEN, _UNJUDGED = (
+    _Look(svg.BETTER, 2),
+    _Look(svg.WORSE, 4),
+    _Look(svg.MUTED, 0),
+    _Look(svg.MUTED, 0, (2, 3)),
+)
 
 
-def forest(lines: Sequence[Comparison], matters: float | None = None) -> Chart | None:
+def forest(lines: _Lines, practical_difference: float | None = None) -> Chart | None:
     """Differences as rows, the greatest first, with a line at 0.
 
     Args:
         lines: comparisons on one dataset, by one measure and in one slice.
-        matters: the least difference that matters, which is drawn as a band.
+        practical_difference: the least difference that matters, which is drawn as a band.
 
     Returns:
-        None where no difference is known.
+        None if no difference is known.
     """
-    sizes = sorted((-abs(line.difference), place) for place, line in enumerate(lines) if line.difference is not None)
+    sizes = sorted((-abs(line.difference), number) for number, line in enumerate(lines) if line.difference is not None)
     if not sizes:
         return None
-    shown = sorted((lines[place] for _, place in sizes[:_MOST_ROWS]), key=_descending)
-    where = "" if shown[0].slice == ALL else f", {short(shown[0].slice)}"
-    title = f"{_title(shown)}{where}"
-    said = [*_summed_up(shown, matters), *cut(len(shown), len(sizes), "differences")]
-    return Chart(title, _rows(title, shown, matters), " ".join(said), _csv(shown))
+    drawn = sorted((lines[number] for _, number in sizes[:_MOST_ROWS]), key=_descending)
+    where = "" if drawn[0].slice == ALL else f", {short(drawn[0].slice)}"
+    title = f"{_title(drawn)}{where}"
+    text = [*_summary(drawn, practical_difference), *cut(len(drawn), len(sizes), "differences")]
+    names = [_name(line, drawn) for line in drawn]
+    drawing = _draw_intervals(title, names, [("", list(enumerate(drawn)))], practical_difference)
+    return Chart(title, drawing, " ".join(text), _csv(drawn))
 
 
-def slices(lines: Sequence[Comparison], matters: float | None = None) -> Chart | None:
+def slices(lines: _Lines, practical_difference: float | None = None) -> Chart | None:
     """A small panel per pair of models, with a row per slice; all have one scale.
 
     Args:
         lines: comparisons on one dataset and by one measure, in the slices and on all queries.
-        matters: the least difference that matters, which is drawn as a band.
+        practical_difference: the least difference that matters, which is drawn as a band.
 
     Returns:
-        None where no difference of a slice is known.
+        None if no difference of a slice is known.
     """
-    found = [line for line in lines if line.difference is not None]
-    pairs = list(dict.fromkeys(_pair(line) for line in found if line.slice != ALL))
+    known = [line for line in lines if line.difference is not None]
+    pairs = list(dict.fromkeys(_pair(line) for line in known if line.slice != ALL))
     if not pairs:
         return None
-    rows = list(dict.fromkeys(line.slice for line in found if _pair(line) in pairs[:_MOST_PANELS]))
-    kept = rows[:_MOST_SLICES]
-    shown = [line for line in found if _pair(line) in pairs[:_MOST_PANELS] and line.slice in kept]
-    title = f"{_title(shown)}, by slice"
-    said = [
-        *_summed_up([line for line in shown if line.slice != ALL], matters),
-        *cut(len(kept), len(rows), "slices"),
+    known = [line for line in known if _pair(line) in pairs[:_MOST_PANELS]]
+    rows = list(dict.fromkeys(line.slice for line in known))
+    drawn = [line for line in known if line.slice in rows[:_MOST_SLICES]]
+    title = f"{_title(drawn)}, by slice"
+    text = [
+        *_summary([line for line in drawn if line.slice != ALL], practical_difference),
+        *cut(min(len(rows), _MOST_SLICES), len(rows), "slices"),
         *cut(min(len(pairs), _MOST_PANELS), len(pairs), "pairs of models"),
     ]
-    return Chart(title, _panels(title, shown, kept, matters), " ".join(said), _csv(shown))
+    panels: dict[tuple[str, str], _Rows] = {}
+    for line in drawn:
+        panels.setdefault(_pair(line), []).append((rows.index(line.slice), line))
+    names = [short(name, _NAME - 4) for name in rows[:_MOST_SLICES]]
+    named = [(_name(own[0][1], drawn), own) for own in panels.values()]
+    drawing = _draw_intervals(title, names, named, practical_difference)
+    return Chart(title, drawing, " ".join(text), _csv(drawn))
 
 
-def _rows(title: str, lines: Sequence[Comparison], matters: float | None) -> str:
-    """One panel, the names at its left."""
-    names = [_name(line, lines) for line in lines]
-    gutter, height = letters(names) + 12, _ROW * len(lines)
-    drawing = Drawing(height + _SCALE + 4)
-    panel = Panel(drawing, (gutter, 4, WIDTH - gutter - 14, height), _across(lines, matters), (len(lines) - 0.5, -0.5))
-    _ground(panel, matters)
-    for row, name in enumerate(names):
-        panel.write((panel.across[0], row), name, shift=(-8, 0), anchor="right")
-    _intervals(panel, list(enumerate(lines)), matters)
+def _draw_intervals(title: str, rows: Sequence[str], panels: Sequence[tuple[str, _Rows]], band: float | None) -> str:
+    """Two panels side by side, the names of the rows at the left of the first."""
+    n_across = min(len(panels), 2)
+    left, above = wide(rows) + 12, _ABOVE if panels[0][0] else 4
+    width, height = (svg.WIDTH - left - 2) / n_across - 12, _ROW * len(rows)
+    ends = (end for _, lines in panels for _, line in lines for end in (line.difference, line.ci_low, line.ci_high))
+    across = svg.limits_around([*ends, band or 0.0, -(band or 0.0)])
+    drawing = svg.Drawing((above + height + _BELOW) * math.ceil(len(panels) / n_across))
+    for number, (name, lines) in enumerate(panels):
+        row, column = divmod(number, n_across)
+        box = (left + column * (width + 12), row * (above + height + _BELOW) + above, width, height)
+        panel = svg.Panel(drawing, box, across, (len(rows) - 0.5, -0.5))
+        _draw_ground(panel, band)
+        if name:
+            panel.text((across[0], -0.5), short(name, _NAME if n_across == 1 else _NAME - 6), shift=(0, 9))
+        for at, text in enumerate(rows if column == 0 else ()):
+            panel.text((across[0], at), text, shift=(-8, 0), anchor="end")
+        _draw_differences(panel, lines, band)
     return drawing.svg(title)
 
 
-def _panels(title: str, lines: Sequence[Comparison], rows: Sequence[str], matters: float | None) -> str:
-    """Two panels in a row, the names of the slices at the left of the first."""
-    pairs = list(dict.fromkeys(map(_pair, lines)))
-    names = [short(name, _NAME - 4) for name in rows]
-    gutter = letters(names) + 12
-    n_across = min(len(pairs), 2)
-    width = (WIDTH - gutter - 12) / n_across - 6
-    height = _HEAD + _ROW * len(rows) + _SCALE + 6
-    across = _across(lines, matters)
-    drawing = Drawing(height * math.ceil(len(pairs) / n_across))
-    for place, pair in enumerate(pairs):
-        row, column = divmod(place, n_across)
-        box = (gutter + column * (width + 12), row * height + _HEAD, width, _ROW * len(rows))
-        panel = Panel(drawing, box, across, (len(rows) - 0.5, -0.5))
-        _ground(panel, matters)
-        own = [line for line in lines if _pair(line) == pair]
-        head = short(_name(own[0], lines), _NAME if n_across == 1 else _NAME - 6)
-        panel.write((across[0], -0.5), head, shift=(0, 9))
-        _intervals(panel, [(rows.index(line.slice), line) for line in own], matters)
-        for at, name in enumerate(names if column == 0 else ()):
-            panel.write((across[0], at), name, shift=(-8, 0), anchor="right")
-    return drawing.svg(title)
-
-
-def _across(lines: Sequence[Comparison], matters: float | None) -> Limits:
-    ends = [end for line in lines for end in (line.difference, line.ci_low, line.ci_high)]
-    return reaching(finite_values([*ends, 0.0, matters, None if matters is None else -matters]))
-
-
-def _ground(panel: Panel, matters: float | None) -> None:
+def _draw_ground(panel: svg.Panel, band: float | None) -> None:
     """The band, the scale, and the line at 0."""
     bottom, top = panel.up
-    if matters:
-        areas(panel, [[(-matters, bottom), (matters, bottom), (matters, top), (-matters, top)]], BAND)
-    places = ticks(panel.across, int(panel.box[2] / _APART))
-    scale_across(panel, places, [f"{place:+g}" if place else "0" for place in places])
-    strokes(panel, [[(0, bottom), (0, top)]], INK)
+    if band:
+        panel.areas([[(-band, bottom), (band, bottom), (band, top), (-band, top)]], svg.BAND)
+    panel.scale_across(svg.ticks(panel.across, max(1, int(panel.box[2] / _APART))), "+g")
+    panel.lines([[(0, bottom), (0, top)]], svg.INK)
 
 
-def _intervals(panel: Panel, rows: Sequence[tuple[int, Comparison]], matters: float | None) -> None:
-    """Differences: a mark upwards for what is better, downwards for what is worse; dashed where it is not judged."""
+def _draw_differences(panel: svg.Panel, rows: _Rows, band: float | None) -> None:
+    """Intervals, dashed if not judged; the marks point up for better and down for worse."""
     for look in (_UNJUDGED, _OPEN, _WORSE, _BETTER):
-        own = [(float(row), line) for row, line in rows if _look(line, matters) == look]
-        ends = [
-            [(line.ci_low, row), (line.ci_high, row)]
-            for row, line in own
-            if line.ci_low is not None and line.ci_high is not None
-        ]
-        strokes(panel, ends, look.colour, width=2, dashes=look.dashes)
-        differences = np.array([line.difference for _, line in own], dtype=np.float64)
-        marks(panel, differences, np.array([row for row, _ in own]), look.colour, look.shape)
+        own = [(row, line) for row, line in rows if _look(line, band) == look]
+        intervals = ([(line.ci_low, row), (line.ci_high, row)] for row, line in own)
+        panel.lines(intervals, look.colour, width=2, dashes=look.dashes)
+        panel.marks([(line.difference, row) for row, line in own], look.colour, look.shape)
 
 
-def _look(line: Comparison, matters: float | None) -> _Look:
-    found = _reading(line, matters)
-    if found == "better":
+def _look(line: Comparison, practical_difference: float | None) -> _Look:
+    label = _label(line, practical_difference)
+    if label == "better":
         return _BETTER
-    if found == "worse":
+    if label == "worse":
         return _WORSE
     return _UNJUDGED if line.mark == "sparse" or line.n_clusters < FEW else _OPEN
 
 
-def _reading(line: Comparison, matters: float | None) -> EffectLabel:
-    return effect_label(line, {line.measure: matters} if matters else {})
+def _label(line: Comparison, practical_difference: float | None) -> EffectLabel:
+    return effect_label(line, {line.measure: practical_difference} if practical_difference else {})
 
 
 def _descending(line: Comparison) -> tuple[float, str, str]:
@@ -197,52 +164,56 @@ def _pair(line: Comparison) -> tuple[str, str]:
     return line.model, line.baseline
 
 
-def _name(line: Comparison, among: Sequence[Comparison]) -> str:
-    """The pair of a line; the model alone, where the title has the other."""
-    if len({other.baseline for other in among}) == 1:
+def _one_baseline(lines: _Lines) -> bool:
+    return len({line.baseline for line in lines}) == 1
+
+
+def _name(line: Comparison, among: _Lines) -> str:
+    """The pair of a line; the model alone, if the title has the other."""
+    if _one_baseline(among):
         return short(line.model, _NAME)
     return f"{short(line.model, _NAME // 2 - 2)} − {short(line.baseline, _NAME // 2 - 1)}"
 
 
-def _title(lines: Sequence[Comparison]) -> str:
-    first, baselines = lines[0], {line.baseline for line in lines}
-    against = f" to {short(first.baseline)}" if len(baselines) == 1 else ""
-    return f"Difference{against} by {visible(first.measure)} on {short(display_name(first.dataset))}"
+def _title(lines: _Lines) -> str:
+    first = lines[0]
+    baseline = f" to {short(first.baseline)}" if _one_baseline(lines) else ""
+    return f"Difference{baseline} by {printable(first.measure)} on {short(display_name(first.dataset))}"
 
 
-def _summed_up(lines: Sequence[Comparison], matters: float | None) -> list[str]:
-    """How many come to what, the ends, and what the band is."""
+def _summary(lines: _Lines, practical_difference: float | None) -> list[str]:
+    """How many differences are better, worse and so on, the greatest and the least, and what the band is."""
     ordered = sorted(lines, key=_descending)
-    ends = [_said(line, lines) for line in (ordered[0], ordered[-1])]
-    words = [_reading(line, matters) for line in lines]
-    readings: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
-    counts = ", ".join(f"{words.count(word):,} {word}" for word in readings if word in words)
+    ends = [_described(line, lines) for line in (ordered[0], ordered[-1])]
+    found = [_label(line, practical_difference) for line in lines]
+    labels: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
+    counts = ", ".join(f"{found.count(label):,} {label}" for label in labels if label in found)
+    unjudged = any(_look(line, practical_difference) == _UNJUDGED for line in lines)
     return [
         *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),
-        f"From {ends[0]} to {ends[1]}." if len(lines) > 1 else f"{ends[0]}, {words[0]}.",
-        *([f"The band is what does not matter, less than {matters:g}."] if matters else []),
-        *(["Dotted: too few queries to judge by."] if _UNJUDGED in [_look(line, matters) for line in lines] else []),
+        f"From {ends[0]} to {ends[1]}." if len(lines) > 1 else f"{ends[0]}, {found[0]}.",
+        *([f"Band: differences of less than {practical_difference:g} do not matter."] if practical_difference else []),
+        *(["Dotted: too few queries to judge by."] if unjudged else []),
     ]
 
 
-def _said(line: Comparison, among: Sequence[Comparison]) -> str:
-    """A difference in words; its slice too, where there are several."""
-    one = len({other.baseline for other in among}) == 1
-    pair = short(line.model) if one else models(short(line.model), short(line.baseline))
+def _described(line: Comparison, among: _Lines) -> str:
+    """A difference in words; its slice too, if there are several."""
+    pair = short(line.model) if _one_baseline(among) else models(short(line.model), short(line.baseline))
     where = f" in {short(line.slice)}" if len({other.slice for other in among}) > 1 else ""
     interval = "" if line.ci_low is None else f" [{signed(line.ci_low)}, {signed(line.ci_high)}]"
     return f"{pair}{where} {signed(line.difference)}{interval}"
 
 
-def _csv(lines: Sequence[Comparison]) -> str:
+def _csv(lines: _Lines) -> str:
     headers = ("slice", "measure", "model", "baseline", "difference", "ci_low", "ci_high", "n_queries", "mark")
     return data(("dataset", *headers), ([getattr(line, name) for name in ("dataset", *headers)] for line in lines))
 
 
 _MOST_QUERIES = 500
 _NAMED = 5
-_SQUARE = 270
-_LEFT = 52  # of the panel, for its figures
+_SQUARE = 270  # width and height of the scatter
+_LEFT = 52  # of a panel, for the numbers of its scale
 _SIZES = ((1, 4.0), (2, 6.0), (5, 9.0), (20, 13.0), (100, 18.0))  # from so many queries on, pixels of a dot
 _EQUAL = 1e-12  # of the greater score: what is no difference
 _BINS = 12  # on either side of 0
@@ -251,63 +222,54 @@ _BINS = 12  # on either side of 0
 def scatter(pair: PairedScores) -> Chart | None:
     """Each query by its score in the baseline and in the model, with the diagonal on which they are equal.
 
-    A dot that stands for several queries is larger. Of more than 500 queries those are drawn that moved most, and
-    others evenly spaced in the order of their change.
+    A dot that stands for several queries is larger. Of more than 500 queries those with the largest changes are drawn,
+    and others evenly spaced in the order of their change.
 
     Returns:
-        None where no query is defined in both.
+        None if no query is defined in both.
     """
     drawn = _chosen(pair)
     if not len(drawn):
         return None
     title = f"{_pair_title(pair)}, query by query"
-    said = [_counts(pair), *_moved_most(pair), *cut(len(drawn), int(np.isfinite(pair.change).sum()), "queries")]
-    rows = zip(pair.query_ids[drawn], pair.before[drawn], pair.after[drawn], strict=True)
-    csv = data(("query_id", "before", "after"), rows)
-    return Chart(title, _square(title, pair, drawn), " ".join(said), csv)
+    before, after = pair.before[drawn], pair.after[drawn]
+    text = [_counts(pair), *_largest_changes(pair), *cut(len(drawn), int(np.isfinite(pair.change).sum()), "queries")]
+    drawing = svg.Drawing(_SQUARE + 56)
+    named = (score for query in pair.movers[:_NAMED] for score in (query.before, query.after))
+    limits = svg.limits_around([*before, *after, *named])
+    panel = svg.Panel(drawing, (_LEFT, 20, _SQUARE, _SQUARE), limits, limits)
+    _draw_scales(panel, pair)
+    _draw_dots(panel, before, after)
+    _draw_numbers(panel, pair)
+    rows = zip(pair.query_ids[drawn], before, after, strict=True)
+    return Chart(title, drawing.svg(title), " ".join(text), data(("query_id", "before", "after"), rows))
 
 
 def distribution(pair: PairedScores) -> Chart | None:
-    """How many queries changed by how much, those that did not apart.
+    """How many queries changed by how much; those that did not change are counted apart.
 
     Returns:
-        None where no query is defined in both.
+        None if no query is defined in both.
     """
     worse, equal, better = _sides(pair)
     if not (worse | equal | better).any():
         return None
     title = f"{_pair_title(pair)}: how much queries changed"
-    edges, counts = _histogram(pair.change[worse | better])
-    rows = [(0.0, 0.0, int(equal.sum())), *zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)]
-    svg = _spread(title, [int(side.sum()) for side in (worse, equal, better)], edges, counts)
-    said = [_counts(pair), *_extremes(pair.change[worse | better])]
-    return Chart(title, svg, " ".join(said), data(("from", "to", "n_queries"), rows))
-
-
-def _square(title: str, pair: PairedScores, drawn: npt.NDArray[np.intp]) -> str:
-    """The scatter."""
-    drawing = Drawing(_SQUARE + 56)
-    named = [score for query in pair.movers[:_NAMED] for score in (query.before, query.after)]
-    limits = reaching([*pair.before[drawn], *pair.after[drawn], *named])
-    panel = Panel(drawing, (_LEFT, 20, _SQUARE, _SQUARE), limits, limits)
-    _scales(panel, pair)
-    _dots(panel, pair.before[drawn], pair.after[drawn])
-    _numbers(panel, pair)
-    return drawing.svg(title)
-
-
-def _spread(title: str, sides: Sequence[int], edges: Floats, counts: npt.NDArray[np.intp]) -> str:
-    """The distribution: the shares of worse, equal and better, and the bars of what changed."""
-    drawing = Drawing(230 if len(counts) else 44)
-    _share(drawing, sides)
-    if len(counts):
-        _bars(drawing, edges, counts)
-    return drawing.svg(title)
+    changes = pair.change[worse | better]
+    drawing = svg.Drawing(230 if len(changes) else 44)
+    _draw_shares(drawing, [int(side.sum()) for side in (worse, equal, better)])
+    text, rows = _counts(pair), [(0.0, 0.0, int(equal.sum()))]
+    if len(changes):
+        bins = _histogram(changes)
+        _draw_bars(drawing, bins)
+        text += f" Changes range from {signed(float(changes.min()))} to {signed(float(changes.max()))}."
+        rows += bins
+    return Chart(title, drawing.svg(title), text, data(("from", "to", "n_queries"), rows))
 
 
 def _pair_title(pair: PairedScores) -> str:
-    models = f"{short(pair.model)} against {short(pair.baseline, 40)}"
-    return f"{models} by {visible(pair.measure)} on {short(display_name(pair.dataset))}"
+    names = f"{short(pair.model)} against {short(pair.baseline, 40)}"
+    return f"{names} by {printable(pair.measure)} on {short(display_name(pair.dataset))}"
 
 
 def _sides(pair: PairedScores) -> tuple[Bools, Bools, Bools]:
@@ -321,18 +283,12 @@ def _counts(pair: PairedScores) -> str:
     return f"{queries(worse + equal + better)}: {better:,} better, {equal:,} equal, {worse:,} worse."
 
 
-def _moved_most(pair: PairedScores) -> list[str]:
-    moved = [
+def _largest_changes(pair: PairedScores) -> list[str]:
+    changes = [
         f"({number}) {short(query.query_id)} {figure(query.before)} to {figure(query.after)}, {signed(query.change)}"
         for number, query in enumerate(pair.movers[:_NAMED], start=1)
     ]
-    return [f"Moved most: {'; '.join(moved)}."] if moved else []
-
-
-def _extremes(changes: Floats) -> list[str]:
-    if not len(changes):
-        return []
-    return [f"Changes reach from {signed(float(changes.min()))} to {signed(float(changes.max()))}."]
+    return [f"Largest changes: {'; '.join(changes)}."] if changes else []
 
 
 def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
@@ -347,83 +303,72 @@ def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
     return np.sort(np.concatenate([moved, ordered[spread]]))
 
 
-def _scales(panel: Panel, pair: PairedScores) -> None:
+def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
     """Both scales, what they are, the diagonal, and on which side of it the model is better."""
-    low, high = limits = panel.across
-    places = ticks(limits)
-    scale_across(panel, places, [f"{place:g}" for place in places])
-    scale_up(panel, places, [f"{place:g}" for place in places])
-    strokes(panel, [[(low, low), (high, high)]], INK, dashes=(4, 3))
-    panel.write((low, high), short(pair.model), shift=(-_LEFT + 4, 10), colour=MUTED)
-    panel.write((high, low), short(pair.baseline, 44), shift=(0, -25), anchor="right", colour=MUTED)
-    over, under = ("worse", "better") if _lower_is_better(pair) else ("better", "worse")
-    for share, side in ((0.31, over), (0.69, under)):  # off the edges, along which queries of 0 and 1 lie
-        place = (low + share * (high - low), high - share * (high - low))
-        panel.write(place, side, anchor="center", colour=MUTED)
+    low, high = panel.across
+    panel.scale_across(svg.ticks((low, high)))
+    panel.scale_up(svg.ticks((low, high)))
+    panel.lines([[(low, low), (high, high)]], svg.INK, dashes=(4, 3))
+    panel.text((low, high), short(pair.model), shift=(4 - _LEFT, 10), colour=svg.MUTED)
+    panel.text((high, low), short(pair.baseline, 44), shift=(0, -25), anchor="end", colour=svg.MUTED)
+    lower_is_better = np.nansum(pair.change * (pair.after - pair.before)) < 0
+    sides = ("worse", "better") if lower_is_better else ("better", "worse")
+    for share, side in zip((0.31, 0.69), sides, strict=True):  # off the edges, along which queries of 0 and 1 lie
+        at = (low + share * (high - low), high - share * (high - low))
+        panel.text(at, side, anchor="middle", colour=svg.MUTED)
 
 
-def _lower_is_better(pair: PairedScores) -> bool:
-    return bool(np.nansum(pair.change * (pair.after - pair.before)) < 0)
-
-
-def _dots(panel: Panel, before: Floats, after: Floats) -> None:
-    """A dot per place, one path for all of a size."""
-    places, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
-    least = np.array([least for least, _ in _SIZES])
+def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
+    """A dot per point, which is a line to itself with round ends; one path for all of a size."""
+    points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
+    least, pixels = zip(*_SIZES, strict=True)
     sizes = np.searchsorted(least, counts, side="right") - 1
     for size in np.unique(sizes):
-        before_own, after_own = places[sizes == size].T
-        dots(panel, before_own, after_own, COLOURS[0], size=_SIZES[size][1])
+        panel.lines(([point, point] for point in points[sizes == size].tolist()), svg.COLOURS[0], width=pixels[size])
 
 
-def _numbers(panel: Panel, pair: PairedScores) -> None:
-    """The queries that moved most, by their number in the words below; those at one place together."""
-    low, high = panel.across
+def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
+    """The largest changes, by their number in the text; those at one point together."""
     numbers: dict[tuple[float, float], list[str]] = {}
     for number, query in enumerate(pair.movers[:_NAMED], start=1):
         numbers.setdefault((query.before, query.after), []).append(str(number))
-    for place, here in numbers.items():
-        anchor: Anchor = "left" if place[0] < (low + high) / 2 else "right"
-        panel.write(place, ", ".join(here), shift=(7 if anchor == "left" else -7, 9), anchor=anchor)
+    for point, here in numbers.items():
+        at_left = point[0] < sum(panel.across) / 2
+        panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="start" if at_left else "end")
 
 
-def _share(drawing: Drawing, counts: Sequence[int]) -> None:
+def _draw_shares(drawing: svg.Drawing, counts: Sequence[int]) -> None:
     """Worse, equal and better as pieces of one bar, and how many each are."""
-    panel = Panel(drawing, (10, 22, WIDTH - 20, 12), (0, sum(counts)), (0, 1))
-    ends = np.cumsum([0, *counts]).tolist()
-    for left, right, colour in zip(ends, ends[1:], (WORSE, MUTED, BETTER), strict=False):
-        if right > left:
-            areas(panel, [[(left, 0), (right, 0), (right, 1), (left, 1)]], colour)
-    words = [f"{counts[0]:,} worse", f"{counts[1]:,} equal", f"{counts[2]:,} better"]
-    anchors: tuple[Anchor, ...] = ("left", "center", "right")
-    for at, said, anchor in zip((0, sum(counts) / 2, sum(counts)), words, anchors, strict=True):
-        panel.write((at, 1), said, shift=(0, 10), anchor=anchor)
+    n_all = sum(counts)
+    panel = svg.Panel(drawing, (10, 22, svg.WIDTH - 20, 12), (0, n_all), (0, 1))
+    for number, (count, colour) in enumerate(zip(counts, (svg.WORSE, svg.MUTED, svg.BETTER), strict=True)):
+        left = sum(counts[:number])
+        panel.areas([_bar(left, left + count, 1)] if count else [], colour)
+    panel.text((0, 1), f"{counts[0]:,} worse", shift=(0, 10))
+    panel.text((n_all / 2, 1), f"{counts[1]:,} equal", shift=(0, 10), anchor="middle")
+    panel.text((n_all, 1), f"{counts[2]:,} better", shift=(0, 10), anchor="end")
 
 
-def _histogram(changes: Floats) -> tuple[Floats, npt.NDArray[np.intp]]:
-    """The edges of bins that are mirrored at 0, and how many changes are in each; none where nothing changed."""
-    if not len(changes):
-        return np.zeros(1), np.zeros(0, dtype=np.intp)
+def _histogram(changes: Floats) -> list[tuple[float, float, int]]:
+    """From where to where each bin reaches, mirrored at 0, and how many changes are in it."""
     above = np.linspace(0, float(np.abs(changes).max()), _BINS + 1)
     edges = np.concatenate([-above[:0:-1], above])  # exactly 0 in the middle
     counts, _ = np.histogram(changes, edges)
-    return edges, counts
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
 
 
-def _bars(drawing: Drawing, edges: Floats, counts: npt.NDArray[np.intp]) -> None:
-    across = (float(edges[0]), float(edges[-1]))
-    panel = Panel(drawing, (_LEFT - 10, 58, WIDTH - _LEFT - 8, 130), across, (0, float(counts.max())))
-    places = [place for place in ticks((0, float(counts.max())), 4) if place == round(place)]
-    scale_up(panel, places, [f"{place:,.0f}" for place in places])
-    gap = 0.08 * (edges[1] - edges[0])
-    bars = [
-        [(left + gap, 0), (right - gap, 0), (right - gap, count), (left + gap, count)]
-        for left, right, count in zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    ]
-    areas(panel, [bar for bar, count in zip(bars[:_BINS], counts[:_BINS], strict=True) if count], WORSE)
-    areas(panel, [bar for bar, count in zip(bars[_BINS:], counts[_BINS:], strict=True) if count], BETTER)
-    below = ticks(across)
-    scale_across(panel, below, [f"{place:+g}" if place else "0" for place in below])
-    strokes(panel, [[(0, 0), (0, float(counts.max()))]], INK)
-    panel.write((across[0], float(counts.max())), "queries", shift=(-_LEFT + 14, 10), colour=MUTED)
-    panel.write((across[1], 0), "change of a query's score", shift=(0, -25), anchor="right", colour=MUTED)
+def _draw_bars(drawing: svg.Drawing, bins: Sequence[tuple[float, float, int]]) -> None:
+    left, right, top = bins[0][0], bins[-1][1], max(n for _, _, n in bins)
+    panel = svg.Panel(drawing, (_LEFT - 10, 58, svg.WIDTH - _LEFT - 8, 130), (left, right), (0, top))
+    panel.scale_up([value for value in svg.ticks((0, top), 4) if value == round(value)], ",.0f")
+    for side, colour in ((bins[:_BINS], svg.WORSE), (bins[_BINS:], svg.BETTER)):
+        gaps = ((0.08 * (high - low), low, high, n) for low, high, n in side if n)
+        panel.areas((_bar(low + gap, high - gap, n) for gap, low, high, n in gaps), colour)
+    panel.scale_across(svg.ticks((left, right)), "+g")
+    panel.lines([[(0, 0), (0, top)]], svg.INK)
+    panel.text((left, top), "queries", shift=(14 - _LEFT, 13), colour=svg.MUTED)
+    panel.text((right, 0), "change of a query's score", shift=(0, -25), anchor="end", colour=svg.MUTED)
+
+
+def _bar(left: float, right: float, height: float) -> list[tuple[float, float]]:
+    return [(left, 0), (right, 0), (right, height), (left, height)]

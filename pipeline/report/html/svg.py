@@ -1,297 +1,45 @@
-"""Drawings as SVG: panels, scales, marks and words, in the page's colours.
+"""Drawings as SVG: panels with a scale each way, and lines, dots, marks, areas and text on them.
 
-No part keeps an id, so that any number of drawings fit on one page, and nothing is left that a drawing made later would
-have otherwise. The words are ours: matplotlib would look up every letter in fonts of its own, warn where they lack a
-script, and take `$` for mathematics, while it is the browser that sets them.
-
-It is matplotlib's SVG backend alone that is used: its axes would take longer to make than all that is drawn on them.
-matplotlib is imported when the first drawing is made, for that takes longer than the drawing.
+Colours are the page's variables, so that light, dark and print are up to the page. No element has an id, so that a page
+can hold any number of drawings. Lengths are rounded to a tenth of a pixel, and what looks alike is one path: a page
+with many drawings stays small. The browser sets the text; nothing here measures it.
 """
 
 from __future__ import annotations
 
 import html
-import io
-import logging
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Literal, TypeAlias
-from xml.etree import ElementTree as ET
 
-import numpy as np
-import numpy.typing as npt
-
-from rankledger.metrics.block import Floats
-
-__all__ = [
-    "BAND",
-    "BETTER",
-    "COLOURS",
-    "DASHES",
-    "INK",
-    "MUTED",
-    "RULE",
-    "WIDTH",
-    "WORSE",
-    "Anchor",
-    "Box",
-    "Dashes",
-    "Drawing",
-    "Limits",
-    "Panel",
-    "Polyline",
-    "Words",
-    "areas",
-    "cleaned",
-    "dots",
-    "line",
-    "marks",
-    "painted",
-    "reaching",
-    "scale_across",
-    "scale_up",
-    "strokes",
-    "ticks",
-]
-
-INK, MUTED, RULE, BAND = "#000001", "#000002", "#000003", "#000004"
-"""What stands out, what stands back, hairlines, and the ground of what does not matter."""
-
-COLOURS = tuple(f"#0001{number:02x}" for number in range(1, 9))
-"""One per model, in the order of the page's `--c1` to `--c8`."""
-
-BETTER, WORSE = COLOURS[:2]
-
-Dashes: TypeAlias = tuple[float, ...]
-"""Lengths of strokes and gaps in turn, in pixels; none for a whole line."""
-
-DASHES: tuple[Dashes, ...] = ((), (6, 2), (2, 2), (6, 2, 2, 2))
-"""One per model, over and over, so that lines differ by more than their colour."""
-
-_PAINT = {
-    INK: "currentColor",
-    MUTED: "var(--muted)",
-    RULE: "var(--rule)",
-    BAND: "var(--band)",
-    **{colour: f"var(--c{number})" for number, colour in enumerate(COLOURS, start=1)},
-}
-
-
-def painted(style: str) -> str:
-    """A style with the page's colours in place of ours."""
-    for ours, theirs in _PAINT.items():
-        style = style.replace(ours, theirs)
-    return style
-
-
-_SPACE = "{http://www.w3.org/2000/svg}"
-_DECIMALS = re.compile(r"-?\d+\.\d+")
-_NO_MARKUP = re.compile("[\ud800-\udfff\ufffe\uffff]")  # what neither HTML nor XML may hold
-
-
-@dataclass(frozen=True)
-class Words:
-    """Words of a drawing.
-
-    Attributes:
-        said: what they say.
-        x: pixels from its left.
-        y: pixels from its top to their base line.
-        anchor: which end of them is there, as SVG calls it.
-        colour: of `paint`.
-    """
-
-    said: str
-    x: float
-    y: float
-    anchor: str
-    colour: str
-
-
-def cleaned(drawn: str, words: Sequence[Words], title: str, size: str) -> str:
-    """An SVG element.
-
-    Args:
-        drawn: what matplotlib wrote.
-        words: what stands above it.
-        title: what the drawing is called where it is not seen.
-        size: the attributes of its size.
-    """
-    paths = (_path(found.attrib) for found in ET.fromstring(drawn).iter(f"{_SPACE}path") if "d" in found.attrib)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{_escaped(title)}">'
-    return f"{head}{''.join([*paths, *map(_text, words)])}</svg>"
-
-
-def _path(attributes: Mapping[str, str]) -> str:
-    style = painted(attributes["style"]).replace("; ", ";").replace(": ", ":")
-    return f'<path d="{_compact(attributes["d"])}" style="{style}"/>'
-
-
-def _text(words: Words) -> str:
-    place = f'x="{_rounded(words.x)}" y="{_rounded(words.y)}"'
-    anchor = "" if words.anchor == "start" else f";text-anchor:{words.anchor}"
-    return f'<text {place} style="fill:{painted(words.colour)}{anchor}">{_escaped(words.said)}</text>'
-
-
-def _compact(path: str) -> str:
-    """A path to a tenth of a pixel, without the spaces that it can do without."""
-    return re.sub(r"\s*([MLz])\s*", r"\1", _DECIMALS.sub(lambda found: _rounded(found[0]), path)).rstrip()
-
-
-def _rounded(number: str | float) -> str:
-    return f"{round(float(number), 1) + 0.0:g}"  # no -0
-
-
-def _escaped(text: str) -> str:
-    return html.escape(_NO_MARKUP.sub("\ufffd", text))
-
+__all__ = ["COLOURS", "WIDTH", "Drawing", "Limits", "Panel", "limits_around", "ticks"]
+__all__ += ["BAND", "BETTER", "INK", "MUTED", "WORSE"]
 
 WIDTH = 360
 
-Anchor: TypeAlias = Literal["left", "center", "right"]
-"""Which end of words is at their place."""
+INK, MUTED, RULE, BAND = "currentColor", "var(--muted)", "var(--rule)", "var(--band)"
+"""The colours of what stands out and what stands back, of hairlines, and of the differences that do not matter."""
 
-Box: TypeAlias = tuple[float, float, float, float]
-"""Left, top, width and height of a panel."""
+COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
+"""One per model."""
+
+BETTER, WORSE = COLOURS[:2]
 
 Limits: TypeAlias = tuple[float, float]
 """The values at the two ends of a scale: left and right, or bottom and top."""
 
-Polyline: TypeAlias = Sequence[tuple[float, float]] | npt.NDArray[np.float64]
-"""Points, (N, 2)."""
+_Pixels: TypeAlias = Iterable[tuple[float, float]]  # from the left and the top of a drawing
+_Points: TypeAlias = Iterable[tuple[float | None, float | None]]  # across and up; None or NaN if there is no value
+_Dashes: TypeAlias = tuple[float, ...]  # lengths of dashes and gaps in turn, in pixels; empty for a solid line
+_Anchor: TypeAlias = Literal["start", "middle", "end"]  # the part of a text that is at its point
 
-_SIZE = 11  # height of the letters
-_BASELINE = 4  # of letters, below their middle
-_MARGIN = 0.04  # of a scale, at either end of it
-_ANCHORS = {"left": "start", "center": "middle", "right": "end"}
-
-
-@dataclass(frozen=True)
-class Panel:
-    """A plain rectangle of a drawing with a scale each way.
-
-    Attributes:
-        drawing: whose panel it is.
-        box: where.
-        across: the values at its left and its right end.
-        up: those at its bottom and its top.
-    """
-
-    drawing: Drawing
-    box: Box
-    across: Limits
-    up: Limits
-
-    def places(self, points: Polyline) -> Floats:
-        """(N, 2) points of the scales as pixels from the left and the top of the drawing."""
-        left, top, width, height = self.box
-        origin, ends = np.column_stack([self.across, self.up])
-        shares = (np.asarray(points, dtype=np.float64) - origin) / (ends - origin)
-        found: Floats = np.array([left, top + height]) + shares * np.array([width, -height])
-        return found
-
-    def write(
-        self,
-        at: tuple[float, float],
-        words: str,
-        *,
-        shift: tuple[float, float] = (0, 0),
-        anchor: Anchor = "left",
-        colour: str = INK,
-    ) -> None:
-        """Words at a point of the scales, moved by pixels to the right and up."""
-        ((x, y),) = self.places([at]).tolist()
-        self.drawing.write((x + shift[0], y - shift[1]), words, anchor, colour)
-
-
-class Drawing:
-    """A drawing of `WIDTH` × `height`, to which panels are added, and paths and words to them."""
-
-    def __init__(self, height: float) -> None:
-        """An empty one."""
-        with _unremarked():
-            from matplotlib.backends.backend_svg import RendererSVG
-
-        self.height = height
-        self._words: list[Words] = []
-        self._drawn = io.StringIO()
-        self._renderer = RendererSVG(WIDTH, height, self._drawn)  # type: ignore[no-untyped-call]
-
-    def path(
-        self,
-        lines: Sequence[Polyline],
-        *,
-        stroke: str = "",
-        fill: str = "",
-        width: float = 0,
-        dashes: Dashes = (),
-        opacity: float = 1,
-    ) -> None:
-        """Lines between pixels as one path, in colours of `paint`; nothing where there are none."""
-        from matplotlib.colors import to_rgb
-        from matplotlib.path import Path
-        from matplotlib.transforms import Affine2D
-
-        if not lines:
-            return
-        context = self._renderer.new_gc()
-        context.set_linewidth(width)
-        context.set_foreground(stroke or fill)
-        context.set_alpha(opacity)
-        context.set_dashes(0, dashes or None)
-        context.set_capstyle("butt" if dashes else "round")
-        context.set_joinstyle("round")
-        codes = [code for points in lines for code in [Path.MOVETO, *[Path.LINETO] * (len(points) - 1)]]
-        path = Path(np.concatenate(lines), codes)
-        path.should_simplify = False  # dots would go, which are lines of no length
-        from_below = Affine2D().scale(1, -1).translate(0, self.height)  # where matplotlib counts from
-        self._renderer.draw_path(context, path, from_below, to_rgb(fill) if fill else None)  # type: ignore[no-untyped-call]
-
-    def write(self, place: tuple[float, float], words: str, anchor: Anchor, colour: str) -> None:
-        """Words at a pixel, above all paths."""
-        self._words.append(Words(words, place[0], place[1] + _BASELINE, _ANCHORS[anchor], colour))
-
-    def svg(self, title: str) -> str:
-        """The drawing as an element of a page; `title` is what it is called where it is not seen."""
-        self._renderer.finalize()  # type: ignore[no-untyped-call]
-        size = f'viewBox="0 0 {WIDTH} {self.height:g}" width="100%" font-size="{_SIZE}"'
-        return cleaned(self._drawn.getvalue(), self._words, title, size)
-
-
-@contextmanager
-def _unremarked() -> Iterator[None]:
-    """Without matplotlib's remarks, as that it finds no folder for its list of fonts, of which none is drawn here."""
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-
-
-def ticks(limits: Limits, at_most: int = 5) -> list[float]:
-    """Round numbers within the ends of a scale."""
-    from matplotlib import rc_context
-    from matplotlib.ticker import MaxNLocator
-
-    low, high = limits
-    with rc_context({"axes.autolimit_mode": "data"}):  # whatever the user's `matplotlibrc` says
-        places = MaxNLocator(nbins=at_most, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3).tick_values(low, high)
-    return [float(f"{place:.12g}") for place in places if low <= place <= high]
-
-
-def reaching(values: Sequence[float]) -> Limits:
-    """A scale that holds all values, with a margin; one of width 1 around them where all are the same."""
-    low, high = min(values), max(values)
-    margin = (high - low) * _MARGIN or 0.5
-    return low - margin, high + margin
-
-
-_HALF = 3.0  # of a mark's width
-_SHAPES: tuple[tuple[Polyline, ...], ...] = (
+_FONT_SIZE = 11
+_BASELINE = 4  # below the middle of the letters
+_MARGIN = 0.04  # of a scale, at either end
+_HALF = 3.0  # of the width of a mark
+_SHAPES: tuple[tuple[Sequence[tuple[float, float]], ...], ...] = (
     ([(0, 0), (0, 0)],),  # a dot, by its round ends
     ([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)],),
     ([(-1.2, -1), (1.2, -1), (0, 1.2), (-1.2, -1)],),
@@ -301,51 +49,190 @@ _SHAPES: tuple[tuple[Polyline, ...], ...] = (
     ([(-1.5, 0), (1.5, 0)], [(0, -1.5), (0, 1.5)]),
     ([(1, -1.2), (1, 1.2), (-1.2, 0), (1, -1.2)],),
 )
+_STEPS = (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)  # times a power of ten
 
 
-def strokes(panel: Panel, lines: Iterable[Polyline], colour: str, *, width: float = 1, dashes: Dashes = ()) -> None:
-    """Lines through points of the panel, `width` pixels wide."""
-    panel.drawing.path([panel.places(points) for points in lines], stroke=colour, width=width, dashes=dashes)
+class Drawing:
+    """A drawing, `WIDTH` pixels wide, that panels draw on; text lies above all paths."""
+
+    def __init__(self, height: float) -> None:
+        """An empty one."""
+        self._height = height
+        self._paths: list[str] = []
+        self._texts: list[str] = []
+
+    def path(
+        self,
+        lines: Iterable[_Pixels],
+        *,
+        stroke: str = "",
+        fill: str = "",
+        width: float = 1,
+        dashes: _Dashes = (),
+        opacity: float = 1,
+    ) -> None:
+        """Add lines through pixels as one path; a line is broken where a point is missing.
+
+        A point without a neighbour is not drawn: a dot is a line from a point to itself.
+        """
+        data = "".join(map(_path_data, lines))
+        style = {
+            "fill": fill,
+            "stroke": stroke,
+            "stroke-width": "" if width == 1 else f"{width:g}",
+            "stroke-dasharray": ",".join(f"{length:g}" for length in dashes),
+            "stroke-linecap": "butt" if dashes else "",
+            "opacity": "" if opacity == 1 else f"{opacity:g}",
+        }
+        if data:
+            self._paths.append(f'<path d="{data}" style="{_style(style)}"/>')
+
+    def text(self, x: float, y: float, text: str, anchor: _Anchor, colour: str) -> None:
+        """Add a text whose middle is `y` pixels below the top."""
+        style = {"fill": colour, "text-anchor": "" if anchor == "start" else anchor}
+        at = f'x="{_number(x)}" y="{_number(y + _BASELINE)}"'
+        self._texts.append(f'<text {at} style="{_style(style)}">{html.escape(text)}</text>')
+
+    def svg(self, title: str) -> str:
+        """The drawing as an element of a page; `title` is its name for a reader who does not see it."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height:g}" width="100%" '
+            f'font-size="{_FONT_SIZE}" fill="none" stroke-linecap="round" role="img" aria-label="{html.escape(title)}">'
+            f"{''.join(self._paths)}{''.join(self._texts)}</svg>"
+        )
 
 
-def line(panel: Panel, across: Floats, up: Floats, colour: str, *, dashes: Dashes = ()) -> None:
-    """A line through (N,) points, which is broken where one is NaN."""
-    points = np.column_stack([across, up])
-    pieces = [piece[~np.isnan(piece[:, 1])] for piece in np.split(points, np.flatnonzero(np.isnan(up)))]
-    strokes(panel, [piece for piece in pieces if len(piece) > 1], colour, width=1.5, dashes=dashes)
+def _style(properties: dict[str, str]) -> str:
+    return ";".join(f"{name}:{value}" for name, value in properties.items() if value)
 
 
-def dots(panel: Panel, across: Floats, up: Floats, colour: str, *, size: float) -> None:
-    """Dots of `size` pixels at (N,) points."""
-    places = panel.places(np.column_stack([across, up]))
-    panel.drawing.path(list(places[:, np.newaxis].repeat(2, axis=1)), stroke=colour, width=size)
+def _path_data(points: _Pixels) -> str:
+    runs = groupby(points, lambda point: math.isfinite(sum(point)))
+    lines = ([f"{_number(x)} {_number(y)}" for x, y in run] for known, run in runs if known)
+    return "".join(f"M{'L'.join(line)}" for line in lines if len(line) > 1)
 
 
-def marks(panel: Panel, across: Floats, up: Floats, colour: str, shape: int) -> None:
-    """A mark of the `shape`-th form at each of (N,) points; none where one is NaN."""
-    places = panel.places(np.column_stack([across, up])[~np.isnan(up)])
-    outlines = [np.array(outline) * (_HALF, -_HALF) for outline in _SHAPES[shape % len(_SHAPES)]]
-    around = [place + outline for place in places for outline in outlines]
-    width = 1.5 if outlines[0].any() else 2 * _HALF
-    panel.drawing.path(around, stroke=colour, fill=colour if len(outlines[0]) > 2 else "", width=width)
+def _number(pixels: float) -> str:
+    return f"{pixels:z.1f}".removesuffix(".0")  # z: never -0
 
 
-def areas(panel: Panel, outlines: Sequence[Polyline], colour: str, *, opacity: float = 1) -> None:
-    """Plain areas within outlines on the panel."""
-    panel.drawing.path([panel.places(outline) for outline in outlines], fill=colour, opacity=opacity)
+@dataclass(frozen=True)
+class Panel:
+    """A rectangle of a drawing with a scale each way.
+
+    Attributes:
+        drawing: the drawing that it is part of.
+        box: left, top, width and height, in pixels.
+        across: the values at its left and its right.
+        up: the values at its bottom and its top.
+        logarithmic: whether equal steps across multiply, rather than add.
+    """
+
+    drawing: Drawing
+    box: tuple[float, float, float, float]
+    across: Limits
+    up: Limits
+    logarithmic: bool = False
+
+    def pixels(self, points: _Points) -> list[tuple[float, float]]:
+        """Points of the scales as pixels from the left and the top of the drawing; NaN if there is no value."""
+        left, top, width, height = self.box
+        return [
+            (left + _share(x, self.across, self.logarithmic) * width, top + height - _share(y, self.up) * height)
+            for x, y in points
+        ]
+
+    def lines(self, lines: Iterable[_Points], colour: str, *, width: float = 1, dashes: _Dashes = ()) -> None:
+        """Draw lines, each broken where a point has no value."""
+        self.drawing.path(map(self.pixels, lines), stroke=colour, width=width, dashes=dashes)
+
+    def areas(self, outlines: Iterable[_Points], colour: str, *, opacity: float = 1) -> None:
+        """Fill outlines."""
+        self.drawing.path(map(self.pixels, outlines), fill=colour, opacity=opacity)
+
+    def marks(self, points: _Points, colour: str, shape: int) -> None:
+        """Draw a mark of one of eight shapes at each point; shape 0 is a dot."""
+        outlines = _SHAPES[shape]
+        around = (
+            [(x + _HALF * right, y - _HALF * up) for right, up in outline]
+            for x, y in self.pixels(points)
+            for outline in outlines
+        )
+        fill = colour if len(outlines[0]) > 2 else ""
+        self.drawing.path(around, stroke=colour, fill=fill, width=1.5 if shape else 2 * _HALF)
+
+    def text(
+        self,
+        at: tuple[float, float],
+        text: str,
+        *,
+        shift: tuple[float, float] = (0, 0),
+        anchor: _Anchor = "start",
+        colour: str = INK,
+    ) -> None:
+        """Write at a point of the scales, shifted by pixels to the right and up."""
+        ((x, y),) = self.pixels([at])
+        self.drawing.text(x + shift[0], y - shift[1], text, anchor, colour)
+
+    def scale_across(self, values: Sequence[float], form: str = "g") -> None:
+        """Draw a hairline from the bottom to the top at each value, and write the value below."""
+        bottom, top = self.up
+        self.lines([[(value, bottom), (value, top)] for value in values], RULE)
+        for value in values:
+            self.text((value, bottom), _figure(value, form), shift=(0, -10), anchor="middle", colour=MUTED)
+
+    def scale_up(self, values: Sequence[float], form: str = "g") -> None:
+        """Draw a hairline from the left to the right at each value, and write the value at its left."""
+        left, right = self.across
+        self.lines([[(left, value), (right, value)] for value in values], RULE)
+        for value in values:
+            self.text((left, value), _figure(value, form), shift=(-6, 0), anchor="end", colour=MUTED)
 
 
-def scale_across(panel: Panel, places: Sequence[float], words: Sequence[str]) -> None:
-    """Hairlines from the bottom to the top, each with its words below."""
-    bottom, top = panel.up
-    strokes(panel, [[(place, bottom), (place, top)] for place in places], RULE)
-    for place, said in zip(places, words, strict=True):
-        panel.write((place, bottom), said, shift=(0, -10), anchor="center", colour=MUTED)
+def _share(value: float | None, limits: Limits, logarithmic: bool = False) -> float:
+    """How far along a scale a value is: 0 at its beginning, 1 at its end."""
+    if value is None:
+        return math.nan
+    if logarithmic:
+        return _share(math.log2(value), (math.log2(limits[0]), math.log2(limits[1])))
+    return (value - limits[0]) / (limits[1] - limits[0])
 
 
-def scale_up(panel: Panel, places: Sequence[float], words: Sequence[str]) -> None:
-    """Hairlines from the left to the right, each with its words at the left."""
-    left, right = panel.across
-    strokes(panel, [[(left, place), (right, place)] for place in places], RULE)
-    for place, said in zip(places, words, strict=True):
-        panel.write((left, place), said, shift=(-6, 0), anchor="right", colour=MUTED)
+def _figure(value: float, form: str) -> str:
+    return f"{value:{form}}" if value else "0"  # without a sign
+
+
+def limits_around(values: Iterable[float | None]) -> Limits:
+    """The ends of a scale that holds all values but None, NaN and infinity, with a margin.
+
+    Where all values are the same, it reaches 0.5 to either side.
+    """
+    known = [value for value in values if value is not None and math.isfinite(value)]
+    low, high = min(known), max(known)
+    margin = (high - low) * _MARGIN or max(0.5, abs(low) * 1e-9)
+    return low - margin, high + margin
+
+
+def ticks(limits: Limits, at_most: int = 5) -> list[float]:
+    """Round values on a scale: multiples of 1, 2, 2.5 or 5 times a power of ten.
+
+    Args:
+        limits: the ends of the scale.
+        at_most: the most steps between the values; fewer are taken only as far as there are three values (of a scale
+            that has room for fewer than three steps: two).
+
+    Returns:
+        In order; none where the ends are too close, or too far apart, for round values.
+    """
+    low, high = limits
+    if not 1e-12 * max(abs(low), abs(high), 1e-280) < high - low < math.inf:
+        return []
+    power = 10.0 ** math.floor(math.log10((high - low) / at_most))
+    smallest = min((step for step in _STEPS if step * power >= (high - low) / at_most), default=_STEPS[0])
+    values: list[float] = []
+    for step in (step * power for step in _STEPS if step <= smallest):
+        multiples = range(math.floor(low / step), math.ceil(high / step) + 1)
+        values = [value for n in multiples if low <= (value := float(f"{n * step:.12g}")) <= high]
+        if len(values) >= min(max(at_most, 2), 3):
+            break
+    return values

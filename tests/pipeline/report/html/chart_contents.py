@@ -35,9 +35,11 @@ class Words:
 
 def paths(chart: Chart, **style: str) -> list[Drawn]:
     """The paths that have these properties, such as `stroke="var(--c1)"`."""
+    root = ET.fromstring(chart.svg)
+    inherited = {"fill": root.attrib["fill"], "stroke-width": "1"}
     drawn = [
-        Drawn(_properties(path.attrib["style"]), _lines(path.attrib["d"]))
-        for path in ET.fromstring(chart.svg).iter(f"{_SVG}path")
+        Drawn(inherited | _properties(path.attrib["style"]), _lines(path.attrib["d"]))
+        for path in root.iter(f"{_SVG}path")
     ]
     wanted = {name.replace("_", "-"): value for name, value in style.items()}
     return [path for path in drawn if wanted.items() <= path.style.items()]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 
 import pytest
 from rich.cells import cell_len
 
-from rankledger.pipeline.report.html.charts import cut, data, finite_values, short
+from rankledger.pipeline.report.html.charts import cut, data, short
 
 
 @pytest.mark.parametrize("name", ["=HYPERLINK(1)", "+1", "-x", "@SUM(A1)"])
@@ -42,11 +41,6 @@ def test_short_text_fits(text):
     assert cell_len(found) <= 12
     assert len(found) <= 24
     assert found == text if text == "bm25" else found.endswith("…")
-
-
-def test_known_values_are_finite():
-    """None and NaN stand for no figure, and no scale reaches infinity."""
-    assert finite_values([1.0, None, math.nan, math.inf, 0.0]) == [1.0, 0.0]
 
 
 def test_a_cut_is_said():

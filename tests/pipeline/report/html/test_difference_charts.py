@@ -93,12 +93,12 @@ def test_five_hundred_of_many_queries_are_drawn():
     assert equal.sum() / 500 == pytest.approx((scores.change == 0).sum() / n_defined, abs=0.05)
 
 
-def test_the_five_that_moved_most_are_named():
+def test_the_five_largest_changes_are_named():
     """Their numbers stand on the panel, beside their dots, and in the text with both scores and the change."""
     chart = scatter(pair(np.zeros(9), np.arange(9) / 10, n_movers=9))
 
     assert [found.said for found in words(chart)][-5:] == ["1", "2", "3", "4", "5"]
-    assert "Moved most: (1) q8 0.0000 to 0.8000, +0.8000; (2) q7 " in chart.text
+    assert "Largest changes: (1) q8 0.0000 to 0.8000, +0.8000; (2) q7 " in chart.text
     assert "(5) q4 " in chart.text
     assert "q3" not in chart.text
 
