@@ -1,6 +1,6 @@
 """How often steps are found in nightly figures, where there are some and where there are none.
 
-Printed as tables for docs/comparing.md; the first is where the critical values in pipeline/inference/steps.py come from.
+Printed as tables for docs/comparing.md; the first gives the critical values of `inference.changepoints`.
 """
 
 from __future__ import annotations

@@ -20,12 +20,11 @@ from rankledger.pipeline.support.escaping import to_cell
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import CurvePoint, Night, Series
 
-__all__ = ["Cell", "Chart", "by_cutoff", "cut", "data", "judged_by_rank", "nights", "precision_recall", "short", "wide"]
+__all__ = ["Cell", "Chart", "by_cutoff", "cut", "data", "judged_by_rank", "nights", "precision_recall", "short"]
 
 Cell = str | float | int | None
 
 _LONGEST = 200  # characters of a text in the data
-_LETTER = 6.8  # pixels of a letter of usual width
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,9 @@ def data(headers: Sequence[str], rows: Iterable[Sequence[Cell]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(headers)
-    writer.writerows([_csv_cell(cell) for cell in row] for row in rows)
+    for row in rows:
+        writer.writerow([to_cell(short(cell, _LONGEST)) if isinstance(cell, str) else cell for cell in row])
     return text.getvalue()
-
-
-def _csv_cell(cell: Cell) -> Cell:
-    """A cell that no spreadsheet computes; a float as the shortest text that reads back as the same float."""
-    if isinstance(cell, str):
-        return to_cell(short(cell, _LONGEST))
-    return repr(float(cell)) if isinstance(cell, float) else cell
 
 
 def cut(n_drawn: int, n_all: int, things: str) -> list[str]:
@@ -78,22 +71,17 @@ def short(text: str, cells: int = 30) -> str:
     return f"{set_cell_size(text[: cells - 1], cells - 1).rstrip()}…"
 
 
-def wide(texts: Iterable[str]) -> float:
-    """The width of the widest text, in pixels, or a little more."""
-    return max((cell_len(text) for text in texts), default=0) * _LETTER
-
-
 _CURVE_HEIGHT = 190  # of the panel
 _CURVE_LEFT, _CURVE_RIGHT = 44, 14  # beside the panel: the figures of its scale; half of the last number below
 _ENTRY = 16  # height of a line of the legend
 _SAMPLE = 24  # width of the line in it
 _OPACITY = 0.14  # of a band: two on top of each other still differ from one
 _APART = 26  # pixels between the numbers of a logarithmic scale
-_DASHES = ((), (6, 2), (2, 2), (6, 2, 2, 2))  # one per model, over and over, so that colour never stands alone
+_DASHES = ("", "6,2", "2,2", "6,2,2,2")  # one per model, over and over, so that colour never stands alone
 _MOST_MARKS = 24  # of a line: more would run together
 
-
 _Points: TypeAlias = Sequence[tuple[float, CurvePoint | Estimate]]  # where, and a model's figure there
+_Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the right
 
 
 class _Axes(NamedTuple):
@@ -101,7 +89,7 @@ class _Axes(NamedTuple):
 
     across: str
     up: str
-    limits: svg.Limits
+    limits: tuple[float, float]
     logarithmic: bool = False
 
 
@@ -158,9 +146,6 @@ def _parsed(measure: str) -> Measure | None:
         return None
 
 
-_Lines: TypeAlias = Mapping[str, _Points]  # by model, in the order of where they are
-
-
 def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> Chart | None:
     """The lines of the first eight models."""
     first = models[: len(svg.COLOURS)]
@@ -170,23 +155,18 @@ def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> 
     if not lines:
         return None
     left_out = len({point.model for _, point in points}.intersection(models[len(svg.COLOURS) :]))
-    text = [_describe_curves(lines, axes), *cut(len(lines), len(lines) + left_out, "models")]
+    places = sorted({at for line in lines.values() for at, _ in line})
+    text = [_describe_curves(lines, places, axes), *cut(len(lines), len(lines) + left_out, "models")]
     headers = ("model", axes.across, axes.up, "ci_low", "ci_high", "n_queries")
     rows = ((p.model, at, p.estimate, p.ci_low, p.ci_high, p.n_queries) for line in own.values() for at, p in line)
-    return Chart(title, _draw_curves(title, lines, list(first), axes), " ".join(text), data(headers, rows))
+    return Chart(title, _draw_curves(title, lines, places, list(first), axes), " ".join(text), data(headers, rows))
 
 
-def _places(lines: _Lines) -> list[float]:
-    """Where any line has a point."""
-    return sorted({at for line in lines.values() for at, _ in line})
-
-
-def _draw_curves(title: str, lines: _Lines, models: Sequence[str], axes: _Axes) -> str:
+def _draw_curves(title: str, lines: _Lines, places: Sequence[float], models: Sequence[str], axes: _Axes) -> str:
     """Bands below lines below marks; a model has the look of its rank, whichever others are drawn."""
-    legend = _ENTRY * math.ceil(len(lines) / 2)
-    head = legend + 26
+    legend_height = _ENTRY * math.ceil(len(lines) / 2)
+    head = legend_height + 26
     drawing = svg.Drawing(head + _CURVE_HEIGHT + 36)
-    places = _places(lines)
     across = (places[0], places[-1]) if len(places) > 1 else (places[0] - 0.5, places[0] + 0.5)
     box = (_CURVE_LEFT, head, svg.WIDTH - _CURVE_LEFT - _CURVE_RIGHT, _CURVE_HEIGHT)
     panel = svg.Panel(drawing, box, across, axes.limits, axes.logarithmic)
@@ -195,13 +175,13 @@ def _draw_curves(title: str, lines: _Lines, models: Sequence[str], axes: _Axes) 
         _draw_band(panel, line, svg.COLOURS[models.index(model)])
     for model, line in lines.items():
         points = [(at, point.estimate) for at, point in line]
-        _draw_line(panel, points, points[:: math.ceil(len(points) / _MOST_MARKS)], models.index(model))
-    samples = svg.Panel(drawing, (0, 0, svg.WIDTH, legend), (0, svg.WIDTH), (legend, 0))
+        _draw_line(panel, points, slice(None, None, math.ceil(len(points) / _MOST_MARKS)), models.index(model))
+    legend = svg.Panel(drawing, (0, 0, svg.WIDTH, legend_height), (0, svg.WIDTH), (legend_height, 0))
     for entry, model in enumerate(lines):
         left, row = 4 + entry % 2 * svg.WIDTH / 2, (entry // 2 + 0.5) * _ENTRY
-        points = [(left, row), (left + _SAMPLE, row)]
-        _draw_line(samples, points, [(left + _SAMPLE / 2, row)], models.index(model))
-        samples.text((left + _SAMPLE + 6, row), short(model, 22))
+        sample = [(left, row), (left + _SAMPLE / 2, row), (left + _SAMPLE, row)]
+        _draw_line(legend, sample, slice(1, 2), models.index(model))
+        legend.text((left + _SAMPLE + 6, row), short(model, 22))
     return drawing.svg(title)
 
 
@@ -233,18 +213,14 @@ def _draw_band(panel: svg.Panel, line: _Points, colour: str) -> None:
         panel.areas([ends], colour, opacity=_OPACITY)
 
 
-_Polyline: TypeAlias = Sequence[tuple[float, float | None]]
-
-
-def _draw_line(panel: svg.Panel, points: _Polyline, marked: _Polyline, look: int) -> None:
-    """A model's line, in the colour, the dashes and the marks of its rank."""
+def _draw_line(panel: svg.Panel, points: Sequence[tuple[float, float | None]], marked: slice, look: int) -> None:
+    """A model's line, in the colour and dashes of its rank, with marks of its shape at some of the points."""
     panel.lines([points], svg.COLOURS[look], width=1.5, dashes=_DASHES[look % len(_DASHES)])
-    panel.marks(marked, svg.COLOURS[look], look)
+    panel.marks(points[marked], svg.COLOURS[look], look)
 
 
-def _describe_curves(lines: _Lines, axes: _Axes) -> str:
+def _describe_curves(lines: _Lines, places: Sequence[float], axes: _Axes) -> str:
     """Each model's figures at the first, the middle and the last place."""
-    places = _places(lines)
     chosen = list(dict.fromkeys([places[0], places[len(places) // 2], places[-1]]))
     models = []
     for model, line in lines.items():
@@ -309,7 +285,7 @@ def _draw_breaks(panel: svg.Panel, drawn: Sequence[Night]) -> None:
     """A dashed line before each night whose figure cannot be compared with those before, by the reasons' initials."""
     low, high = panel.up
     broken = [number for number, night in enumerate(drawn) if night.breaks and number]
-    panel.lines(([(number - 0.5, low), (number - 0.5, high)] for number in broken), svg.MUTED, dashes=(4, 3))
+    panel.lines(([(number - 0.5, low), (number - 0.5, high)] for number in broken), svg.MUTED, dashes="4,3")
     for number in broken:
         initials = "".join(change.kind[0].upper() for change in drawn[number].breaks)
         panel.text((number - 0.5, high), initials, shift=(0, 10), anchor="middle", colour=svg.MUTED)

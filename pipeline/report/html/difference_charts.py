@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from rich.cells import cell_len
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import queries
-from rankledger.pipeline.report.html.charts import Chart, cut, data, short, wide
+from rankledger.pipeline.report.html.charts import Chart, cut, data, short
 from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.types.results import ALL, Comparison
@@ -25,28 +26,20 @@ _APART = 48  # pixels of a scale for each of its numbers
 _BELOW = 26  # a panel, for the numbers of its scale
 _ABOVE = 18  # a panel, for its name
 _NAME = 22  # letters of a row's name at most
+_LETTER = 6.8  # pixels of a letter of usual width
 _MOST_ROWS = 40
 _MOST_SLICES = 24
 _MOST_PANELS = 8
 
+_LOOKS: dict[EffectLabel, tuple[str, int]] = {  # colour and shape, in the order of drawing
+    "unclear": (svg.MUTED, 0),
+    "no difference that matters": (svg.MUTED, 0),
+    "worse": (svg.WORSE, 4),
+    "better": (svg.BETTER, 2),
+}
+
 _Lines: TypeAlias = Sequence[Comparison]
 _Rows: TypeAlias = list[tuple[int, Comparison]]  # each difference with its row
-
-
-class _Look(NamedTuple):
-    """How an interval is drawn."""
-
-    colour: str
-    shape: int
-    dashes: tuple[float, ...] = ()
-
-
-_BETTER, _WORSE, _OPEN, _UNJUDGED = (
-    _Look(svg.BETTER, 2),
-    _Look(svg.WORSE, 4),
-    _Look(svg.MUTED, 0),
-    _Look(svg.MUTED, 0, (2, 3)),
-)
 
 
 def forest(lines: _Lines, practical_difference: float | None = None) -> Chart | None:
@@ -106,7 +99,7 @@ def slices(lines: _Lines, practical_difference: float | None = None) -> Chart | 
 def _draw_intervals(title: str, rows: Sequence[str], panels: Sequence[tuple[str, _Rows]], band: float | None) -> str:
     """Two panels side by side, the names of the rows at the left of the first."""
     n_across = min(len(panels), 2)
-    left, above = wide(rows) + 12, _ABOVE if panels[0][0] else 4
+    left, above = max(map(cell_len, rows)) * _LETTER + 12, _ABOVE if panels[0][0] else 4
     width, height = (svg.WIDTH - left - 2) / n_across - 12, _ROW * len(rows)
     ends = (end for _, lines in panels for _, line in lines for end in (line.difference, line.ci_low, line.ci_high))
     across = svg.limits_around([*ends, band or 0.0, -(band or 0.0)])
@@ -135,20 +128,16 @@ def _draw_ground(panel: svg.Panel, band: float | None) -> None:
 
 def _draw_differences(panel: svg.Panel, rows: _Rows, band: float | None) -> None:
     """Intervals, dashed if not judged; the marks point up for better and down for worse."""
-    for look in (_UNJUDGED, _OPEN, _WORSE, _BETTER):
-        own = [(row, line) for row, line in rows if _look(line, band) == look]
-        intervals = ([(line.ci_low, row), (line.ci_high, row)] for row, line in own)
-        panel.lines(intervals, look.colour, width=2, dashes=look.dashes)
-        panel.marks([(line.difference, row) for row, line in own], look.colour, look.shape)
+    for label, (colour, shape) in _LOOKS.items():
+        own = [(row, line) for row, line in rows if _label(line, band) == label]
+        for unjudged, dashes in ((True, "2,3"), (False, "")):
+            ends = ([(line.ci_low, row), (line.ci_high, row)] for row, line in own if _unjudged(line) == unjudged)
+            panel.lines(ends, colour, width=2, dashes=dashes)
+        panel.marks([(line.difference, row) for row, line in own], colour, shape)
 
 
-def _look(line: Comparison, practical_difference: float | None) -> _Look:
-    label = _label(line, practical_difference)
-    if label == "better":
-        return _BETTER
-    if label == "worse":
-        return _WORSE
-    return _UNJUDGED if line.mark == "sparse" or line.n_clusters < FEW else _OPEN
+def _unjudged(line: Comparison) -> bool:
+    return line.mark == "sparse" or line.n_clusters < FEW
 
 
 def _label(line: Comparison, practical_difference: float | None) -> EffectLabel:
@@ -187,12 +176,11 @@ def _summary(lines: _Lines, practical_difference: float | None) -> list[str]:
     found = [_label(line, practical_difference) for line in lines]
     labels: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
     counts = ", ".join(f"{found.count(label):,} {label}" for label in labels if label in found)
-    unjudged = any(_look(line, practical_difference) == _UNJUDGED for line in lines)
     return [
         *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),
         f"From {ends[0]} to {ends[1]}." if len(lines) > 1 else f"{ends[0]}, {found[0]}.",
         *([f"Band: differences of less than {practical_difference:g} do not matter."] if practical_difference else []),
-        *(["Dotted: too few queries to judge by."] if unjudged else []),
+        *(["Dotted: too few queries to judge by."] if any(map(_unjudged, lines)) else []),
     ]
 
 
@@ -205,15 +193,15 @@ def _described(line: Comparison, among: _Lines) -> str:
 
 
 def _csv(lines: _Lines) -> str:
-    headers = ("slice", "measure", "model", "baseline", "difference", "ci_low", "ci_high", "n_queries", "mark")
-    return data(("dataset", *headers), ([getattr(line, name) for name in ("dataset", *headers)] for line in lines))
+    names = ("dataset", "slice", "measure", "model", "baseline", "difference", "ci_low", "ci_high", "n_queries", "mark")
+    return data(names, ([getattr(line, name) for name in names] for line in lines))
 
 
 _MOST_QUERIES = 500
 _NAMED = 5
 _SQUARE = 270  # width and height of the scatter
 _LEFT = 52  # of a panel, for the numbers of its scale
-_SIZES = ((1, 4.0), (2, 6.0), (5, 9.0), (20, 13.0), (100, 18.0))  # from so many queries on, pixels of a dot
+_SIZES = ((1, 4), (2, 6), (5, 9), (20, 13), (100, 18))  # from so many queries on, pixels of a dot
 _EQUAL = 1e-12  # of the greater score: what is no difference
 _BINS = 12  # on either side of 0
 
@@ -307,7 +295,7 @@ def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
     low, high = panel.across
     panel.scale_across(svg.ticks((low, high)))
     panel.scale_up(svg.ticks((low, high)))
-    panel.lines([[(low, low), (high, high)]], svg.INK, dashes=(4, 3))
+    panel.lines([[(low, low), (high, high)]], svg.INK, dashes="4,3")
     panel.text((low, high), short(pair.model), shift=(4 - _LEFT, 10), colour=svg.MUTED)
     panel.text((high, low), short(pair.baseline, 44), shift=(0, -25), anchor="end", colour=svg.MUTED)
     lower_is_better = np.nansum(pair.change * (pair.after - pair.before)) < 0
@@ -333,7 +321,7 @@ def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
         numbers.setdefault((query.before, query.after), []).append(str(number))
     for point, here in numbers.items():
         at_left = point[0] < sum(panel.across) / 2
-        panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="start" if at_left else "end")
+        panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
 
 
 def _draw_shares(drawing: svg.Drawing, counts: Sequence[int]) -> None:
@@ -342,7 +330,7 @@ def _draw_shares(drawing: svg.Drawing, counts: Sequence[int]) -> None:
     panel = svg.Panel(drawing, (10, 22, svg.WIDTH - 20, 12), (0, n_all), (0, 1))
     for number, (count, colour) in enumerate(zip(counts, (svg.WORSE, svg.MUTED, svg.BETTER), strict=True)):
         left = sum(counts[:number])
-        panel.areas([_bar(left, left + count, 1)] if count else [], colour)
+        panel.areas([_bar(left, left + count, 1)], colour)
     panel.text((0, 1), f"{counts[0]:,} worse", shift=(0, 10))
     panel.text((n_all / 2, 1), f"{counts[1]:,} equal", shift=(0, 10), anchor="middle")
     panel.text((n_all, 1), f"{counts[2]:,} better", shift=(0, 10), anchor="end")
@@ -360,9 +348,9 @@ def _draw_bars(drawing: svg.Drawing, bins: Sequence[tuple[float, float, int]]) -
     left, right, top = bins[0][0], bins[-1][1], max(n for _, _, n in bins)
     panel = svg.Panel(drawing, (_LEFT - 10, 58, svg.WIDTH - _LEFT - 8, 130), (left, right), (0, top))
     panel.scale_up([value for value in svg.ticks((0, top), 4) if value == round(value)], ",.0f")
+    gap = 0.08 * right / _BINS
     for side, colour in ((bins[:_BINS], svg.WORSE), (bins[_BINS:], svg.BETTER)):
-        gaps = ((0.08 * (high - low), low, high, n) for low, high, n in side if n)
-        panel.areas((_bar(low + gap, high - gap, n) for gap, low, high, n in gaps), colour)
+        panel.areas((_bar(low + gap, high - gap, n) for low, high, n in side if n), colour)
     panel.scale_across(svg.ticks((left, right)), "+g")
     panel.lines([[(0, 0), (0, top)]], svg.INK)
     panel.text((left, top), "queries", shift=(14 - _LEFT, 13), colour=svg.MUTED)

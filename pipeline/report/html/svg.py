@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Literal, TypeAlias
 
-__all__ = ["COLOURS", "WIDTH", "Drawing", "Limits", "Panel", "limits_around", "ticks"]
-__all__ += ["BAND", "BETTER", "INK", "MUTED", "WORSE"]
+__all__ = ["BAND", "BETTER", "COLOURS", "INK", "MUTED", "WIDTH", "WORSE", "Drawing", "Panel", "limits_around", "ticks"]
 
 WIDTH = 360
 
@@ -27,18 +26,14 @@ COLOURS = tuple(f"var(--c{number})" for number in range(1, 9))
 
 BETTER, WORSE = COLOURS[:2]
 
-Limits: TypeAlias = tuple[float, float]
-"""The values at the two ends of a scale: left and right, or bottom and top."""
-
+_Limits: TypeAlias = tuple[float, float]  # the values at the two ends of a scale: left and right, or bottom and top
 _Pixels: TypeAlias = Iterable[tuple[float, float]]  # from the left and the top of a drawing
 _Points: TypeAlias = Iterable[tuple[float | None, float | None]]  # across and up; None or NaN if there is no value
-_Dashes: TypeAlias = tuple[float, ...]  # lengths of dashes and gaps in turn, in pixels; empty for a solid line
-_Anchor: TypeAlias = Literal["start", "middle", "end"]  # the part of a text that is at its point
 
 _FONT_SIZE = 11
 _BASELINE = 4  # below the middle of the letters
 _MARGIN = 0.04  # of a scale, at either end
-_HALF = 3.0  # of the width of a mark
+_HALF = 3  # of the width of a mark
 _SHAPES: tuple[tuple[Sequence[tuple[float, float]], ...], ...] = (
     ([(0, 0), (0, 0)],),  # a dot, by its round ends
     ([(-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1)],),
@@ -52,64 +47,33 @@ _SHAPES: tuple[tuple[Sequence[tuple[float, float]], ...], ...] = (
 _STEPS = (10, 5, 2.5, 2, 1, 0.5, 0.25, 0.2, 0.1)  # times a power of ten
 
 
+@dataclass(frozen=True)
 class Drawing:
-    """A drawing, `WIDTH` pixels wide, that panels draw on; text lies above all paths."""
+    """A drawing of `WIDTH` x `height` pixels, and the elements on it; text lies above all paths."""
 
-    def __init__(self, height: float) -> None:
-        """An empty one."""
-        self._height = height
-        self._paths: list[str] = []
-        self._texts: list[str] = []
-
-    def path(
-        self,
-        lines: Iterable[_Pixels],
-        *,
-        stroke: str = "",
-        fill: str = "",
-        width: float = 1,
-        dashes: _Dashes = (),
-        opacity: float = 1,
-    ) -> None:
-        """Add lines through pixels as one path; a line is broken where a point is missing.
-
-        A point without a neighbour is not drawn: a dot is a line from a point to itself.
-        """
-        data = "".join(map(_path_data, lines))
-        style = {
-            "fill": fill,
-            "stroke": stroke,
-            "stroke-width": "" if width == 1 else f"{width:g}",
-            "stroke-dasharray": ",".join(f"{length:g}" for length in dashes),
-            "stroke-linecap": "butt" if dashes else "",
-            "opacity": "" if opacity == 1 else f"{opacity:g}",
-        }
-        if data:
-            self._paths.append(f'<path d="{data}" style="{_style(style)}"/>')
-
-    def text(self, x: float, y: float, text: str, anchor: _Anchor, colour: str) -> None:
-        """Add a text whose middle is `y` pixels below the top."""
-        style = {"fill": colour, "text-anchor": "" if anchor == "start" else anchor}
-        at = f'x="{_number(x)}" y="{_number(y + _BASELINE)}"'
-        self._texts.append(f'<text {at} style="{_style(style)}">{html.escape(text)}</text>')
+    height: float
+    paths: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
 
     def svg(self, title: str) -> str:
         """The drawing as an element of a page; `title` is its name for a reader who does not see it."""
         return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self._height:g}" width="100%" '
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {self.height:g}" width="100%" '
             f'font-size="{_FONT_SIZE}" fill="none" stroke-linecap="round" role="img" aria-label="{html.escape(title)}">'
-            f"{''.join(self._paths)}{''.join(self._texts)}</svg>"
+            f"{''.join(self.paths)}{''.join(self.texts)}</svg>"
         )
-
-
-def _style(properties: dict[str, str]) -> str:
-    return ";".join(f"{name}:{value}" for name, value in properties.items() if value)
 
 
 def _path_data(points: _Pixels) -> str:
     runs = groupby(points, lambda point: math.isfinite(sum(point)))
     lines = ([f"{_number(x)} {_number(y)}" for x, y in run] for known, run in runs if known)
     return "".join(f"M{'L'.join(line)}" for line in lines if len(line) > 1)
+
+
+def _style(properties: Mapping[str, str | float]) -> str:
+    """CSS without what is empty, or 1, which is the width and the opacity of all that says nothing else."""
+    given = {name.replace("_", "-"): value for name, value in properties.items() if value not in ("", 1)}
+    return ";".join(f"{name}:{value}" for name, value in given.items())
 
 
 def _number(pixels: float) -> str:
@@ -130,8 +94,8 @@ class Panel:
 
     drawing: Drawing
     box: tuple[float, float, float, float]
-    across: Limits
-    up: Limits
+    across: _Limits
+    up: _Limits
     logarithmic: bool = False
 
     def pixels(self, points: _Points) -> list[tuple[float, float]]:
@@ -142,13 +106,18 @@ class Panel:
             for x, y in points
         ]
 
-    def lines(self, lines: Iterable[_Points], colour: str, *, width: float = 1, dashes: _Dashes = ()) -> None:
-        """Draw lines, each broken where a point has no value."""
-        self.drawing.path(map(self.pixels, lines), stroke=colour, width=width, dashes=dashes)
+    def lines(self, lines: Iterable[_Points], colour: str, *, width: float = 1, dashes: str = "") -> None:
+        """Draw lines, each broken where a point has no value; a line from a point to itself is a dot.
+
+        `dashes` has the lengths of dashes and gaps in turn, in pixels, such as `6,2`.
+        """
+        cap = "butt" if dashes else ""
+        pixels = map(self.pixels, lines)
+        self._draw(pixels, stroke=colour, stroke_width=width, stroke_dasharray=dashes, stroke_linecap=cap)
 
     def areas(self, outlines: Iterable[_Points], colour: str, *, opacity: float = 1) -> None:
         """Fill outlines."""
-        self.drawing.path(map(self.pixels, outlines), fill=colour, opacity=opacity)
+        self._draw(map(self.pixels, outlines), fill=colour, opacity=opacity)
 
     def marks(self, points: _Points, colour: str, shape: int) -> None:
         """Draw a mark of one of eight shapes at each point; shape 0 is a dot."""
@@ -159,7 +128,13 @@ class Panel:
             for outline in outlines
         )
         fill = colour if len(outlines[0]) > 2 else ""
-        self.drawing.path(around, stroke=colour, fill=fill, width=1.5 if shape else 2 * _HALF)
+        self._draw(around, stroke=colour, fill=fill, stroke_width=1.5 if shape else 2 * _HALF)
+
+    def _draw(self, lines: Iterable[_Pixels], **style: str | float) -> None:
+        """Add lines as one path, without those parts of them that have a single point."""
+        data = "".join(map(_path_data, lines))
+        if data:
+            self.drawing.paths.append(f'<path d="{data}" style="{_style(style)}"/>')
 
     def text(
         self,
@@ -167,12 +142,14 @@ class Panel:
         text: str,
         *,
         shift: tuple[float, float] = (0, 0),
-        anchor: _Anchor = "start",
+        anchor: Literal["", "middle", "end"] = "",
         colour: str = INK,
     ) -> None:
-        """Write at a point of the scales, shifted by pixels to the right and up."""
+        """Write at a point of the scales, shifted by pixels to the right and up; `anchor` is the part that is there."""
         ((x, y),) = self.pixels([at])
-        self.drawing.text(x + shift[0], y - shift[1], text, anchor, colour)
+        start = f'<text x="{_number(x + shift[0])}" y="{_number(y - shift[1] + _BASELINE)}"'
+        style = _style({"fill": colour, "text-anchor": anchor})
+        self.drawing.texts.append(f'{start} style="{style}">{html.escape(text)}</text>')
 
     def scale_across(self, values: Sequence[float], form: str = "g") -> None:
         """Draw a hairline from the bottom to the top at each value, and write the value below."""
@@ -189,7 +166,7 @@ class Panel:
             self.text((left, value), _figure(value, form), shift=(-6, 0), anchor="end", colour=MUTED)
 
 
-def _share(value: float | None, limits: Limits, logarithmic: bool = False) -> float:
+def _share(value: float | None, limits: _Limits, logarithmic: bool = False) -> float:
     """How far along a scale a value is: 0 at its beginning, 1 at its end."""
     if value is None:
         return math.nan
@@ -202,10 +179,10 @@ def _figure(value: float, form: str) -> str:
     return f"{value:{form}}" if value else "0"  # without a sign
 
 
-def limits_around(values: Iterable[float | None]) -> Limits:
+def limits_around(values: Iterable[float | None]) -> _Limits:
     """The ends of a scale that holds all values but None, NaN and infinity, with a margin.
 
-    Where all values are the same, it reaches 0.5 to either side.
+    If all values are the same, it reaches 0.5 to either side.
     """
     known = [value for value in values if value is not None and math.isfinite(value)]
     low, high = min(known), max(known)
@@ -213,16 +190,16 @@ def limits_around(values: Iterable[float | None]) -> Limits:
     return low - margin, high + margin
 
 
-def ticks(limits: Limits, at_most: int = 5) -> list[float]:
+def ticks(limits: _Limits, at_most: int = 5) -> list[float]:
     """Round values on a scale: multiples of 1, 2, 2.5 or 5 times a power of ten.
 
     Args:
         limits: the ends of the scale.
-        at_most: the most steps between the values; fewer are taken only as far as there are three values (of a scale
-            that has room for fewer than three steps: two).
+        at_most: the most steps between the values. It is exceeded if fewer than three values would be left; or fewer
+            than two, where it is below three.
 
     Returns:
-        In order; none where the ends are too close, or too far apart, for round values.
+        In order; none if the ends are too close, or too far apart, for round values.
     """
     low, high = limits
     if not 1e-12 * max(abs(low), abs(high), 1e-280) < high - low < math.inf:

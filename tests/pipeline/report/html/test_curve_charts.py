@@ -41,7 +41,7 @@ def test_a_line_goes_through_its_figures():
     (sample, drawn) = paths(chart, stroke="var(--c1)", stroke_width="1.5", fill="none")[::-1]
     (first, second, third) = drawn.lines[0]
     bottom = max(y for path in paths(chart, stroke="var(--rule)") for line in path.lines for _, y in line)
-    assert len(sample.lines[0]) == 2
+    assert len(sample.lines[0]) == 3
     assert second[0] - first[0] == pytest.approx(third[0] - second[0], abs=0.1)
     assert second[1] == third[1]
     assert bottom - second[1] == pytest.approx((bottom - first[1]) / 2, abs=0.1)

@@ -221,7 +221,7 @@ def panel(height: float = 100, *, logarithmic: bool = False) -> Panel:
 def test_a_line_in_full():
     """From the left at the bottom to the right at the top, in pixels from the top left corner."""
     drawn = panel()
-    drawn.lines([[(1, 0), (4, 1)]], "var(--c1)", width=1.5, dashes=(6, 2))
+    drawn.lines([[(1, 0), (4, 1)]], "var(--c1)", width=1.5, dashes="6,2")
     drawn.text((2.5, 0.5), "a < b", anchor="middle")
 
     assert drawn.drawing.svg("a & b") == (
