@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rankledger.pipeline.support.progress import Stage, told
+from rankledger.pipeline.support.progress import Stage
+from rankledger.pipeline.support.progress_display import told
 
 
 def stage(done: int, total: int | None, *, moved: float = 0.0, began: float = 100.0, until: str = "") -> Stage:
