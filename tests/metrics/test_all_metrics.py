@@ -6,7 +6,7 @@ A metric of the registry that lacks an oracle, or a parameter that no variant na
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
@@ -31,7 +31,17 @@ from tests.support.blocks import (
 parsed = cache(Measure.parse)
 
 GREATEST = 4.0
-EVERY_JUDGED_VARIANT = pytest.mark.parametrize("text", JUDGED_VARIANTS)
+
+
+def over(texts: Iterable[str]) -> pytest.MarkDecorator:
+    """A case for each metric, which runs through those of its variants that are among these."""
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        families.setdefault(parsed(text).metric.name, []).append(text)
+    return pytest.mark.parametrize("texts", families.values(), ids=families)
+
+
+EVERY_JUDGED_VARIANT = over(JUDGED_VARIANTS)
 
 
 def scores(text: str, block: JudgedBlock) -> Floats:
@@ -45,16 +55,31 @@ def without(*names: str) -> list[str]:
     return [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.name not in names]
 
 
-@pytest.fixture
-def queries(text: str, request: pytest.FixtureRequest) -> list[PlainQuery]:
-    """The supply of queries whose grades the measure takes."""
-    return request.getfixturevalue("probability_queries" if "probability" in text else "graded_queries")
+@pytest.fixture(scope="module")
+def queries_of(
+    graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
+) -> Callable[[str], list[PlainQuery]]:
+    """The supply of queries whose grades a measure takes."""
+    return lambda text: probability_queries if "probability" in text else graded_queries
 
 
-@pytest.fixture
-def block(text: str, request: pytest.FixtureRequest) -> JudgedBlock:
+@pytest.fixture(scope="module")
+def block_of(graded_block: JudgedBlock, probability_block: JudgedBlock) -> Callable[[str], JudgedBlock]:
     """All of that supply in one block."""
-    return request.getfixturevalue("probability_block" if "probability" in text else "graded_block")
+    return lambda text: probability_block if "probability" in text else graded_block
+
+
+@pytest.fixture(scope="module")
+def scored(block_of: Callable[[str], JudgedBlock]) -> Callable[[str], Floats]:
+    """What a measure gives for that block, computed once."""
+
+    @cache
+    def of(text: str) -> Floats:
+        values = scores(text, block_of(text))
+        values.flags.writeable = False
+        return values
+
+    return of
 
 
 Make = Callable[[list[PlainQuery]], typing.Any]
@@ -107,32 +132,40 @@ def test_every_variant_is_exercised(name):
 
 
 @EVERY_JUDGED_VARIANT
-def test_judged_metrics_agree_with_the_oracle(text, queries, block):
+def test_judged_metrics_agree_with_the_oracle(texts, queries_of, block_of):
     """The kernel gives each of 309 queries what the paper's loops give, NaN where they do, to 1e-12."""
-    measure = Measure.parse(text)
-    arguments = measure.arguments(max_grade=GREATEST)
-    expected = [ORACLE[measure.metric.name](query, **arguments) for query in queries]
+    for text in texts:
+        queries = queries_of(text)
+        block = block_of(text)
+        measure = Measure.parse(text)
+        arguments = measure.arguments(max_grade=GREATEST)
+        expected = [ORACLE[measure.metric.name](query, **arguments) for query in queries]
 
-    np.testing.assert_allclose(scores(text, block), expected, rtol=1e-12, atol=1e-12, equal_nan=True)
+        np.testing.assert_allclose(scores(text, block), expected, rtol=1e-12, atol=1e-12, equal_nan=True, err_msg=text)
 
 
 @EVERY_JUDGED_VARIANT
-def test_scores_are_one_float_per_query_within_the_range(text, block):
+def test_scores_are_one_float_per_query_within_the_range(texts, block_of, scored):
     """Every value is a float64 that is NaN or lies within what the registry declares, to the last bit."""
-    least, greatest = Measure.parse(text).metric.range
-    values = scores(text, block)
+    for text in texts:
+        block = block_of(text)
+        least, greatest = Measure.parse(text).metric.range
+        values = scored(text)
 
-    assert values.shape == block.query_ids.shape
-    assert values.dtype == np.float64
-    assert np.all(np.isnan(values) | ((values >= least) & (values <= greatest)))
+        assert values.shape == block.query_ids.shape, text
+        assert values.dtype == np.float64, text
+        assert np.all(np.isnan(values) | ((values >= least) & (values <= greatest))), text
 
 
 @EVERY_JUDGED_VARIANT
-def test_permuting_queries_permutes_scores(text, queries, block):
+def test_permuting_queries_permutes_scores(texts, queries_of, block_of, scored):
     """Queries in another order score the same bits, in that order."""
-    order = np.random.default_rng(3).permutation(len(queries))
+    for text in texts:
+        queries = queries_of(text)
+        block = block_of(text)
+        order = np.random.default_rng(3).permutation(len(queries))
 
-    np.testing.assert_array_equal(scores(text, columns(block, order)), scores(text, block)[order])
+        np.testing.assert_array_equal(scores(text, columns(block, order)), scored(text)[order], err_msg=text)
 
 
 def in_parts(queries: list[PlainQuery]) -> dict[int, list[JudgedBlock]]:
@@ -142,12 +175,13 @@ def in_parts(queries: list[PlainQuery]) -> dict[int, list[JudgedBlock]]:
 
 
 @EVERY_JUDGED_VARIANT
-def test_neighbours_change_no_bit(text, block, made):
+def test_neighbours_change_no_bit(texts, scored, made):
     """A query alone, in a pair, and among six others scores the bits it scores among 308 others."""
-    expected = scores(text, block)[:42]
-    for width, parts in made(text, in_parts).items():
-        found = np.concatenate([scores(text, part) for part in parts])
-        np.testing.assert_array_equal(found, expected, f"in blocks of {width}")
+    for text in texts:
+        expected = scored(text)[:42]
+        for width, parts in made(text, in_parts).items():
+            found = np.concatenate([scores(text, part) for part in parts])
+            np.testing.assert_array_equal(found, expected, f"{text} in blocks of {width}")
 
 
 def padded(queries: list[PlainQuery]) -> JudgedBlock:
@@ -161,13 +195,14 @@ def unpadded(queries: list[PlainQuery]) -> list[JudgedBlock]:
 
 
 @EVERY_JUDGED_VARIANT
-def test_padding_changes_no_bit(text, block, made):
+def test_padding_changes_no_bit(texts, scored, made):
     """Rows of padding below the longest list leave every bit alone, and so does the absence of any."""
-    expected = scores(text, block)
+    for text in texts:
+        expected = scored(text)
 
-    np.testing.assert_array_equal(scores(text, made(text, padded)), expected)
-    alone = np.concatenate([scores(text, part) for part in made(text, unpadded)])
-    np.testing.assert_array_equal(alone, expected[: len(alone)])
+        np.testing.assert_array_equal(scores(text, made(text, padded)), expected, err_msg=text)
+        alone = np.concatenate([scores(text, part) for part in made(text, unpadded)])
+        np.testing.assert_array_equal(alone, expected[: len(alone)], err_msg=text)
 
 
 def test_memory_layout_changes_no_bit(graded_block, probability_block):
@@ -186,12 +221,13 @@ def test_memory_layout_changes_no_bit(graded_block, probability_block):
 
 
 @EVERY_JUDGED_VARIANT
-def test_memory_maps_change_no_bit(text, block, mapped):
+def test_memory_maps_change_no_bit(texts, scored, mapped):
     """A worker that gets its block as read-only memory maps scores the same bits, in plain arrays of its own."""
-    values = scores(text, mapped["probability" in text])
+    for text in texts:
+        values = scores(text, mapped["probability" in text])
 
-    assert type(values) is np.ndarray
-    np.testing.assert_array_equal(values, scores(text, block))
+        assert type(values) is np.ndarray, text
+        np.testing.assert_array_equal(values, scored(text), err_msg=text)
 
 
 @pytest.fixture(scope="module")
@@ -218,12 +254,11 @@ COUNT_THE_LIST = (
 )
 
 
-@pytest.mark.parametrize(
-    "text", [text for text in without(*COUNT_THE_LIST) if text not in VARIANTS["compat"] or "@" in text]
-)
-def test_unjudged_documents_below_all_others_change_nothing(text, block, made):
+@over([text for text in without(*COUNT_THE_LIST) if text not in VARIANTS["compat"] or "@" in text])
+def test_unjudged_documents_below_all_others_change_nothing(texts, scored, made):
     """Documents without judgment below every list move no metric but those that count the documents retrieved."""
-    np.testing.assert_array_equal(scores(text, made(text, longer)), scores(text, block))
+    for text in texts:
+        np.testing.assert_array_equal(scores(text, made(text, longer)), scored(text), err_msg=text)
 
 
 def longer(queries: list[PlainQuery]) -> JudgedBlock:
@@ -258,16 +293,17 @@ def promotion_may_hurt(text: str) -> bool:
     return at_the_cutoff or measure.metric.name in {"g", "infap"}
 
 
-@pytest.mark.parametrize("text", [text for text in without("judged", "unjudged") if not promotion_may_hurt(text)])
-def test_promoting_a_relevant_document_never_hurts(text, made):
+@over([text for text in without("judged", "unjudged") if not promotion_may_hurt(text)])
+def test_promoting_a_relevant_document_never_hurts(texts, made):
     """A relevant document that overtakes a worse one right above it never makes the score worse."""
-    measure = Measure.parse(text)
-    before, after = made(text, promotion(float(measure.parameters.get("rel", 1))))
-    gained = scores(text, after) - scores(text, before)
-    gained = -gained if measure.metric.direction == "lower" else gained
+    for text in texts:
+        measure = Measure.parse(text)
+        before, after = made(text, promotion(float(measure.parameters.get("rel", 1))))
+        gained = scores(text, after) - scores(text, before)
+        gained = -gained if measure.metric.direction == "lower" else gained
 
-    assert len(gained) > 100
-    assert np.nan_to_num(gained).min() > -1e-12
+        assert len(gained) > 100, text
+        assert np.nan_to_num(gained).min() > -1e-12, text
 
 
 @pytest.mark.parametrize("text", ["ap(denominator=hits)@3", "kendall_distance@3", "kendall_tau@3", "ap_corr@3"])
@@ -309,27 +345,30 @@ NORMALISED = (
 )
 
 
-@pytest.mark.parametrize("text", NORMALISED)
-def test_the_ideal_ranking_scores_1(text, block):
+@over(NORMALISED)
+def test_the_ideal_ranking_scores_1(texts, block_of):
     """All judged documents, the best first, score 1 on every metric normalised by the judgments, or are undefined."""
-    values = scores(text, block.ideal())
+    for text in texts:
+        block = block_of(text)
+        values = scores(text, block.ideal())
 
-    assert np.isfinite(values).sum() > 150
-    np.testing.assert_allclose(values[~np.isnan(values)], 1.0, rtol=1e-12)
+        assert np.isfinite(values).sum() > 150, text
+        np.testing.assert_allclose(values[~np.isnan(values)], 1.0, rtol=1e-12, err_msg=text)
 
 
-COMPARE_WHAT_WAS_RETRIEVED = ("kendall_tau", "ap_corr")  # and the ideal list holds more equal grades
+# The ideal list has another length, which may count, and holds more equal grades.
+COMPARE_WHAT_WAS_RETRIEVED = ("kendall_tau", "ap_corr")
 
 
-@pytest.mark.parametrize(  # the ideal list has another length, which may count
-    "text", [text for text in without(*COUNT_THE_LIST, *COMPARE_WHAT_WAS_RETRIEVED) if not promotion_may_hurt(text)]
-)
-def test_nothing_beats_the_ideal_ranking(text, block):
+@over([text for text in without(*COUNT_THE_LIST, *COMPARE_WHAT_WAS_RETRIEVED) if not promotion_may_hurt(text)])
+def test_nothing_beats_the_ideal_ranking(texts, block_of, scored):
     """No ranking of a query scores better than its judged documents in the order of their grades."""
-    better = scores(text, block) - scores(text, block.ideal())
-    better = -better if Measure.parse(text).metric.direction == "lower" else better
+    for text in texts:
+        block = block_of(text)
+        better = scored(text) - scores(text, block.ideal())
+        better = -better if Measure.parse(text).metric.direction == "lower" else better
 
-    assert np.nan_to_num(better).max() < 1e-12
+        assert np.nan_to_num(better).max() < 1e-12, text
 
 
 UNDEFINED_WITHOUT_RELEVANT = {
@@ -343,38 +382,48 @@ DO_NOT_LOOK_FOR_RELEVANT = (
 )
 
 
-@pytest.mark.parametrize("text", without(*DO_NOT_LOOK_FOR_RELEVANT))
-def test_no_relevant_documents(text):
+@over(without(*DO_NOT_LOOK_FOR_RELEVANT))
+def test_no_relevant_documents(texts):
     """Where nothing relevant is judged, what divides by the relevant documents is NaN, and what adds them up is 0."""
-    values = scores(text, plain_block([ranked(0, None, -1, 0, missed=[0]), ranked(missed=[0])]))
-    undefined = Measure.parse(text).metric.name in UNDEFINED_WITHOUT_RELEVANT
+    for text in texts:
+        values = scores(text, plain_block([ranked(0, None, -1, 0, missed=[0]), ranked(missed=[0])]))
+        undefined = Measure.parse(text).metric.name in UNDEFINED_WITHOUT_RELEVANT
 
-    np.testing.assert_array_equal(values, [np.nan if undefined else 0] * 2)
+        np.testing.assert_array_equal(values, [np.nan if undefined else 0] * 2, err_msg=text)
 
 
-@pytest.mark.parametrize("text", JUDGED_VARIANTS)
-def test_nothing_retrieved(text):
+@EVERY_JUDGED_VARIANT
+def test_nothing_retrieved(texts):
     """An empty list scores 0, but for what is missed, left alone or not known, and what compares nothing."""
-    relevant = 1 if "probability" in text else 4
-    value = scores(text, plain_block([ranked(missed=[relevant, 0], n_documents=10)]))[0]
-    other = {"fn": 1.0, "tn": 9.0, "judged": np.nan, "kendall_distance": np.nan, "kendall_tau": np.nan, "num_rel": 1.0}
-    other["ap_corr"] = np.nan
-    measure = Measure.parse(text)
-    if measure.metric.name == "utility":
-        other["utility"] = measure.parameters["c"] + 9 * measure.parameters["d"]
-    if measure.parameters.get("below") == "counted":
-        other["rbp_resid"] = 1.0
+    for text in texts:
+        relevant = 1 if "probability" in text else 4
+        value = scores(text, plain_block([ranked(missed=[relevant, 0], n_documents=10)]))[0]
+        other = {
+            "fn": 1.0,
+            "tn": 9.0,
+            "judged": np.nan,
+            "kendall_distance": np.nan,
+            "kendall_tau": np.nan,
+            "num_rel": 1.0,
+        }
+        other["ap_corr"] = np.nan
+        measure = Measure.parse(text)
+        if measure.metric.name == "utility":
+            other["utility"] = measure.parameters["c"] + 9 * measure.parameters["d"]
+        if measure.parameters.get("below") == "counted":
+            other["rbp_resid"] = 1.0
 
-    np.testing.assert_equal(value, other.get(measure.metric.name, 0.0))
+        np.testing.assert_equal(value, other.get(measure.metric.name, 0.0), err_msg=text)
 
 
-@pytest.mark.parametrize("text", [text for text in JUDGED_VARIANTS if Measure.parse(text).k == 3])
-def test_a_cutoff_below_1_is_refused(text):
+@over([text for text in JUDGED_VARIANTS if Measure.parse(text).k == 3])
+def test_a_cutoff_below_1_is_refused(texts):
     """A function called with k = 0 or k = -1 says that ranks count from 1."""
-    measure = Measure.parse(text)
-    for k in (0, -1):
-        with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
-            measure.metric.function(plain_block([ranked(1)]), **measure.arguments(max_grade=1) | {"k": k})
+    for text in texts:
+        measure = Measure.parse(text)
+        for k in (0, -1):
+            with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
+                measure.metric.function(plain_block([ranked(1)]), **measure.arguments(max_grade=1) | {"k": k})
 
 
 HAVE_A_THRESHOLD = [
@@ -382,13 +431,14 @@ HAVE_A_THRESHOLD = [
 ]
 
 
-@pytest.mark.parametrize("text", HAVE_A_THRESHOLD)
-def test_rel_must_be_above_0(text):
+@over(HAVE_A_THRESHOLD)
+def test_rel_must_be_above_0(texts):
     """Documents graded 0 are judged not relevant, so that no threshold may make them relevant."""
-    measure = Measure.parse(text)
-    for rel in (0, -1):
-        with pytest.raises(ValueError, match=f"rel must be above 0, found {rel}"):
-            measure.metric.function(plain_block([ranked(0)]), **measure.arguments(max_grade=1) | {"rel": rel})
+    for text in texts:
+        measure = Measure.parse(text)
+        for rel in (0, -1):
+            with pytest.raises(ValueError, match=f"rel must be above 0, found {rel}"):
+                measure.metric.function(plain_block([ranked(0)]), **measure.arguments(max_grade=1) | {"rel": rel})
 
 
 @pytest.mark.parametrize(
