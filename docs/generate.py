@@ -12,18 +12,20 @@ import json
 import re
 import textwrap
 import typing
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import click
 
+import rankledger
 from rankledger.metrics.aliases import ALIASES, TOOLS, Alias
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.metric import AVERAGE, Metric, Parameter
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.cli.app import cli
+from rankledger.pipeline.cli.app import GROUPS
 from rankledger.pipeline.config.schema import json_schema
 
 __all__ = ["pages"]
@@ -79,6 +81,7 @@ def pages() -> dict[Path, str]:
         "metrics": _metrics,
         "metric_table": _metric_table,
         "names": _names,
+        "api": _api,
         "commands": _commands,
         "profiles": _profiles,
         "profile_defaults": _profile_defaults,
@@ -157,7 +160,7 @@ def _metric_table() -> Iterator[str]:
 
 def _metrics() -> Iterator[str]:
     for metric in METRICS.values():
-        text = _docstring(metric)
+        text = _docstring(metric.function)
         yield from (f"### {metric.name}", "", *text[""], "")
         yield from _items(_facts(metric, text))
         yield ""
@@ -259,11 +262,11 @@ def _items(texts: Iterable[str]) -> Iterator[str]:
         yield textwrap.fill(text, 120, initial_indent="- ", subsequent_indent="  ", break_on_hyphens=False)
 
 
-def _docstring(metric: Metric) -> dict[str, list[str]]:
-    """The paragraphs of a metric's documentation by heading; those before any heading under ''."""
+def _docstring(documented: object) -> dict[str, list[str]]:
+    """The paragraphs of a docstring by heading; those before any heading under ''."""
     sections: dict[str, list[str]] = {"": []}
     heading = ""
-    for line in (inspect.getdoc(metric.function) or "").splitlines():
+    for line in (inspect.getdoc(documented) or "").splitlines():
         if re.fullmatch(r"[A-Z]\w+:", line):
             heading = line.rstrip(":")
             sections[heading] = []
@@ -315,16 +318,123 @@ def _range(metric: Metric) -> str:
 
 
 def _commands() -> Iterator[str]:
-    for name, command in cli.commands.items():
-        arguments = [found for found in command.params if isinstance(found, click.Argument)]
-        usage = " ".join(found.make_metavar(click.Context(command)) for found in arguments)
-        prose = inspect.cleandoc(command.help or "").partition("\b\n")[0]  # what follows is an example
-        yield from (f"### rankledger {name} {usage}".rstrip(), "", *prose.strip().splitlines(), "")
-        options = [found for found in command.params if isinstance(found, click.Option)]
-        if options:
-            yield from ("| option | meaning |", "|---|---|")
-            yield from (f"| {_option(option)} | {_cell(option.help or '')} |" for option in options)
-            yield ""
+    for title, commands in GROUPS.items():
+        yield from (f"## {title}", "")
+        for command in commands:
+            arguments = [found for found in command.params if isinstance(found, click.Argument)]
+            usage = " ".join(found.make_metavar(click.Context(command)) for found in arguments)
+            yield from (f"### rankledger {command.name} {usage}".rstrip(), "")
+            for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
+                yield from _paragraph(paragraph)
+            options = [found for found in command.params if isinstance(found, click.Option)]
+            if options:
+                yield from ("| option | meaning |", "|---|---|")
+                yield from (f"| {_option(option)} | {_cell(option.help or '')} |" for option in options)
+                yield ""
+
+
+def _paragraph(text: str) -> Iterator[str]:
+    """A paragraph of a command's help: text, examples, or words with their meanings."""
+    if not text.startswith("\b\n"):
+        yield from (text, "")
+        return
+    head, *lines = text.removeprefix("\b\n").splitlines()
+    if head == "Example:":
+        yield from ("```sh", *map(str.strip, lines), "```", "")
+        return
+    yield from (head, "")
+    for line in lines:
+        words, meaning = re.split(r"  +", line.strip())
+        yield f"- {', '.join(f'`{word}`' for word in words.split(', '))}: {meaning}"
+    yield ""
+
+
+def _api() -> Iterator[str]:
+    """Every public name, functions first."""
+    public = {name: getattr(rankledger, name) for name in rankledger.__all__}
+    yield from ("## Functions", "")
+    for name, found in public.items():
+        if not isinstance(found, type):
+            yield from _function(name, found)
+    yield from ("## Types", "")
+    for name, found in public.items():
+        if isinstance(found, type):
+            yield from _type(name, found)
+
+
+def _function(name: str, function: Callable[..., object]) -> Iterator[str]:
+    text = _docstring(function)
+    yield from (f"### {name}", "", "```text", *_signature(name, function), "```", "", *text[""], "")
+    yield from _meanings_table("argument", text.get("Args", []))
+    for heading in ("Returns", "Raises"):
+        if heading in text:
+            yield from (f"{heading}:", "", *_items(_joined(text[heading])), "")
+
+
+def _signature(name: str, function: Callable[..., object]) -> list[str]:
+    """The call as it is written, an argument a line if it is long."""
+    signature = inspect.signature(function)
+    arguments = [*_arguments(signature)]
+    short = f"rankledger.{name}({', '.join(arguments)}) -> {signature.return_annotation}"
+    if len(short) <= 100:
+        return [short]
+    lines = [f"    {argument}," for argument in arguments]
+    return [f"rankledger.{name}(", *lines, f") -> {signature.return_annotation}"]
+
+
+def _arguments(signature: inspect.Signature) -> Iterator[str]:
+    keyword_only = False
+    for parameter in signature.parameters.values():
+        many = parameter.kind is parameter.VAR_POSITIONAL
+        if parameter.kind is parameter.KEYWORD_ONLY and not keyword_only:
+            yield "*"
+        keyword_only |= many or parameter.kind is parameter.KEYWORD_ONLY
+        default = "" if parameter.default is parameter.empty else f" = {_literal(parameter.default)}"
+        yield f"{'*' * many}{parameter.name}: {parameter.annotation}{default}"
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value) if isinstance(value, str) else repr(value)
+
+
+def _type(name: str, found: type) -> Iterator[str]:
+    text = _docstring(found)
+    yield from (f"### {name}", "", *text[""], "")
+    yield from _meanings_table("attribute", [*text.get("Attributes", []), *_members(found)])
+
+
+def _members(found: type) -> Iterator[str]:
+    """The public properties and methods of a type, with the first sentence about each."""
+    for name, member in vars(found).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
+            parameters = [*inspect.signature(getattr(found, name)).parameters]
+            yield f"{name}({', '.join(parameters[inspect.isfunction(member) :])}): {_first(member)}"
+        elif isinstance(member, property | cached_property):
+            yield f"{name}: {_first(member)}"
+
+
+def _first(member: object) -> str:
+    return (inspect.getdoc(member) or "").partition("\n\n")[0].replace("\n", " ")
+
+
+def _meanings_table(head: str, lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield from (f"| {head} | meaning |", "|---|---|")
+        yield from (f"| `{name}` | {_cell(meaning)} |" for name, meaning in _meanings(lines).items())
+        yield ""
+
+
+def _joined(lines: Iterable[str]) -> list[str]:
+    """The items of a section, each on a line; what is indented goes on with the item above."""
+    found: list[str] = []
+    for line in lines:
+        if found and (line.startswith(" ") or ":" not in line):
+            found[-1] = f"{found[-1]} {line.strip()}"
+        else:
+            found.append(line)
+    return found
 
 
 def _option(option: click.Option) -> str:
@@ -333,7 +443,7 @@ def _option(option: click.Option) -> str:
         return f"`{flags}`"
     choices = option.type.choices if isinstance(option.type, click.Choice) else ()
     value = r"\|".join(map(str, choices)) or option.metavar or (option.name or "").upper()
-    default = f", `{option.default}` unless given" if option.show_default else ""
+    default = f", by default `{option.default}`" if option.show_default else ""
     return f"`{flags} {value}`{default}"
 
 

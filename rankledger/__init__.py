@@ -1,7 +1,6 @@
 """Evaluate rankers, recommenders and rating predictors: `rankledger.evaluate("config.yaml")`.
 
-`rankledger.compare("accepted", "latest", name="nightly")` says what changed between two evaluations, and
-`rankledger.history("nightly", measure="ndcg@10")` shows a figure night by night.
+Everything is imported when first used: `import rankledger` loads neither NumPy nor MLflow.
 """
 
 from __future__ import annotations
@@ -10,15 +9,84 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rankledger.metrics.measure import Measure
+    from rankledger.pipeline.errors import InputError, LockedError
+    from rankledger.pipeline.types.changes import ComparisonReport
+    from rankledger.pipeline.types.checks import PruneResult, Reproduction
+    from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.types.results import Evaluation, Validation
+    from rankledger.pipeline.types.views import FigureMatch, History, RecordList
+    from rankledger.pipeline.workflow.browse import find, list_evaluations, load
     from rankledger.pipeline.workflow.compare import compare
-    from rankledger.pipeline.workflow.evaluate import evaluate
+    from rankledger.pipeline.workflow.deliver import SyncResult, sync
+    from rankledger.pipeline.workflow.evaluate import evaluate, validate
+    from rankledger.pipeline.workflow.explain import explain
     from rankledger.pipeline.workflow.history import history
+    from rankledger.pipeline.workflow.nightly import nightly
+    from rankledger.pipeline.workflow.report import report
+    from rankledger.pipeline.workflow.reproduce import reproduce
+    from rankledger.pipeline.workflow.upkeep import Accepted, Verification, accept, prune, verify
 
-__all__ = ["compare", "evaluate", "history"]
+__all__ = [
+    "Accepted",
+    "ComparisonReport",
+    "Evaluation",
+    "Explanation",
+    "FigureMatch",
+    "History",
+    "InputError",
+    "LockedError",
+    "Measure",
+    "PruneResult",
+    "RecordList",
+    "Reproduction",
+    "SyncResult",
+    "Validation",
+    "Verification",
+    "accept",
+    "compare",
+    "evaluate",
+    "explain",
+    "find",
+    "history",
+    "list_evaluations",
+    "load",
+    "nightly",
+    "prune",
+    "report",
+    "reproduce",
+    "sync",
+    "validate",
+    "verify",
+]
+
+_MODULES = {
+    "metrics.measure": ("Measure",),
+    "pipeline.errors": ("InputError", "LockedError"),
+    "pipeline.types.changes": ("ComparisonReport",),
+    "pipeline.types.checks": ("PruneResult", "Reproduction"),
+    "pipeline.types.explanation": ("Explanation",),
+    "pipeline.types.results": ("Evaluation", "Validation"),
+    "pipeline.types.views": ("FigureMatch", "History", "RecordList"),
+    "pipeline.workflow.browse": ("find", "list_evaluations", "load"),
+    "pipeline.workflow.compare": ("compare",),
+    "pipeline.workflow.deliver": ("SyncResult", "sync"),
+    "pipeline.workflow.evaluate": ("evaluate", "validate"),
+    "pipeline.workflow.explain": ("explain",),
+    "pipeline.workflow.history": ("history",),
+    "pipeline.workflow.nightly": ("nightly",),
+    "pipeline.workflow.report": ("report",),
+    "pipeline.workflow.reproduce": ("reproduce",),
+    "pipeline.workflow.upkeep": ("Accepted", "Verification", "accept", "prune", "verify"),
+}
 
 
 def __getattr__(name: str) -> object:
-    # Imported when first used: `rankledger --help` must not wait for NumPy and Arrow.
-    if name in __all__:
-        return getattr(importlib.import_module(f"rankledger.pipeline.workflow.{name}"), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"rankledger.{module}"), name)
     raise AttributeError(f"module 'rankledger' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return __all__

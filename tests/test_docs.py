@@ -8,6 +8,8 @@ import re
 import runpy
 import shlex
 import struct
+import subprocess
+import sys
 import typing
 from collections.abc import Iterator
 from dataclasses import fields
@@ -17,6 +19,7 @@ import click
 import pytest
 import yaml
 
+import rankledger
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
@@ -71,6 +74,7 @@ def test_generated_parts_are_up_to_date():
     generated = runpy.run_path(str(ROOT / "docs/generate.py"))["pages"]()
 
     assert {name_of(page) for page in generated} == {
+        "docs/api.md",
         "docs/commands.md",
         "docs/config.md",
         "docs/conventions.md",
@@ -117,6 +121,26 @@ def test_every_command_and_option_is_documented(name):
     for option in app.cli.commands[name].params:
         if isinstance(option, click.Option):
             assert f"| `{option.opts[0]}" in section[1]
+
+
+def test_every_public_name_is_documented():
+    """`dir` shows the names of `__all__` and no others, and each of them has a section and can be imported."""
+    documented = set(re.findall(r"^### (\w+)$", text_of("docs/api.md"), re.MULTILINE))
+
+    assert dir(rankledger) == sorted(rankledger.__all__)
+    assert documented == set(rankledger.__all__)
+    for name in rankledger.__all__:
+        assert getattr(rankledger, name).__doc__, name
+    with pytest.raises(AttributeError, match="has no attribute 'evalute'"):
+        _ = rankledger.evalute
+
+
+def test_the_package_is_imported_without_numpy():
+    """Nothing heavy is loaded before a public name is used."""
+    code = "import sys, rankledger; dir(rankledger); print(*{'numpy', 'mlflow', 'pyarrow', 'rich'} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+
+    assert loaded.stdout.strip() == ""
 
 
 def test_every_exit_code_is_documented():

@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Mapping
 from typing import TextIO
 
 import click
@@ -21,31 +22,30 @@ from rankledger.pipeline.cli.understand import explain, find, measures, validate
 from rankledger.pipeline.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import work
 
-__all__ = ["cli", "main"]
+__all__ = ["GROUPS", "cli", "main"]
 
-_COMMANDS = (
-    evaluate,
-    nightly,
-    validate,
-    sync,
-    compare,
-    history,
-    list_,
-    show,
-    report,
-    find,
-    explain,
-    accept,
-    measures,
-    schema,
-    trec_eval,
-    reproduce,
-    verify,
-    prune,
-)
+GROUPS: Mapping[str, tuple[click.Command, ...]] = {
+    "Everyday": (evaluate, nightly, show, compare, history, report),
+    "Understand": (explain, validate, measures, find),
+    "Keep": (accept, sync, prune, verify, reproduce, list_),
+    "More": (trec_eval, schema),
+}
+"""The commands, in the order of the help."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+class _GroupedHelp(click.Group):
+    """A command whose help lists its commands by group."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [str(command.name) for commands in GROUPS.values() for command in commands]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{command.name:10}", command.get_short_help_str(80)) for command in commands])
+
+
+@click.group(cls=_GroupedHelp, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="rankledger", prog_name="rankledger")
 def cli() -> None:
     """Evaluate rankers, recommenders and rating predictors, with confidence intervals, recorded in MLflow.
@@ -53,13 +53,14 @@ def cli() -> None:
     \b
     Example:
         rankledger evaluate configs/quickstart.yaml
-        rankledger compare latest#tfidf latest#bm25 --name quickstart
-        rankledger trec_eval qrels.txt ranking.txt
+        rankledger compare last#tfidf last#bm25
+        rankledger report --open
     """
 
 
-for _command in _COMMANDS:
-    cli.add_command(_command)
+for _commands in GROUPS.values():
+    for _command in _commands:
+        cli.add_command(_command)
 
 
 # NumPy and Arrow ask for huge pages, which the system must first clear where memory is fragmented: right after another

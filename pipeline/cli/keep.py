@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import click
 
+import rankledger
 from rankledger.pipeline.cli import options
 from rankledger.pipeline.cli.terminal import (
     DIFFERENT,
@@ -23,59 +21,68 @@ from rankledger.pipeline.cli.terminal import (
 __all__ = ["accept", "list_", "prune", "reproduce", "sync", "verify"]
 
 
-@click.command(short_help="Accept a record as what gates hold models against.")
+@click.command(short_help="Accept a record as the baseline of gates.")
 @click.argument("record")
 @click.option(
     "--model",
     "models",
     multiple=True,
     metavar="MODEL",
-    help="A model to accept it for; may be repeated. All of the record unless given.",
+    help="Model to accept it for; may be repeated. By default all models of the record.",
 )
-@click.option("--reason", required=True, help="Why; kept with it.")
-@click.option("--name", help="Evaluation that `newest` and `latest` refer to.")
-@click.option("--config", type=click.Path(), help="The config beside which accepted.yaml lies; the one evaluated.")
+@click.option("--reason", required=True, help="Why; kept in accepted.yaml.")
+@options.name
+@click.option("--config", type=click.Path(), help="Config beside accepted.yaml; by default the evaluated one.")
 @options.runs_dir
 @options.records
-def accept(record: str, **options: Any) -> None:
-    """Accept RECORD as what gates `against: accepted` hold its models against.
+def accept(
+    record: str,
+    models: tuple[str, ...],
+    reason: str,
+    name: str | None,
+    config: str | None,
+    runs_dir: str,
+    records: str | None,
+) -> None:
+    """Accept RECORD as the baseline of gates with `against: accepted`.
 
-    RECORD is (ID|PATH|newest|latest|mlflow:RUN_ID)[#MODEL].
+    RECORD is a reference as in `rankledger show --help`.
 
     \b
     Example:
-        rankledger accept newest --name nightly --reason "new index, checked by hand"
-        rankledger accept 20261120T020000Z-nightly-1f0c9a2b --model bm25 --reason "new index, checked by hand"
+        rankledger accept last --reason "new index, checked by hand"
+        rankledger accept last --model bm25 --name nightly --reason "checked"
     """
     from rankledger.pipeline.report.messages import acceptance
-    from rankledger.pipeline.workflow.upkeep import accept as run
 
-    accepted = run(record, **options)
+    accepted = rankledger.accept(
+        record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
+    )
     print_lines(*acceptance(accepted.file, accepted.entries, accepted.replaced))
 
 
-@click.command(short_help="Deliver the records that could not be delivered.")
+@click.command(short_help="Retry pending uploads and MLflow deliveries.")
 @options.runs_dir
 @options.records
 @options.tracking_uri
 @options.allow_env
-@click.option("--again", is_flag=True, help="Send what MLflow has had before again, as after `mlflow gc`.")
+@click.option("--again", is_flag=True, help="Log again what MLflow had before, as after `mlflow gc`.")
 @options.quiet
-def sync(**options: Any) -> None:
-    """Deliver every record that is not yet where records are kept or not in MLflow, the oldest first.
+def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env: tuple[str, ...], again: bool) -> None:
+    """Retry pending uploads and MLflow deliveries, oldest first.
 
-    Your own records go to the store that their config names. A record of somebody else goes to that of --tracking-uri,
-    or of MLFLOW_TRACKING_URI if its config names no other, or nowhere. Exits with 5 if one could not be delivered.
+    Your own records go to the store that their config names. A record of somebody else goes to --tracking-uri, or to
+    MLFLOW_TRACKING_URI if its config names no other store, or nowhere. Exits with 5 if a delivery failed.
 
     \b
     Example:
         rankledger sync --records s3://eval/records
     """
-    from rankledger.pipeline.workflow.deliver import sync as run
-
     failed = False
-    for synced in run(**options):
-        done = ["kept"] if synced.uploaded else []
+    for synced in rankledger.sync(
+        runs_dir=runs_dir, records=records, tracking_uri=tracking_uri, allow_env=allow_env, again=again
+    ):
+        done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
         print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
@@ -83,116 +90,140 @@ def sync(**options: Any) -> None:
     leave(NOT_RECORDED if failed else DONE)
 
 
-@click.command(short_help="Delete old records, their runs, and unused blocks; or say what that would be.")
-@click.option("--keep-days", type=click.IntRange(0), required=True, help="Records of fewer days stay.")
-@click.option("--yes", "delete", is_flag=True, help="Delete; without it nothing is.")
+@click.command(short_help="Delete old records, their runs and unused cache.")
+@click.option("--keep-days", type=click.IntRange(0), required=True, help="Keep records of fewer days.")
+@click.option("--yes", "delete", is_flag=True, help="Delete (default: dry run).")
 @click.option(
     "--config",
     "configs",
     multiple=True,
     type=click.Path(exists=True),
-    help="A config beside which accepted.yaml lies, where that evaluated is not here; may be repeated.",
+    help="Config beside accepted.yaml, if the evaluated one is not here; may be repeated.",
 )
-@click.option("--no-tracking", is_flag=True, help="Leave the runs of MLflow.")
+@options.no_tracking
 @options.runs_dir
 @options.records
 @options.tracking_uri
 @options.quiet
-def prune(no_tracking: bool, **options: Any) -> None:
-    """Delete records older than --keep-days, their runs in MLflow, and what the block store has not been asked for.
+def prune(
+    keep_days: int,
+    delete: bool,
+    configs: tuple[str, ...],
+    no_tracking: bool,
+    runs_dir: str,
+    records: str | None,
+    tracking_uri: str | None,
+) -> None:
+    """Delete records older than --keep-days, their MLflow runs, and outputs in the cache that were not used since.
 
-    What is accepted stays, what a record that stays was held against, what is not delivered yet, and the newest record
-    of each evaluation. Runs can be restored until `mlflow gc` frees them. Exits with 5 where MLflow cannot be told.
+    These records stay: accepted ones, the baselines of a record that stays, those not delivered yet, and the last one
+    of each evaluation. MLflow can restore runs until `mlflow gc`. Exits with 5 if MLflow could not be reached.
 
     \b
     Example:
         rankledger prune --keep-days 90
     """
     from rankledger.pipeline.report.messages import pruning_lines
-    from rankledger.pipeline.workflow.upkeep import prune as run
 
-    found = run(tracking=not no_tracking, **options)
-    print_lines(*pruning_lines(found))
-    for failure in found.failures:
+    pruned = rankledger.prune(
+        keep_days=keep_days,
+        delete=delete,
+        configs=configs,
+        tracking=not no_tracking,
+        runs_dir=runs_dir,
+        records=records,
+        tracking_uri=tracking_uri,
+    )
+    print_lines(*pruning_lines(pruned))
+    for failure in pruned.failures:
         print_remark(f"{failure}; --no-tracking leaves MLflow alone")
-    if found.failures:
-        sys.exit(NOT_RECORDED)
+    leave(NOT_RECORDED if pruned.failures else DONE)
 
 
-@click.command(short_help="Check every file of a record against its hashes.")
+@click.command(short_help="Check every file of a record against its hash.")
 @click.argument("record", metavar="RECORD|mlflow:RUN_ID", type=click.Path())
-@click.option("--no-tracking", is_flag=True, help="Leave MLflow alone.")
+@options.no_tracking
 @options.runs_dir
 @options.records
 @options.tracking_uri
 @options.quiet
-def verify(record: str, no_tracking: bool, **options: Any) -> None:
-    """Check that RECORD is what was written: its files by the manifest, the manifest by its receipt and by MLflow.
+def verify(record: str, no_tracking: bool, runs_dir: str, records: str | None, tracking_uri: str | None) -> None:
+    """Check that RECORD, a path or id, is unchanged: its files by the manifest, the manifest by its receipt and MLflow.
 
-    Exits with 2 where it is not, and says which file.
+    Exits with 2 if it has changed, and names the files.
 
     \b
     Example:
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import verification
-    from rankledger.pipeline.workflow.upkeep import verify as run
 
-    found = run(record, tracking=not no_tracking, **options)
-    print_lines(verification(found.record, found.n_files, found.witnesses))
-    for remark in found.remarks:
+    verified = rankledger.verify(
+        record, tracking=not no_tracking, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
+    )
+    print_lines(verification(verified.record, verified.n_files, verified.witnesses))
+    for remark in verified.remarks:
         print_remark(f"not held against MLflow: {remark}")
 
 
-@click.command(short_help="Evaluate a record again and say whether it is the same.")
+@click.command(short_help="Evaluate a record again and compare the result.")
 @click.argument("record", metavar="RECORD|mlflow:RUN_ID", type=click.Path())
-@click.option("--inputs", metavar="FOLDER", help="Where the inputs moved to; they are found by size and digest.")
+@click.option(
+    "--inputs", type=click.Path(), metavar="FOLDER", help="Folder that the inputs moved to; found by size and hash."
+)
 @options.jobs
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.as_json
 @options.runs_dir
 @options.records
 @options.tracking_uri
 @options.quiet
-def reproduce(record: str, as_json: bool, **options: Any) -> None:
-    """Evaluate RECORD again from its inputs, and say whether it is identical, equal to 1e-12, or different and why.
+def reproduce(
+    record: str,
+    inputs: str | None,
+    jobs: int | None,
+    as_json: bool,
+    runs_dir: str,
+    records: str | None,
+    tracking_uri: str | None,
+) -> None:
+    """Evaluate RECORD again, and say if the result is identical, equal to 1e-12, or different and why.
 
-    MLflow is asked only for the record of a run that is not at hand. Exits with 1 where it is different, with 2 where
-    an input is nowhere.
+    MLflow is asked only for the record of a run that is not here. Exits with 1 if the result is different, with 2 if
+    an input cannot be found.
 
     \b
     Example:
-        rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b --inputs /mnt/archive
+        rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
-    from rankledger.pipeline.workflow.reproduce import reproduce as run
 
-    found = run(record, **options)
+    reproduction = rankledger.reproduce(
+        record, inputs=inputs, jobs=jobs, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
+    )
     if as_json:
-        print_json(reproduction_data(found))
+        print_json(reproduction_data(reproduction))
     else:
-        print_lines(*reproduction_lines(found))
-    if found.verdict == "different":
-        sys.exit(DIFFERENT)
+        print_lines(*reproduction_lines(reproduction))
+    leave(DIFFERENT if reproduction.verdict == "different" else DONE)
 
 
-@click.command("list", short_help="List the evaluations that were recorded.")
-@click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.command("list", short_help="List the recorded evaluations.")
+@click.option("--name", help="Evaluation to list; by default all.")
+@options.as_json
 @options.runs_dir
 @options.records
 @options.quiet
-def list_(as_json: bool, **options: Any) -> None:
-    """List the evaluations that were recorded, those called NAME or all, the newest first.
+def list_(name: str | None, as_json: bool, runs_dir: str, records: str | None) -> None:
+    """List the recorded evaluations, most recent first.
 
     \b
     Example:
-        rankledger list quickstart
+        rankledger list --name quickstart
     """
     from rankledger.pipeline.report.history import record_list, records_data
-    from rankledger.pipeline.workflow.browse import list_evaluations
 
-    found = list_evaluations(**options)
+    listed = rankledger.list_evaluations(name, runs_dir=runs_dir, records=records)
     if as_json:
-        print_json(records_data(found))
+        print_json(records_data(listed))
     else:
-        print_text(record_list(found, width=width()))
+        print_text(record_list(listed, width=width()))

@@ -21,23 +21,46 @@ def _show_version(context: click.Context, _option: click.Parameter, wanted: bool
 @click.argument("qrels")
 @click.argument("ranking")
 @click.option("-q", "--query_eval_wanted", "each", is_flag=True, help="Print the lines of each query too.")
-@click.option("-m", "--measure", "measures", multiple=True, metavar="NAME[.PARAMETERS]", help="A measure or a group.")
+@click.option(
+    "-m",
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="NAME[.PARAMETERS]",
+    help="Measure or group of measures; may be repeated.",
+)
 @click.option("-c", "--complete_rel_info_wanted", "complete", is_flag=True, help="Average over all judged queries.")
-@click.option("-n", "--nosummary", is_flag=True, help="Print no lines of all queries together.")
-@click.option("-l", "--level_for_rel", "level", type=click.IntRange(1), default=1, help="The least relevant grade.")
-@click.option("-M", "--Max_retrieved_per_topic", "depth", type=click.IntRange(1), help="Documents to look at.")
-@click.option("-J", "--Judged_docs_only", "judged_only", is_flag=True, help="Take unjudged documents out.")
-@click.option("-N", "--Number_docs_in_coll", "n_documents", type=click.IntRange(0), default=0, help="All documents.")
+@click.option("-n", "--nosummary", is_flag=True, help="Print no averages.")
+@click.option(
+    "-l", "--level_for_rel", "level", type=click.IntRange(1), default=1, help="Lowest grade that is relevant."
+)
+@click.option(
+    "-M", "--Max_retrieved_per_topic", "depth", type=click.IntRange(1), help="Documents to count of each query."
+)
+@click.option("-J", "--Judged_docs_only", "judged_only", is_flag=True, help="Remove unjudged documents.")
+@click.option(
+    "-N",
+    "--Number_docs_in_coll",
+    "n_documents",
+    type=click.IntRange(0),
+    default=0,
+    help="Number of documents in the collection.",
+)
 @click.option(
     "--profile",
     type=click.Choice(["trec_eval", "trec_eval_10"]),
     default="trec_eval",
     is_eager=True,
-    help="The version: 9.0.4 or 10.0.",
+    help="Version to match: 9.0.4 or 10.0.",
 )
-@click.option("--with-intervals", is_flag=True, help="Print two columns more, a 95% interval, beside each mean.")
+@click.option("--with-intervals", is_flag=True, help="Print a 95% interval beside each mean, in two more columns.")
 @click.option(
-    "-v", "--version", is_flag=True, callback=_show_version, expose_value=False, help="Print the version that is meant."
+    "-v",
+    "--version",
+    is_flag=True,
+    callback=_show_version,
+    expose_value=False,
+    help="Print the version that is matched.",
 )
 def trec_eval(
     qrels: str,
@@ -53,7 +76,7 @@ def trec_eval(
     profile: str,
     with_intervals: bool,
 ) -> None:
-    """Print what trec_eval prints of QRELS and RANKING (- is standard input), byte for byte.
+    """Print what trec_eval prints for QRELS and RANKING (- is standard input), byte for byte.
 
     \b
     Example:
@@ -81,7 +104,7 @@ def trec_eval(
 
 @click.command(short_help="Print the JSON Schema of a config.")
 def schema() -> None:
-    """Print the JSON Schema of a config, from which editors complete it.
+    """Print the JSON Schema of a config, for completion in editors.
 
     \b
     Example:

@@ -2,44 +2,80 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Any
-
 import click
 
+import rankledger
 from rankledger.pipeline.cli import options
-from rankledger.pipeline.cli.terminal import INCOMPLETE, colour, print_json, print_remark, print_text, width
+from rankledger.pipeline.cli.terminal import (
+    DONE,
+    INCOMPLETE,
+    colour,
+    leave,
+    print_json,
+    print_remark,
+    print_text,
+    width,
+)
 
 __all__ = ["explain", "find", "measures", "validate"]
 
 
 @click.command(short_help="Show how a query gets its score.")
 @click.argument("source", metavar="CONFIG|RECORD", type=click.Path())
-@click.option("--model", required=True, help="The model whose output is explained.")
-@click.option("--query", required=True, help="The query.")
-@click.option("--measure", required=True, help="What to measure, such as ndcg@10; it need not be in a suite.")
-@click.option("--dataset", help="The dataset; needed where several judge the query.")
-@click.option("--under", metavar="PROFILE", help="Show the score under another profile, and what makes the difference.")
-@click.option("--inputs", metavar="FOLDER", help="Where the inputs of a record moved to; found by size and digest.")
-@options.json_or_markdown
+@click.option("--model", required=True, help="Model whose output to explain.")
+@click.option("--query", required=True, help="Query to explain.")
+@click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
+@click.option("--dataset", help="Dataset; needed if several judge the query.")
+@click.option("--under", metavar="PROFILE", help="Show the score under another profile too, and what differs.")
+@click.option(
+    "--inputs",
+    type=click.Path(),
+    metavar="FOLDER",
+    help="Folder that the inputs of a record moved to; found by size and hash.",
+)
+@options.form
 @options.runs_dir
 @options.records
 @options.overrides
-@options.quiet
 @options.date
-def explain(source: str, form: str | None, **options: Any) -> None:
-    """Show how a query gets its score: what each document adds, the ideal list, and the last division.
+@options.quiet
+def explain(
+    source: str,
+    model: str,
+    query: str,
+    measure: str | None,
+    dataset: str | None,
+    under: str | None,
+    inputs: str | None,
+    form: str | None,
+    runs_dir: str,
+    records: str | None,
+    overrides: tuple[str, ...],
+    date: str | None,
+) -> None:
+    """Show how a query gets its score: what each document adds, the ideal list, and the final division.
 
-    A record, by its path or id, is explained only while its inputs are what they were.
+    A RECORD, by path or id, can be explained if its inputs are unchanged.
 
     \b
     Example:
-        rankledger explain configs/quickstart.yaml --model bm25 --query q004 --measure ndcg@10 --under ranx
+        rankledger explain configs/quickstart.yaml --model bm25 --query q004
     """
     from rankledger.pipeline.report.explanation import as_data, markdown, tables
-    from rankledger.pipeline.workflow.explain import explain as run
 
-    explanation = run(source, **options)
+    explanation = rankledger.explain(
+        source,
+        model=model,
+        query=query,
+        measure=measure,
+        dataset=dataset,
+        under=under,
+        inputs=inputs,
+        runs_dir=runs_dir,
+        records=records,
+        overrides=overrides,
+        date=date,
+    )
     if form == "json":
         print_json(as_data(explanation))
     elif form == "markdown":
@@ -48,34 +84,34 @@ def explain(source: str, form: str | None, **options: Any) -> None:
         print_text(tables(explanation, width=width(), colour=colour()))
 
 
-@click.command(short_help="Read everything that a config names, compute nothing.")
+@click.command(short_help="Read all inputs of a config without evaluating.")
 @click.argument("config", type=click.Path())
 @options.overrides
 @options.date
 @options.jobs
 @options.quiet
 def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: int | None) -> None:
-    """Read everything that CONFIG names, compute nothing, and print what would be evaluated.
+    """Read every file that CONFIG names, compute nothing, and print what would be evaluated.
+
+    Exits with 4 if a model output is missing or was refused.
 
     \b
     Example:
         rankledger validate configs/quickstart.yaml
     """
     from rankledger.pipeline.report.terminal import matrix
-    from rankledger.pipeline.workflow.evaluate import validate as run
 
-    validation = run(config, overrides=overrides, date=date, jobs=jobs)
+    validation = rankledger.validate(config, overrides=overrides, date=date, jobs=jobs)
     print_text(matrix(validation, width=width()))
     for warning in validation.warnings:
         print_remark(warning)
-    if validation.failures:
-        sys.exit(INCOMPLETE)
+    leave(INCOMPLETE if validation.failures else DONE)
 
 
 @click.command(short_help="List every metric, or explain one.")
 @click.argument("name", required=False)
 def measures(name: str | None) -> None:
-    """List every metric, or explain the one called NAME (ndcg, or a measure such as ndcg@10).
+    """List every metric, or explain NAME: a metric or a measure, such as ndcg or nDCG@10.
 
     \b
     Example:
@@ -91,23 +127,26 @@ def measures(name: str | None) -> None:
     context_settings={"ignore_unknown_options": True},  # a figure may be negative
 )
 @click.argument("published", metavar="FIGURE")
-@click.option("--measure", required=True, help="What it is by, such as ndcg@10.")
-@click.option("--name", help="The evaluations to look through; all unless given.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--measure", help="Measure of the figure, such as ndcg@10; by default any.")
+@click.option("--name", help="Evaluation to search; by default all.")
+@options.as_json
 @options.runs_dir
 @options.records
 @options.quiet
-def find(as_json: bool, **options: Any) -> None:
-    """Find the records with a figure that rounds to FIGURE, such as 0.4312 or 43.12%, to as many digits as it has.
+def find(
+    published: str, measure: str | None, name: str | None, as_json: bool, runs_dir: str, records: str | None
+) -> None:
+    """Find the records with a figure that rounds to FIGURE, such as 0.4312 or 43.12%.
+
+    The figure is compared to as many digits as it has.
 
     \b
     Example:
-        rankledger find 0.43 --measure ndcg@10
+        rankledger find 0.4312 --measure ndcg@10
     """
     from rankledger.pipeline.report.history import figure_matches, records_data
-    from rankledger.pipeline.workflow.browse import find as run
 
-    figures = run(**options)
+    figures = rankledger.find(published, measure=measure, name=name, runs_dir=runs_dir, records=records)
     if as_json:
         print_json(records_data(figures))
     else:

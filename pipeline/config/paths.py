@@ -1,7 +1,8 @@
 """References and paths in a config: templates to fill in, folders they start from, and outputs to search for.
 
-`(ID | PATH | newest | latest | accepted | mlflow:RUN_ID)[#model]` is a model of a record, the same one unless another
-is named; `self@` before it says so. A word that a model of the config is called is that model in this evaluation.
+A reference, `(ID | PATH | last | last_passed | previous | accepted | mlflow:RUN_ID)[#model]`, is a record and a model
+of it: the same model, unless another is named. `self@` before it says so. The name of a model of the config is that
+model in this evaluation.
 
 A template is text with `{word}`, and `{{` or `}}` for a literal brace. URLs and absolute paths stay as they are.
 """
@@ -37,11 +38,11 @@ __all__ = [
 ]
 
 _SELF = "self@"
-WORDS = ("newest", "latest", "accepted")
-"""What means a record that is looked for, of an evaluation and a model."""
+WORDS = ("last", "last_passed", "previous", "accepted")
+"""The words that refer to a record of an evaluation."""
 
 MLFLOW = "mlflow:"
-"""What a reference to a run of MLflow begins with."""
+"""The prefix of a reference to an MLflow run."""
 _RECORD = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+-[0-9a-f]{8}|mlflow:[A-Za-z0-9]+", re.ASCII)
 
 
@@ -49,7 +50,7 @@ def parse_reference(text: str, models: Collection[str]) -> Reference:
     """The reference that `text` writes; a path in it is as it was written.
 
     Args:
-        text: such as `self@accepted`, `latest#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
+        text: such as `self@accepted`, `last_passed#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
         models: what the models of the config are called, if there is one.
 
     Raises:

@@ -123,9 +123,9 @@ class _GatePlanner:
         if reference.record is None and reference.model in self._gate.models:
             message = f"the model {text!r} is held against itself; take it out of `models`, or write self@accepted"
             self._planning.find(path, message)
-        if reference.record == "newest":
-            self._planning.find(path, "the newest evaluation may be a bad night; write latest or accepted")
-        if reference.record in ("latest", "accepted") and reference.model not in (None, *self._known()):
+        if reference.record in ("last", "previous"):
+            self._planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
+        if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._known()):
             known = suggestion(str(reference.model), self._known())
             self._planning.warn(path, f"no model of this config is or was {reference.model!r}{known}")
         if reference.record is not None and is_path(reference.record):
@@ -186,7 +186,7 @@ class _GatePlanner:
 
 
 def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
-    """Against the latest evaluation alone, a model may lose the margin night by night and never fail."""
+    """Against `last_passed` alone, a model may lose the margin night by night and never fail."""
     held = {
         (task, measure)
         for gate in gates
@@ -196,8 +196,8 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
     }
     for position, gate in enumerate(gates):
         judged = {(task, measure) for task in gate.tasks for measure in gate.measures}
-        if gate.kind == "difference" and gate.against and gate.against.record == "latest" and judged - held:
+        if gate.kind == "difference" and gate.against and gate.against.record == "last_passed" and judged - held:
             message = (
-                "against the latest it drifts: the margin may be lost a little each night; add one against accepted"
+                "against last_passed it drifts: the margin may be lost a little each night; add one against accepted"
             )
             planning.warn(("gates", position, "against"), message)

@@ -165,7 +165,7 @@ class Gate(Section):
     """The measure, or several, each of a suite of the dataset."""
 
     against: str | None = Field(None, min_length=1)
-    """What the models are held against: a model of this config; or a record, as `accepted`, `latest`, an evaluation's
+    """What to compare the models with: a model of this config; or a record: `accepted`, `last_passed`, an evaluation's
     id, a path or `mlflow:RUN_ID`, and in it the same model, or another as in `accepted#bm25`."""
 
     margin: Amount | None = None

@@ -362,6 +362,6 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
 
 def _is_first_night(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> bool:
     """Whether there is no earlier evaluation yet, which must not block the first one."""
-    if verdict.outcome != "not comparable" or gate.against is None or gate.against.record != "latest":
+    if verdict.outcome != "not comparable" or gate.against is None or gate.against.record != "last_passed":
         return False
     return evidence.baselines[gate.name, verdict.dataset, verdict.model].first

@@ -1,11 +1,11 @@
 """Finding records: by id, path, reference or name.
 
-A bad night never becomes the baseline: `latest` is the newest earlier record in which nothing of the model failed and
-all that the gates said of it was `pass`. Two things count as one: that there was nothing to be held against yet, or no
-night could ever be the first; and that somebody accepted the record, which is the way out where nothing can be compared
-any more, as after a change of judgments.
+`last` is the last finished record of an evaluation and `previous` the one before it, whatever their gates found.
+`last_passed` is the last record in which no output of the model failed and every gate verdict on it is `pass`, so a bad
+night never becomes the baseline. Two more cases count as passed: the model had no baseline yet, or no night could ever
+be the first; and the record was accepted, which is the way out after a change of judgments.
 
-Where records are kept elsewhere these files are read there, several at a time, and no record is copied for them.
+If records are kept in a remote store, these files are read there, several at a time, and no record is copied for them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import count, groupby
+from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -39,6 +39,8 @@ __all__ = [
     "damage",
     "failures_in_a_row",
     "failures_of",
+    "no_records",
+    "record_at",
     "resolve",
     "scan_records",
 ]
@@ -56,7 +58,7 @@ class Resolved:
         model: what the model is called there.
         reason: why there is none; empty where there is one.
         first: whether there cannot be one yet: no earlier evaluation has passed.
-        lost: why newer records were skipped that are damaged, one of which may be meant.
+        lost: why later records were skipped that are damaged, one of which may be meant.
     """
 
     record: Record | None
@@ -67,7 +69,7 @@ class Resolved:
 
 
 class RecordHistory:
-    """The records of one evaluation that were begun before a moment; iterated over, the newest come first.
+    """The records of one evaluation that were begun before a moment; iterated over, the most recent come first.
 
     A folder that cannot be read as a record is passed over, and so is an older evaluation that was repeated: that is no
     new night. Each record is read when it is first asked for, and once: those of large evaluations take seconds.
@@ -78,7 +80,7 @@ class RecordHistory:
     """
 
     def __init__(self, records: Records, name: str, before: datetime | None = None) -> None:
-        """Open the shelf.
+        """Open the history.
 
         Args:
             records: where records are kept.
@@ -90,13 +92,13 @@ class RecordHistory:
         self._before = before or datetime.now(UTC)
         self._lost: dict[str, str] = {}
         self._found: list[Record] = []
-        self._unread = self._newest_first()
+        self._unread = self._most_recent_first()
         self._error: OSError | None = None
         self._opened: dict[Path, Record] = {}
         self._damages: dict[Path, str | None] = {}
 
     def __iter__(self) -> Iterator[Record]:
-        """The records, the newest first.
+        """The records, most recent first.
 
         Raises:
             OSError: the place elsewhere cannot be reached; every time, for to be empty means that tonight is the first.
@@ -108,7 +110,7 @@ class RecordHistory:
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """Why records were passed over that are not what was written, of those read so far, the newest first."""
+        """Why records were passed over that are not what was written, of those read so far, most recent first."""
         return tuple(self._lost.values())
 
     def lost_since(self, record: Record) -> tuple[str, ...]:
@@ -128,7 +130,7 @@ class RecordHistory:
             self._damages[record.path] = damage(record)
         return self._damages[record.path]
 
-    def _newest_first(self) -> Iterator[Record]:
+    def _most_recent_first(self) -> Iterator[Record]:
         """By the time in their ids, which has whole seconds, and by the manifest where that is the same."""
         for _, same in groupby(self.records.ids(self.name), key=_second):
             found = [self._read(path) for evaluation_id in same if (path := self._fetch(evaluation_id))]
@@ -165,13 +167,13 @@ class RecordHistory:
 
 
 def resolve(
-    reference: Reference, shelf: RecordHistory, accepted: Path, *, model: str, was: str | None = None
+    reference: Reference, history: RecordHistory, accepted: Path, *, model: str, was: str | None = None
 ) -> Resolved:
     """The record that is meant, for one model.
 
     Args:
         reference: to a record; one of this evaluation has none.
-        shelf: the earlier evaluations of the same name, and where a record is looked for by its id.
+        history: the earlier evaluations of the same name, and where a record is looked for by its id.
         accepted: the file of what was accepted.
         model: what the model is called tonight; the reference may name another.
         was: what it was called before, looked up where the record does not know the new name.
@@ -180,19 +182,19 @@ def resolve(
         InputError: `accepted` is not what it should be.
     """
     names = [reference.model] if reference.model else [model, *([was] if was else [])]
-    if reference.record == "newest":
-        return _newest(shelf, names)
-    if reference.record == "latest":
-        return _latest(shelf, accepted, names)
+    if reference.record in _PLACES:
+        return _at(history, reference.record, names)
+    if reference.record == "last_passed":
+        return _last_passed(history, accepted, names)
     if reference.record == "accepted":
-        return _accepted(shelf, accepted, names)
+        return _accepted(history, accepted, names)
     text = reference.record or ""
-    path = shelf.records.find(text)
+    path = history.records.find(text)
     if path is None:
         return Resolved(
-            None, names[0], f"there is no record {text!r}, neither at that path nor in {shelf.records.place}"
+            None, names[0], f"there is no record {text!r}, neither at that path nor in {history.records.place}"
         )
-    return _opened(shelf, path, names)
+    return _opened(history, path, names)
 
 
 def created_at(record: Record) -> datetime:
@@ -211,11 +213,11 @@ def damage(record: Record) -> str | None:
     return next(damaged_files(record), None)
 
 
-def failures_in_a_row(shelf: RecordHistory) -> dict[Line, int]:
+def failures_in_a_row(history: RecordHistory) -> dict[Line, int]:
     """How many of the directly preceding evaluations failed each line of the gates, for the lines that the last did."""
     counts: dict[Line, int] = {}
     alive: set[Line] | None = None
-    for record in shelf:
+    for record in history:
         failed = {(v.gate, v.dataset, v.model, v.measure, v.slice) for v in record.verdicts if v.outcome == "fail"}
         alive = failed if alive is None else alive & failed
         if not alive:
@@ -228,18 +230,31 @@ def _second(evaluation_id: str) -> str:
     return evaluation_id.partition("-")[0]
 
 
-def _newest(shelf: RecordHistory, names: list[str]) -> Resolved:
-    record = next(iter(shelf), None)
+_PLACES = {"last": 0, "previous": 1}  # in the history, most recent first
+
+
+def record_at(history: RecordHistory, word: str) -> Record | None:
+    """The record that `last` or `previous` means; None if there are not so many, and for any other word."""
+    return next(islice(history, _PLACES[word], None), None) if word in _PLACES else None
+
+
+def _at(history: RecordHistory, word: str, names: list[str]) -> Resolved:
+    record = record_at(history, word)
     if record is None:
-        return Resolved(None, names[0], f"there is no earlier evaluation of {shelf.name!r}")
-    return replace(_of_record(shelf, record, names), lost=shelf.lost_since(record))
+        reason = f"there is only one evaluation of {history.name!r}" if [*history] else _none(history)
+        return Resolved(None, names[0], reason)
+    return replace(_of_record(history, record, names), lost=history.lost_since(record))
 
 
-def _latest(shelf: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
-    entries = read_accepted(accepted).get(shelf.name, {})
+def _none(history: RecordHistory) -> str:
+    return f"there is no earlier evaluation of {history.name!r}"
+
+
+def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(accepted).get(history.name, {})
     passed_over: list[str] = []
     damaged: list[str] = []
-    for record in shelf:
+    for record in history:
         model = _known(record.manifest, names)
         if model is None:
             continue
@@ -249,23 +264,23 @@ def _latest(shelf: RecordHistory, accepted: Path, names: list[str]) -> Resolved:
         entry = entries.get(model)
         is_accepted = entry is not None and entry.manifest_sha256 == digest_of(record.path)
         if is_accepted or _passed(record, model):
-            reason = shelf.damage(record)
+            reason = history.damage(record)
             if reason is None:
-                return Resolved(record, model, lost=(*damaged, *shelf.lost_since(record)))
+                return Resolved(record, model, lost=(*damaged, *history.lost_since(record)))
             damaged.append(reason)
-    if lost := [*damaged, *shelf.lost]:  # tonight is not the first: there was, or may have been, one that passed
+    if lost := [*damaged, *history.lost]:  # tonight is not the first: there was, or may have been, one that passed
         return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
-    return Resolved(None, names[0], _none_passed(shelf.name, names[0], passed_over), first=True)
+    return Resolved(None, names[0], _none_passed(history.name, names[0], passed_over), first=True)
 
 
 def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
-    """Why there is no latest evaluation: none is earlier, or none of those passed, of which the newest stands first."""
+    """Why no evaluation passed: none is earlier, or none of `passed_over`, most recent first, passed."""
     if not passed_over:
         return f"there is no earlier evaluation of {name!r} with {model!r}"
     n = len(passed_over)
     among = f"any of {n} earlier evaluations" if n > 1 else "the one earlier evaluation"
-    newest = f"the newest is {passed_over[0]}" if n > 1 else passed_over[0]
-    return f"{model!r} did not pass in {among} of {name!r} ({newest})"
+    last = f"the last is {passed_over[0]}" if n > 1 else passed_over[0]
+    return f"{model!r} did not pass in {among} of {name!r} ({last})"
 
 
 def _passed(record: Record, model: str) -> bool:
@@ -283,37 +298,37 @@ def _passed(record: Record, model: str) -> bool:
     )
 
 
-def _accepted(shelf: RecordHistory, file: Path, names: list[str]) -> Resolved:
-    entries = read_accepted(file).get(shelf.name, {})
+def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
+    entries = read_accepted(file).get(history.name, {})
     model = next((name for name in names if name in entries), None)
     if model is None:
         advice = f"run `rankledger accept RECORD --model {names[0]}`"
-        return Resolved(None, names[0], f"{file}: no record of {shelf.name!r} is accepted for {names[0]!r}; {advice}")
+        return Resolved(None, names[0], f"{file}: no record of {history.name!r} is accepted for {names[0]!r}; {advice}")
     entry = entries[model]
-    path = shelf.records.fetch(entry.record)
+    path = history.records.fetch(entry.record)
     if path is None:
-        place = shelf.records.place
+        place = history.records.place
         return Resolved(None, model, f"the accepted record {entry.record} is not in {place}; restore it there")
     if digest_of(path) != entry.manifest_sha256:
         found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
         return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
-    return _opened(shelf, path, [model])
+    return _opened(history, path, [model])
 
 
-def _opened(shelf: RecordHistory, path: Path, names: list[str]) -> Resolved:
+def _opened(history: RecordHistory, path: Path, names: list[str]) -> Resolved:
     """The record in that folder, if the model is in it and its files are what they were."""
     try:
-        return _of_record(shelf, shelf.open(path), names)
+        return _of_record(history, history.open(path), names)
     except InputError as error:
         return Resolved(None, names[0], str(error))
 
 
-def _of_record(shelf: RecordHistory, record: Record, names: list[str]) -> Resolved:
+def _of_record(history: RecordHistory, record: Record, names: list[str]) -> Resolved:
     model = _known(record.manifest, names)
     if model is None:
         known = ", ".join(record.manifest.models)
         return Resolved(None, names[0], f"{record.path}: has no model {' or '.join(map(repr, names))}; it has {known}")
-    reason = shelf.damage(record)
+    reason = history.damage(record)
     return Resolved(None, model, reason) if reason else Resolved(record, model)
 
 
@@ -380,8 +395,8 @@ class RecordEntry:
         data = self._read_unchanged("gates.json")
         return () if data is None else verdicts_in(data, self.path / "gates.json")
 
-    def lines(self, measure: str) -> tuple[Estimate, ...]:
-        """The lines of the summary by that measure.
+    def lines(self, measure: str | None) -> tuple[Estimate, ...]:
+        """The lines of the summary by that measure, by all for None.
 
         Raises:
             InputError: the summary is missing, or not what was written.
@@ -429,7 +444,7 @@ class RecordEntry:
 
 @dataclass(frozen=True)
 class RecordScan(Generic[T]):
-    """What was read of many records, the newest first, and the ids of those that cannot be read."""
+    """What was read of many records, most recent first, and the ids of those that cannot be read."""
 
     found: tuple[T, ...]
     unreadable: tuple[str, ...]
@@ -467,13 +482,13 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
             found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
     unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
     if name is not None and len(unreadable) == len(ids):
-        raise InputError(_no_records(records, name, ids))
+        raise InputError(no_records(records, name, ids))
     return RecordScan(tuple(item for read in found for item in read), unreadable)
 
 
-def _no_records(records: Records, name: str, ids: Sequence[str]) -> str:
+def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
     """Why nothing is read of an evaluation: there is none of that name, or none of its records is whole."""
     if ids:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
     known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
-    return f"{records.place}: there is no evaluation of the name {name!r}{likely(name, known)}"
+    return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"

@@ -73,7 +73,7 @@ class Night:
 
     Attributes:
         holder: who evaluates it; None for nobody.
-        evaluations: the ids of its evaluations, the newest last; the newest may have come to nothing.
+        evaluations: the ids of its evaluations, most recent last; the last may have come to nothing.
     """
 
     holder: Holder | None
@@ -162,7 +162,7 @@ class Claim:
 
     @property
     def evaluations(self) -> tuple[str, ...]:
-        """The ids of the night's evaluations, the newest last; of some there may be no record."""
+        """The ids of the night's evaluations, most recent last; of some there may be no record."""
         return self._night.evaluations
 
     def begin(self, evaluation_id: str) -> None:

@@ -4,10 +4,10 @@ What stays, though it is old:
 
 - what is accepted, for models are held against it;
 - what a record that stays for another reason held a model against, be the verdict waived or not. A record that stays
-  for this reason alone keeps none: `latest` makes a chain of all nights, which would never end;
+  for this reason alone keeps none: `last_passed` makes a chain of all nights, which would never end;
 - what has not been delivered yet, to MLflow or to where records are kept;
 - what is kept at a place that was not named, where alone it is known whether it is whole there;
-- the newest of each evaluation, which the next night looks back on;
+- the last of each evaluation, which the next night looks back on;
 - what cannot be told: a record of which the manifest cannot be read is none of ours.
 """
 
@@ -30,7 +30,7 @@ __all__ = [
     "ACCEPTED",
     "ELSEWHERE",
     "HELD_AGAINST",
-    "NEWEST",
+    "LAST",
     "UNDELIVERED",
     "begun",
     "clear_left_behind",
@@ -56,13 +56,13 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
 
 ACCEPTED = "accepted"
 HELD_AGAINST = "held against by a record that stays"
-NEWEST = "the newest of its evaluation"
+LAST = "the last of its evaluation"
 UNDELIVERED = "not delivered yet"
 ELSEWHERE = "kept elsewhere; name the place with --records"
 
 
 def stored_records(records: Records) -> Iterator[RecordEntry]:
-    """Every record whose manifest can be read, the newest first.
+    """Every record whose manifest can be read, most recent first.
 
     Raises:
         OtherSchemaError: another version wrote one: what it was held against is not known.
@@ -91,7 +91,7 @@ def reasons_to_stay(
     """Why records stay that began before a moment, by their ids; those that may go are left out.
 
     Args:
-        stored: all records, the newest first.
+        stored: all records, most recent first.
         records: where they are kept.
         before: the moment.
         accepted: the ids of records that are accepted.
@@ -102,13 +102,13 @@ def reasons_to_stay(
     """
     all_ = list(stored)
     old = [found for found in all_ if begun(found.evaluation_id) < before]
-    newest = _newest(all_, records)
+    last = _last_records(all_, records)
     reasons: dict[str, str] = {}
     for found in old:
         if found.evaluation_id in accepted:
             reasons[found.evaluation_id] = ACCEPTED
-        elif found.evaluation_id in newest:
-            reasons[found.evaluation_id] = NEWEST
+        elif found.evaluation_id in last:
+            reasons[found.evaluation_id] = LAST
         elif records.remote is None and found.manifest.records:
             reasons[found.evaluation_id] = ELSEWHERE
         elif _is_undelivered(found, records):
@@ -146,16 +146,16 @@ def _clear_elsewhere(records: Records, remote: Remote, before: datetime) -> None
             remote.delete(receipt_name(evaluation_id))
 
 
-def _newest(stored: Iterable[RecordEntry], records: Records) -> set[str]:
-    """The newest record of each evaluation and, if it is damaged, the newest whole one; what repeats is no new one."""
-    newest: set[str] = set()
+def _last_records(stored: Iterable[RecordEntry], records: Records) -> set[str]:
+    """The last record of each evaluation and, if it is damaged, the last whole one; what repeats is no new one."""
+    last: set[str] = set()
     known: set[str] = set()
     for found in stored:
         if not found.manifest.repeats and found.name not in known:
-            newest.add(found.evaluation_id)
+            last.add(found.evaluation_id)
             if not records.has_here(found.evaluation_id) or not any(damaged_files(found.record)):
                 known.add(found.name)
-    return newest
+    return last
 
 
 def _is_undelivered(found: RecordEntry, records: Records) -> bool:

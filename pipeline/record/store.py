@@ -243,7 +243,7 @@ class Records:
         return f"{error.filename or self.place}: {error.strerror or error}"
 
     def ids(self, name: str | None = None) -> list[str]:
-        """The evaluations, those of that name, the newest first.
+        """The evaluations, those of that name, most recent first.
 
         Raises:
             OSError: the place elsewhere cannot be reached.

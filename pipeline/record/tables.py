@@ -95,12 +95,12 @@ def lines_in(data: bytes, kind: type[Line], path: Path) -> tuple[Line, ...]:
     return _parsed(StringIO(text_of(data, path), newline=""), kind, path)
 
 
-def lines_of(data: bytes, measure: str, path: Path) -> tuple[Estimate, ...]:
+def lines_of(data: bytes, measure: str | None, path: Path) -> tuple[Estimate, ...]:
     """The lines of one measure of what `summary.csv` holds; the others are passed over and not parsed.
 
     Args:
         data: what the file holds.
-        measure: as it is written there.
+        measure: as it is written there; None for all.
         path: the file, for messages.
 
     Raises:
@@ -108,10 +108,10 @@ def lines_of(data: bytes, measure: str, path: Path) -> tuple[Estimate, ...]:
     """
     text = text_of(data, path)
     header, *rows = text.split("\n")
-    if '"' not in text:  # else a row may run over several lines
+    if measure is not None and '"' not in text:  # else a row may run over several lines
         rows = [row for row in rows if f",{to_cell(measure)}," in row]
     found = _parsed((f"{row}\n" for row in [header, *rows]), Estimate, path)
-    return tuple(line for line in found if line.measure == measure)
+    return tuple(line for line in found if measure in (None, line.measure))
 
 
 def parsed_rows(

@@ -16,6 +16,7 @@ from rankledger.pipeline.types.changes import (
     DatasetFigure,
     QueryChange,
     RankedDocument,
+    RecordPair,
     Side,
 )
 from rankledger.pipeline.types.results import ALL
@@ -95,9 +96,7 @@ def as_data(movement: ComparisonReport) -> dict[str, Any]:
     """What moved as JSON can hold it, every number in full; None where there is none."""
     found: dict[str, Any] = _plain_numbers(
         {
-            "base": _side_data(movement.base),
-            "candidate": _side_data(movement.candidate),
-            "models": [{"model": model, "baseline": baseline} for model, baseline in movement.pairs],
+            "records": [_pair_data(pair) for pair in movement.records],
             "unlike": list(movement.unlike),
             "moved": movement.moved,
             "confidence": movement.confidence,
@@ -111,6 +110,14 @@ def as_data(movement: ComparisonReport) -> dict[str, Any]:
         }
     )
     return found
+
+
+def _pair_data(pair: RecordPair) -> dict[str, Any]:
+    return {
+        "base": _side_data(pair.base),
+        "candidate": _side_data(pair.candidate),
+        "models": [{"model": model, "baseline": baseline} for model, baseline in pair.models],
+    }
 
 
 def _side_data(side: Side) -> dict[str, Any]:
@@ -127,13 +134,14 @@ def _plain_numbers(value: Any) -> Any:
 
 
 def _title(movement: ComparisonReport) -> str:
-    return f"{movement.base.evaluation_id} → {movement.candidate.evaluation_id}"
+    return ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in movement.records)
 
 
 def _heading(movement: ComparisonReport) -> Iterator[str]:
-    yield f"base: {_described(movement.base)}"
-    yield f"candidate: {_described(movement.candidate)}"
-    yield f"models: {', '.join(models(*pair) for pair in movement.pairs)}"
+    for pair in movement.records:
+        yield f"base: {_described(pair.base)}"
+        yield f"candidate: {_described(pair.candidate)}"
+        yield f"models: {', '.join(models(*names) for names in pair.models)}"
     if movement.unlike:
         yield from movement.unlike
     else:

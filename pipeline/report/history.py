@@ -41,7 +41,7 @@ def tables(history: History, *, last: int | None, width: int, colour: bool) -> s
 
     Args:
         history: what to show.
-        last: how many nights to show, the newest; all where it is None. Steps are those of all nights.
+        last: how many nights to show, the last; all where it is None. Steps are those of all nights.
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
@@ -181,7 +181,7 @@ _SHOWN = 50  # figures that round to a published one: more were published with t
 
 
 def record_list(listing: RecordList, *, width: int) -> str:
-    """A line per evaluation, the newest first."""
+    """A line per evaluation, most recent first."""
     headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
     numeric = (False, False, True, True, False, True, False, True)
     rows = tuple(
@@ -204,16 +204,19 @@ def record_list(listing: RecordList, *, width: int) -> str:
 
 
 def figure_matches(found: FigureMatch, *, width: int) -> str:
-    """A line per figure that rounds to the published one, the newest first."""
+    """A line per figure that rounds to the published one, most recent first."""
     if not found.figures:
-        said = f"no figure by {found.measure} in {counted(found.n_records, 'record')} rounds to {found.published}"
+        by = f" by {found.measure}" if found.measure else ""
+        said = f"no figure{by} in {counted(found.n_records, 'record')} rounds to {found.published}"
         return _printed([], [said, *found.remarks], width)
-    headers = ("evaluation", "night", "dataset", "model", "slice", "figure", "interval")
-    numeric = (False, False, False, False, False, True, True)
+    headers = ("evaluation", "night", "dataset", "model", "slice", "measure", "figure", "interval")
+    numeric = (False, False, False, False, False, False, True, True)
     rows = tuple(_row(line) for line in found.figures[:_SHOWN])
     among = f"{len(found.figures):,} in {counted(found.n_records, 'record')}"
-    title = visible(f"{found.measure} that rounds to {found.published}: {among}")
+    title = visible(f"{found.measure or 'figure'} that rounds to {found.published}: {among}")
     sheet = TextTable(title, headers, numeric, rows, drawn=headers[:1], spare=("interval", "night", "slice"))
+    if found.measure:
+        sheet = sheet.only([name for name in headers if name != "measure"])
     return _printed([sheet], [*_said(found), *found.remarks], width)
 
 
@@ -224,16 +227,18 @@ def records_data(found: RecordList | FigureMatch) -> dict[str, Any]:
 
 def _row(line: RecordedFigure) -> tuple[str, ...]:
     interval = "" if line.ci_low is None else f"[{figure(line.ci_low)}, {figure(line.ci_high)}]"
-    return (line.evaluation_id, line.date, line.dataset, line.model, line.slice, f"{line.estimate:.6f}", interval)
+    named = (line.evaluation_id, line.date, line.dataset, line.model, line.slice, line.measure)
+    return (*named, f"{line.estimate:.6f}", interval)
 
 
 def _said(found: FigureMatch) -> Iterator[str]:
     """That not all are shown, and that the measure does not mean the same in all of the records."""
     if len(found.figures) > _SHOWN:
         yield f"{len(found.figures) - _SHOWN:,} more; --json has all"
-    meanings = dict.fromkeys(line.fingerprint for line in found.figures)
-    if len(meanings) > 1:
-        yield f"{found.measure} has {len(meanings)} definitions in these records: {', '.join(meanings)}"
+    for measure in dict.fromkeys(line.measure for line in found.figures):
+        meanings = dict.fromkeys(line.fingerprint for line in found.figures if line.measure == measure)
+        if len(meanings) > 1:
+            yield f"{measure} has {len(meanings)} definitions in these records: {', '.join(meanings)}"
 
 
 def _delivered(entry: RecordSummary) -> str:

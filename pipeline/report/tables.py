@@ -432,10 +432,10 @@ def text_scale(lines: Iterable[Interval], n_cells: int) -> TextScale:
 
 
 def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
-    """By dataset of any of the evaluations the measure that leads; where they differ, that of the newest."""
+    """By dataset of any of the evaluations the measure that leads; where they differ, that of the last."""
     by_age = sorted(pages, key=lambda page: str(page.manifest.created))
-    newest = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
-    return {dataset: newest[dataset] for page in pages for dataset in page.datasets}
+    last = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
+    return {dataset: last[dataset] for page in pages for dataset in page.datasets}
 
 
 def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:

@@ -39,7 +39,7 @@ class Stage:
         title: what is being done.
         total: how much there is of it; None if that is not known.
         unit: what is counted, in the plural.
-        until: when it ends at the latest, such as `06:00 UTC`; it then has no pace. Empty for any other.
+        until: when it ends at most, such as `06:00 UTC`; it then has no pace. Empty for any other.
         done: how much of it is done.
         began: when it began, in seconds of the monotonic clock.
         moved: when the last was done, or it began.

@@ -389,8 +389,8 @@ class Run:
 def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
     """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
 
-    MLflow lists the latest start first. They start a millisecond apart, so that the evaluation's own run stands on top
-    and the models stand below in the config's order.
+    MLflow lists the most recent start first. They start a millisecond apart, so that the evaluation's own run stands on
+    top and the models stand below in the config's order.
 
     Args:
         record: what was evaluated.

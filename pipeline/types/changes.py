@@ -23,6 +23,7 @@ __all__ = [
     "DatasetFigure",
     "QueryChange",
     "RankedDocument",
+    "RecordPair",
     "Side",
 ]
 
@@ -48,6 +49,21 @@ class Side:
     created: str
     commit: str | None
     dirty: bool
+
+
+@dataclass(frozen=True)
+class RecordPair:
+    """Two records that are compared.
+
+    Attributes:
+        base: what is compared with.
+        candidate: what is compared.
+        models: the models, (candidate's, base's).
+    """
+
+    base: Side
+    candidate: Side
+    models: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -151,9 +167,7 @@ class ComparisonReport:
     """What moved from the base to the candidate.
 
     Attributes:
-        base: what is compared with.
-        candidate: what is compared.
-        pairs: the models, (candidate's, base's).
+        records: the records that are compared; one pair unless a reference means another record for each model.
         unlike: how judgments, queries and definitions differ, a line each; none where they are the same.
         moved: whether the score of any query of both, or any figure, is another.
         comparisons: the paired differences of every dataset, slice, measure and pair of models.
@@ -163,12 +177,10 @@ class ComparisonReport:
         splits: the changes taken apart, where `unlike` has a line.
         confidence: the level of the intervals.
         remarks: what was left out, and why.
-        warnings: that newer records are damaged, one of which may be meant, a line each.
+        warnings: that later records are damaged, one of which may be meant, a line each.
     """
 
-    base: Side
-    candidate: Side
-    pairs: tuple[tuple[str, str], ...]
+    records: tuple[RecordPair, ...]
     unlike: tuple[str, ...]
     moved: bool
     comparisons: tuple[Comparison, ...]
@@ -182,10 +194,25 @@ class ComparisonReport:
 
     def __repr__(self) -> str:
         """What is compared, and how much is in it."""
-        ids = f"{self.base.evaluation_id} → {self.candidate.evaluation_id}"
+        ids = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in self.records)
         if not self.moved:
-            return f"<Movement {ids}: nothing moved>"
-        return f"<Movement {ids}: {len(self.differences)} differences, {len(self.slices)} of slices>"
+            return f"<ComparisonReport {ids}: nothing moved>"
+        return f"<ComparisonReport {ids}: {len(self.differences)} differences, {len(self.slices)} of slices>"
+
+    @property
+    def base(self) -> Side:
+        """The record that is compared with; the first one if there are several."""
+        return self.records[0].base
+
+    @property
+    def candidate(self) -> Side:
+        """The record that is compared; the first one if there are several."""
+        return self.records[0].candidate
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The models, (candidate's, base's), of all records."""
+        return tuple(models for pair in self.records for models in pair.models)
 
     @property
     def differences(self) -> pd.DataFrame:

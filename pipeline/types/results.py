@@ -232,7 +232,8 @@ class Reference:
 
     Attributes:
         text: as it was written.
-        record: an id or a path, `newest`, `latest`, `accepted` or `mlflow:RUN_ID`; None means this evaluation.
+        record: an id or a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; None means this
+            evaluation.
         model: the model there; None means the same model.
     """
 

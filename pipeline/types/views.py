@@ -94,7 +94,7 @@ class LevelChange:
         date: the first night of the new level, the most likely one.
         earliest: the first night that it may be.
         latest: the last one. In 95% of series all steps found are within these bounds.
-        n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the newest. One is
+        n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the last. One is
             a night that stands alone, or is too new to tell.
         before: the level until then, a mean weighted by precision.
         after: the level from then on.
@@ -142,7 +142,7 @@ class History:
         name: the evaluation's.
         measure: as it is written.
         direction: whether `higher` or `lower` is better, or `neither`.
-        series: by dataset and model, in the order of the newest evaluation.
+        series: by dataset and model, in the order of the last evaluation.
         remarks: what was left out, a line each.
     """
 
@@ -186,7 +186,7 @@ class RecordSummary:
 
 @dataclass(frozen=True)
 class RecordList:
-    """Evaluations, the newest first.
+    """Evaluations, most recent first.
 
     Attributes:
         place: where the records are.
@@ -234,14 +234,14 @@ class FigureMatch:
 
     Attributes:
         published: the figure as it was written.
-        measure: the measure that was asked for.
+        measure: the measure that was asked for; None for all.
         n_records: records that were looked through.
-        figures: those that round to it, the newest first.
+        figures: those that round to it, most recent first.
         remarks: what was passed over, a line each.
     """
 
     published: str
-    measure: str
+    measure: str | None
     n_records: int
     figures: tuple[RecordedFigure, ...]
     remarks: tuple[str, ...] = ()

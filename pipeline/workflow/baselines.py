@@ -312,8 +312,8 @@ def _asked_references(gates: Sequence[PlannedGate], dataset: PlannedDataset) -> 
 
 
 def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
-    """The datasets that the latest evaluation did not have the model on: there it is held against nothing yet."""
-    if reference.record != "latest" or resolved.record is None:
+    """The datasets that the last passed evaluation did not have the model on: there it is held against nothing yet."""
+    if reference.record != "last_passed" or resolved.record is None:
         return []
     known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
     return [name for name in dict.fromkeys(datasets) if name not in known]

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import MLFLOW, WORDS, parse_reference
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.lookup import RecordEntry, RecordHistory, Resolved, resolve, scan_records
+from rankledger.pipeline.record.lookup import (
+    RecordEntry,
+    RecordHistory,
+    Resolved,
+    no_records,
+    resolve,
+    scan_records,
+)
 from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.types.manifest import evaluation_name
 from rankledger.pipeline.types.results import (
     Evaluation,
     Record,
     Reference,
+    Scores,
     overall_effect,
 )
 from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
+from rankledger.pipeline.workflow.sources import open_record
 from rankledger.pipeline.workflow.tracking import fetch_record
 
 __all__ = [
@@ -30,13 +44,18 @@ __all__ = [
     "find",
     "last_record",
     "list_evaluations",
+    "load",
     "lost_among",
+    "measure_among",
+    "measures_among",
+    "name_of_evaluation",
     "one_record",
     "record_to_show",
     "resolve_path",
     "resolve_record",
     "show",
     "skipped",
+    "spelled",
 ]
 
 
@@ -72,20 +91,80 @@ def resolve_record(text: str, records: Records, runs_dir: Path, tracking_uri: st
     return read_record(resolve_path(text, records, runs_dir, tracking_uri))
 
 
+def name_of_evaluation(name: str | None, records: Records) -> str:
+    """The evaluation that is meant: the one named, or else the only one that has records.
+
+    Raises:
+        InputError: none is named, and there are none or several.
+        OSError: the place of records cannot be reached.
+    """
+    if name is not None:
+        return name
+    known = sorted({found for text in records.ids() if (found := evaluation_name(text))})
+    if not known:
+        raise InputError(f"{records.place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
+    if len(known) > 1:
+        raise InputError(f"{records.place}: has records of several evaluations: {', '.join(known)}; add --name")
+    return known[0]
+
+
+def measure_among(text: str, known: Collection[str], lacking: str) -> str:
+    """The known measure that `text` writes, in our way or another tool's: `nDCG@10` is `ndcg@10`.
+
+    Args:
+        text: the measure as the user wrote it; an external one by its name.
+        known: the measures to choose from, as records have them.
+        lacking: how the message begins if it is not among them, such as `no record has`.
+
+    Raises:
+        InputError: it is not among them, or is no measure, or several.
+    """
+    return measures_among([text], known, lacking, one=True)[0]
+
+
+def measures_among(texts: Iterable[str], known: Collection[str], lacking: str, *, one: bool = False) -> tuple[str, ...]:
+    """The known measures that these texts write, each of which may write several, as `P@5,10` does.
+
+    Arguments and errors are those of `measure_among`.
+    """
+    return tuple(dict.fromkeys(name for text in texts for name in _measures_in(text, known, lacking, one=one)))
+
+
+def _measures_in(text: str, known: Collection[str], lacking: str, *, one: bool) -> tuple[str, ...]:
+    if text in known:
+        return (text,)
+    names = _parsed(text)
+    missing = [name for name in names if name not in known]
+    if missing or not names:
+        meant = likely(missing[0] if missing else text, known)
+        raise InputError(f"{lacking} {text!r}; available: {', '.join(known)}{meant}")
+    if one and len(names) > 1:
+        raise InputError(f"{text!r} is {len(names)} measures, {', '.join(names)}; name one")
+    return names
+
+
+def _parsed(text: str) -> tuple[str, ...]:
+    """The measures that a text writes; none if it is no measure. A profile may give what a metric requires."""
+    for profile in (None, *PROFILES.values()):
+        with suppress(ValueError):
+            return tuple(map(str, Measure.expand(text, profile)))
+    return ()
+
+
 def last_record(name: str, records: Records) -> Record:
-    """The newest evaluation of that name.
+    """The last evaluation of that name.
 
     Raises:
         InputError: there is none.
         OSError: the place of records cannot be reached.
     """
-    shelf = RecordHistory(records, name)
-    newest = next(iter(shelf), None)
-    if newest is None and shelf.lost:
-        raise InputError(f"no record of {name!r} can be read: {shelf.lost[0]}")
-    if newest is None:
-        raise InputError(f"{records.place}: there is no evaluation of the name {name!r}; mend --name or --runs-dir")
-    return newest
+    history = RecordHistory(records, name)
+    last = next(iter(history), None)
+    if last is None and history.lost:
+        raise InputError(f"no record of {name!r} can be read: {history.lost[0]}")
+    if last is None:
+        raise InputError(no_records(records, name))
+    return last
 
 
 def one_record(reference: str, found: Iterable[Resolved]) -> Record:
@@ -115,7 +194,7 @@ def lost_among(found: Iterable[Resolved]) -> tuple[str, ...]:
 
 
 def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...]:
-    """The line that warns of them; none where there are none.
+    """The line that warns of skipped records; none if none were skipped.
 
     Args:
         reference: as it was written.
@@ -124,12 +203,12 @@ def skipped(reference: str, lost: Sequence[str], used: Record) -> tuple[str, ...
     """
     if not lost:
         return ()
-    damaged = "a newer record is damaged" if len(lost) == 1 else f"{len(lost)} newer records are damaged"
+    damaged = "a later record is damaged" if len(lost) == 1 else f"{len(lost)} later records are damaged"
     return (f"{reference}: {damaged} ({lost[0]}); used {used.path.name} instead",)
 
 
 def show(
-    reference: str,
+    reference: str = "last",
     *,
     name: str | None = None,
     runs_dir: str | Path = "runs",
@@ -139,9 +218,9 @@ def show(
     """The evaluation that a reference means, as far as a report shows one.
 
     Args:
-        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; the model says whose latest or accepted
-            record is meant.
-        name: the evaluation that `newest`, `latest` and `accepted` are of.
+        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; `#model` after it
+            says whose record is meant.
+        name: the evaluation that the words refer to; the only one that has records unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
         tracking_uri: the tracking store that a run is in.
@@ -154,6 +233,49 @@ def show(
     return replace(evaluation_of(record), warnings=skipped(reference, lost, record))
 
 
+def load(
+    reference: str | Path = "last",
+    *,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+    tracking_uri: str | None = None,
+) -> Evaluation:
+    """The evaluation that a record holds, with the scores of its queries.
+
+    Args:
+        reference: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; `#model` after it
+            says whose record is meant.
+        name: the evaluation that the words refer to; the only one that has records unless given.
+        runs_dir: the runs folder.
+        records: where records are kept; in the runs folder unless given.
+        tracking_uri: the tracking store that a run is in.
+
+    Returns:
+        What `evaluate` returned, with the same tables.
+
+    Raises:
+        InputError: there is no such record, it is damaged, or a word means another one for each model.
+        OSError: the place of records cannot be reached.
+    """
+    evaluation = show(str(reference), name=name, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri)
+    assert evaluation.record is not None, "a reference means a record"
+    return replace(evaluation, results=tuple(_results(evaluation.record)))
+
+
+def _results(path: Path) -> Iterator[Scores]:
+    """The scores of a record, in the order in which its models were evaluated."""
+    opened = open_record(path)
+    assert opened.record is not None, "a record was opened"
+    planned = {dataset.name: dataset for dataset in opened.planned.datasets}
+    for output in opened.record.manifest.outputs:
+        dataset = planned[output.dataset]
+        measures = [measure for measure in dataset.measures if measure.metric.per == "query"]
+        scores = read_scores(opened.record, dataset.name, output.model, measures)
+        if scores is not None:
+            yield scores
+
+
 def record_to_show(
     reference: str, name: str | None, records: Records, runs_dir: str | Path, tracking_uri: str | None
 ) -> tuple[Record, tuple[str, ...]]:
@@ -161,8 +283,8 @@ def record_to_show(
     skipped that are damaged, one of which may be meant.
 
     Args:
-        reference: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`.
-        name: the evaluation that `newest`, `latest` and `accepted` are of.
+        reference: as `show` takes it.
+        name: the evaluation that the words refer to; the only one that has records unless given.
         records: where records are kept.
         runs_dir: the runs folder.
         tracking_uri: the tracking store that a run is in.
@@ -206,23 +328,22 @@ def evaluation_of(record: Record) -> Evaluation:
 
 
 def _of_a_word(reference: Reference, name: str | None, records: Records) -> tuple[Record, tuple[str, ...]]:
-    """The one record that a word means for the model that is named, or for all of the newest record; and why newer
-    ones were skipped.
+    """The one record that a word means for the model that is named, or for all of the last record; and why later
+    records were skipped.
     """
-    if name is None:
-        raise InputError(f"{reference.text}: is of an evaluation; add --name")
-    newest = last_record(name, records)
-    accepted = config_of(newest).parent / ACCEPTED
-    models = [reference.model] if reference.model else newest.manifest.models
-    shelf = RecordHistory(records, name)
-    found = [resolve(reference, shelf, accepted, model=model) for model in models]
+    name = name_of_evaluation(name, records)
+    last = last_record(name, records)
+    accepted = config_of(last).parent / ACCEPTED
+    models = [reference.model] if reference.model else last.manifest.models
+    history = RecordHistory(records, name)
+    found = [resolve(reference, history, accepted, model=model) for model in models]
     return one_record(reference.text, found), lost_among(found)
 
 
 def list_evaluations(
     name: str | None = None, *, runs_dir: str | Path = "runs", records: str | None = None
 ) -> RecordList:
-    """The evaluations of a name, the newest first.
+    """The evaluations of a name, most recent first.
 
     Args:
         name: the evaluation's name in its config; all unless given.
@@ -260,14 +381,19 @@ _FARTHEST = 400  # powers of ten: doubles end before
 
 
 def find(
-    published: str, *, measure: str, name: str | None = None, runs_dir: str | Path = "runs", records: str | None = None
+    published: str,
+    *,
+    measure: str | None = None,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
 ) -> FigureMatch:
-    """The figures of all records that round to a published one, to as many digits as it has.
+    """The recorded figures that round to a published one, to as many digits as it has.
 
     Args:
         published: such as `0.4312`, or `43.12%`.
-        measure: as it is written in the summary, such as `ndcg@10`.
-        name: the evaluations to look through; all unless given.
+        measure: the measure, such as `nDCG@10`; all unless given.
+        name: the evaluations to search; all unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
@@ -277,19 +403,15 @@ def find(
     """
     low, high = _range(published)
     kept = open_records(Path(runs_dir), records)
-    browsed = scan_records(kept, name, lambda entry: (_measures(entry), tuple(_figures(entry, measure, low, high))))
+    browsed = scan_records(
+        kept, name, lambda entry: (_measures(entry), tuple(_figures(entry, spelled(measure, entry), low, high)))
+    )
     known = [*dict.fromkeys(found for measures, _ in browsed.found for found in measures)]
-    if measure not in known:
-        raise InputError(_nothing(kept.place, measure, known))
-    figures = tuple(figure for _, found in browsed.found for figure in found)
-    return FigureMatch(published, measure, len(browsed.found), figures, browsed.remarks)
-
-
-def _nothing(place: str, measure: str, known: Sequence[str]) -> str:
-    """That there is no such measure, and which there are."""
     if not known:
-        return f"{place}: there is no record; mend --runs-dir or --records"
-    return f"{place}: no record has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
+        raise InputError(f"{kept.place}: no records; check --runs-dir and --records")
+    written = measure and measure_among(measure, known, f"{kept.place}: no record has")
+    figures = tuple(figure for _, found in browsed.found for figure in found)
+    return FigureMatch(published, written, len(browsed.found), figures, browsed.remarks)
 
 
 def _range(published: str) -> tuple[Decimal, Decimal]:
@@ -311,11 +433,19 @@ def _range(published: str) -> tuple[Decimal, Decimal]:
     return (value - half) / share, (value + half) / share
 
 
+def spelled(measure: str | None, entry: RecordEntry) -> str | None:
+    """A measure as the record writes it, if the record has it; else as the user wrote it. None stays None."""
+    if measure is None:
+        return None
+    names = [name for name in (measure, *_parsed(measure)) if name in entry.manifest.definitions]
+    return next(iter(names), measure)
+
+
 def _measures(entry: RecordEntry) -> tuple[str, ...]:
     return tuple(entry.manifest.definitions)
 
 
-def _figures(entry: RecordEntry, measure: str, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
+def _figures(entry: RecordEntry, measure: str | None, low: Decimal, high: Decimal) -> Iterator[RecordedFigure]:
     for line in entry.lines(measure):
         if line.estimate is not None and low <= Decimal(repr(line.estimate)) <= high:
             yield RecordedFigure(
@@ -324,9 +454,9 @@ def _figures(entry: RecordEntry, measure: str, low: Decimal, high: Decimal) -> I
                 dataset=line.dataset,
                 model=line.model,
                 slice=line.slice,
-                measure=measure,
+                measure=line.measure,
                 estimate=line.estimate,
                 ci_low=line.ci_low,
                 ci_high=line.ci_high,
-                fingerprint=entry.manifest.fingerprint(line.dataset, measure) or "",
+                fingerprint=entry.manifest.fingerprint(line.dataset, line.measure) or "",
             )

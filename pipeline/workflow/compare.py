@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
-from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference.changes import (
     ChangeStep,
     RetrievedRanks,
@@ -29,12 +29,21 @@ from rankledger.pipeline.inference.samples import Sample, Settings
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, Side
+from rankledger.pipeline.types.changes import (
+    ChangeSplit,
+    ComparisonReport,
+    DatasetFigure,
+    QueryChange,
+    RecordPair,
+    Side,
+)
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Record, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores
-from rankledger.pipeline.workflow.matching import Match, Pair, Sides, match_datasets, open_sides
+from rankledger.pipeline.workflow.browse import measure_among
+from rankledger.pipeline.workflow.matching import Match, Pair, References, Sides, match_datasets, open_sides
 from rankledger.pipeline.workflow.rescoring import RecordedDataset, can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.workflow.sources import Opened
 
 __all__ = ["compare", "split_changes"]
 
@@ -144,8 +153,8 @@ def _figure(
 
 @work()
 def compare(
-    base: str | Path,
-    candidate: str | Path,
+    base: str | Path = "previous",
+    candidate: str | Path = "last",
     *,
     measure: str | None = None,
     top: int = 10,
@@ -155,36 +164,52 @@ def compare(
     records: str | None = None,
     jobs: int | None = None,
 ) -> ComparisonReport:
-    """What moved from one evaluation to another, or from one model to another.
+    """What changed from one evaluation to another, or from one model to another.
+
+    A reference is resolved for each model: `last_passed` is the record in which that model passed. Models that are on
+    one side alone are named and left out.
 
     Args:
-        base: what is compared with: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`. Without a model each
-            model of the candidate is compared with itself.
-        candidate: what is compared, written likewise.
-        measure: by which to look at queries and slices; unless given, the measure that leads in the candidate, or the
-            first of both where that is not compared.
-        top: how many queries to show for each pair of models on each dataset.
+        base: what to compare with: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`,
+            with or without `#model`. Without a model each model of the candidate is compared with itself.
+            `last_passed` is looked for before the candidate, as a gate does.
+        candidate: what to compare, written likewise.
+        measure: the measure to rank queries and slices by; unless given, the candidate's lead measure, or the first
+            measure of both sides if that is not among them.
+        top: how many queries to list for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
-        name: the evaluation that `newest`, `latest` and `accepted` are of; that of the other side unless given.
+        name: the evaluation that the words refer to; that of the other side, or else the only one that has records,
+            unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
         jobs: workers, instead of the candidate's.
 
+    Returns:
+        The comparison, with the tables `differences`, `slices`, `queries` and `parts`.
+
     Raises:
-        InputError: there is nothing of that name, or judgments, queries or definitions differ, a line for each.
+        InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
     """
-    sides = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir), records=records)
-    matches = match_datasets(sides)
-    unlike = tuple(line for match in matches for line in match.unlike())
+    found = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir), records=records)
+    matched = [(sides, match_datasets(sides)) for sides in found.sides]
+    matches = [match for _, own in matched for match in own]
+    if not matches:
+        raise InputError("the two have no scores of the same dataset, query and measure; there is nothing to compare")
+    unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare all the same" for line in unlike))
-    comparer = _Comparer(sides, _leading(matches, measure, sides.candidate.planned.lead), top, jobs)
-    return _movement((str(base), str(candidate)), sides, matches, unlike, comparer)
+    leading = _leading(matches, measure, found.sides[0].candidate.planned.lead)
+    parts = [
+        _compared((str(base), str(candidate)), sides, own, _Comparer(sides, leading, top, jobs))
+        for sides, own in matched
+    ]
+    return _joined(found, parts, unlike, {dataset: str(chosen) for dataset, chosen in leading.items()})
 
 
-def _movement(
-    references: tuple[str, str], sides: Sides, matches: Sequence[Match], unlike: tuple[str, ...], comparer: _Comparer
+def _compared(
+    references: tuple[str, str], sides: Sides, matches: Sequence[Match], comparer: _Comparer
 ) -> ComparisonReport:
+    """The comparison of two records."""
     figures = tuple(_set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
@@ -192,22 +217,41 @@ def _movement(
     )
     lines = tuple(line for match in matches for line in comparer.lines(match))
     movers = tuple(query for match in matches for query in comparer.movers(match))
+    pairs = tuple(dict.fromkeys(pair for match in matches for pair in match.scores))
     return ComparisonReport(
-        base=_side(references[0], matches[0].before.record),
-        candidate=_side(references[1], matches[0].after.record),
-        pairs=tuple(dict.fromkeys(pair for match in matches for pair in match.scores)),
-        unlike=unlike,
+        records=(RecordPair(_side(references[0], sides.base), _side(references[1], sides.candidate), pairs),),
+        unlike=(),
         moved=any(map(_has_moved, matches))
         or any(figure.before != figure.after for figure in figures)
         or any(split.change for split in splits),
         comparisons=lines,
-        leading={dataset: str(found) for dataset, found in comparer.leading.items()},
+        leading={},
         movers=movers,
         figures=figures,
         splits=splits,
         confidence=sides.candidate.loaded.config.bootstrap.confidence,
-        remarks=tuple(dict.fromkeys((*sides.remarks, *_left_out(sides, matches), *comparer.remarks))),
-        warnings=sides.warnings,
+        remarks=(*_left_out(sides, matches), *comparer.remarks),
+    )
+
+
+def _joined(
+    found: References, parts: Sequence[ComparisonReport], unlike: tuple[str, ...], leading: Mapping[str, str]
+) -> ComparisonReport:
+    """The comparisons of all pairs of records as one; each corrects its p-values among its own models."""
+    apart = [f"{len(parts)} pairs of records: p-values are corrected within each"] if len(parts) > 1 else []
+    remarks = (*found.remarks, *(line for part in parts for line in part.remarks), *apart)
+    return replace(
+        parts[0],
+        records=tuple(pair for part in parts for pair in part.records if pair.models),
+        unlike=unlike,
+        moved=any(part.moved for part in parts),
+        comparisons=tuple(line for part in parts for line in part.comparisons),
+        leading=leading,
+        movers=tuple(query for part in parts for query in part.movers),
+        figures=tuple(figure for part in parts for figure in part.figures),
+        splits=tuple(split for part in parts for split in part.splits),
+        remarks=tuple(dict.fromkeys(remarks)),
+        warnings=found.warnings,
     )
 
 
@@ -279,21 +323,21 @@ class _Comparer:
 
 
 def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
-    """By dataset, the measure to look at queries and slices by; datasets that do not have it are left out.
+    """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out.
 
     Raises:
         InputError: none has it.
     """
+    shared: dict[str, list[Measure]] = {}
+    for match in matches:
+        own = shared.setdefault(match.name, [*match.measures])
+        shared[match.name] = [measure for measure in own if measure in match.measures]
     if asked is None:
-        first = {match.name: match.measures[0] for match in matches}
-        return first | {match.name: lead[match.name] for match in matches if lead[match.name] in match.measures}
-    known = dict.fromkeys(str(measure) for match in matches for measure in match.measures)
-    found = {match.name: m for match in matches for m in match.measures if str(m) == asked}
-    if not found:
-        raise InputError(
-            f"the two do not both have {asked!r} of every query; they have {', '.join(known)}{likely(asked, known)}"
-        )
-    return found
+        led = {name: lead[name] for name, own in shared.items() if name in lead and lead[name] in own}
+        return {name: own[0] for name, own in shared.items() if own} | led
+    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
+    written = measure_among(asked, known, "the two do not both have")
+    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
 
 
 def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
@@ -335,7 +379,9 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
 
 
-def _side(reference: str, record: Record) -> Side:
+def _side(reference: str, opened: Opened) -> Side:
+    assert opened.record is not None, "a reference means a record"
+    record = opened.record
     git = record.manifest.environment.git
     return Side(
         reference=reference,

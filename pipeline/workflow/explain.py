@@ -37,7 +37,7 @@ def explain(
     *,
     model: str,
     query: str,
-    measure: str,
+    measure: str | None = None,
     dataset: str | None = None,
     under: str | None = None,
     overrides: Sequence[str] = (),
@@ -54,7 +54,7 @@ def explain(
         source: a config; or a record, by its path or its id, whose inputs must be what they were.
         model: the model.
         query: the query.
-        measure: what to measure, whether a suite has it or not.
+        measure: the measure, whether a suite has it or not; unless given, the lead measure of the dataset.
         dataset: the dataset; where it is not named, the one that judges the query.
         under: the profile under which to show the score too.
         overrides: `key.path=value` texts that win over the config.
@@ -101,11 +101,19 @@ def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path
 
 
 def _explained(
-    opened: Opened, planned: Plan, *, model: str, query: str, measure: str, dataset: str | None, under: str | None
+    opened: Opened,
+    planned: Plan,
+    *,
+    model: str,
+    query: str,
+    measure: str | None,
+    dataset: str | None,
+    under: str | None,
 ) -> Explanation:
     """The same of what was opened, with its inputs where they are."""
     record = opened.record
     profile = opened.loaded.config.conventions.resolved
+    measure = measure or _lead(planned, dataset)
     _refuse_external(planned, measure, dataset)
     wanted = choose_measure(measure, profile)
     other = None if under is None else choose_profile(under, wanted)
@@ -122,6 +130,20 @@ def _explained(
         comparison=None if other is None else compare(single.listed, wanted, profile, other),
         recorded=None if record is None else _recorded(record, found),
     )
+
+
+def _lead(planned: Plan, dataset: str | None) -> str:
+    """The lead measure of the dataset, or of all datasets.
+
+    Raises:
+        InputError: each dataset has another.
+    """
+    lead = {name: str(measure) for name, measure in planned.lead.items()}
+    lead = {name: measure for name, measure in lead.items() if name == dataset} or lead
+    if len(set(lead.values())) != 1:
+        listed = ", ".join(f"{measure} on {name}" for name, measure in lead.items()) or "none"
+        raise InputError(f"several lead measures ({listed}); name one with --measure")
+    return next(iter(lead.values()))
 
 
 def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:

@@ -11,10 +11,11 @@ from pathlib import Path
 from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_effect
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
+from rankledger.pipeline.workflow.browse import last_record, measure_among, name_of_evaluation, spelled
 
 __all__ = ["HistoryEntry", "history", "history_of"]
 
@@ -29,6 +30,7 @@ class HistoryEntry:
 
     Attributes:
         evaluation_id: its id.
+        measure: the measure as the record writes it.
         date: its night.
         created: when it began.
         repeats: whether an earlier evaluation was repeated, which is no new night.
@@ -44,6 +46,7 @@ class HistoryEntry:
     """
 
     evaluation_id: str
+    measure: str
     date: str
     created: datetime
     repeats: bool
@@ -60,38 +63,55 @@ class HistoryEntry:
 
 @work()
 def history(
-    name: str,
+    name: str | None = None,
     *,
-    measure: str,
+    measure: str | None = None,
     model: str | None = None,
     dataset: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
 ) -> History:
-    """The history of a measure in all evaluations of a name.
+    """The history of a measure, night by night.
 
     Args:
-        name: the evaluation's name in its config.
-        measure: as it is written in the summary, such as `ndcg@10`.
+        name: the evaluation's name in its config; the only one that has records unless given.
+        measure: the measure, such as `nDCG@10`; unless given, the lead measure of the last evaluation on that dataset,
+            or on the first if none is named.
         model: the model; all unless given.
         dataset: the dataset, `*` for the mean of all; all unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
     Raises:
-        InputError: there is nothing of that name.
+        InputError: there is no evaluation of that name, or none has that measure, model or dataset.
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
-    browsed = scan_records(kept, name, lambda entry: _evaluated(entry, measure))
-    if not any(evaluated.lines for evaluated in browsed.found):
+    name = name_of_evaluation(name, kept)
+    lead = {} if measure else _lead(kept, name, dataset)
+    asked = measure or next(iter(lead.values()), None)
+    if asked is None:
+        raise InputError(f"the last evaluation of {name!r} has no lead measure; name one with --measure")
+    browsed = scan_records(kept, name, lambda entry: _evaluated(entry, spelled(asked, entry) or asked))
+    written = next((found.measure for found in browsed.found if found.lines), None)
+    if written is None:
         measures = scan_records(kept, name, lambda entry: tuple(entry.manifest.definitions)).found
         known = [*dict.fromkeys(m for found in measures for m in found)]
-        raise InputError(
-            f"no evaluation of {name!r} has {measure!r}; they have {', '.join(known)}{likely(measure, known)}"
-        )
-    found = history_of(name, measure, browsed.found, model=model, dataset=dataset)
-    return replace(found, remarks=(*found.remarks, *browsed.remarks))
+        written = measure_among(asked, known, f"no evaluation of {name!r} has")
+    found = history_of(name, written, browsed.found, model=model, dataset=dataset)
+    others = [f"{own} leads on {on}; name it with --measure" for on, own in lead.items() if own != asked]
+    return replace(found, remarks=(*found.remarks, *browsed.remarks, *others))
+
+
+def _lead(records: Records, name: str, dataset: str | None) -> Mapping[str, str]:
+    """The lead measures of the last evaluation by dataset, of that dataset alone if it has one.
+
+    Raises:
+        InputError: no evaluation of that name can be read.
+    """
+    manifest = last_record(name, records).manifest
+    lead: Mapping[str, str] = manifest.lead
+    return {name: measure for name, measure in lead.items() if name == dataset} or lead
 
 
 def history_of(
@@ -130,6 +150,7 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
     git = manifest.environment.git
     return HistoryEntry(
         evaluation_id=entry.evaluation_id,
+        measure=measure,
         date=entry.date,
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),

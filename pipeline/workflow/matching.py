@@ -20,18 +20,21 @@ from rankledger.pipeline.errors import InputError, shorten
 from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
 from rankledger.pipeline.record.accepted import ACCEPTED, config_of
 from rankledger.pipeline.record.folder import read_record, refuse_changed
-from rankledger.pipeline.record.lookup import RecordHistory, Resolved, created_at, resolve
+from rankledger.pipeline.record.lookup import RecordHistory, Resolved, created_at, record_at, resolve
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Record, Reference, Scores
-from rankledger.pipeline.workflow.browse import last_record, lost_among, one_record, skipped
+from rankledger.pipeline.workflow.browse import last_record, lost_among, name_of_evaluation, skipped
 from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.rescoring import RecordedDataset
 from rankledger.pipeline.workflow.sources import Opened, open_record, refuse_foreign_servers
 from rankledger.pipeline.workflow.tracking import fetch_record, tracking_of
 
-__all__ = ["Match", "Sides", "match_datasets", "open_sides"]
+__all__ = ["Match", "Pair", "References", "Sides", "match_datasets", "open_sides"]
+
+
+Pair = tuple[str, str]  # the candidate's model, the base's
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,42 +45,75 @@ class Sides:
         base: the record that is compared with.
         candidate: the record that is compared.
         pairs: the models, (candidate's, base's).
-        remarks: the models that have nothing to be compared with.
-        warnings: that newer records are damaged, one of which may be meant.
     """
 
     base: Opened
     candidate: Opened
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class References:
+    """What two references mean.
+
+    Attributes:
+        sides: one for each pair of records, for a reference may mean another record for each model.
+        remarks: the models that are on one side alone.
+        warnings: that later records are damaged, one of which may be meant.
+    """
+
+    sides: tuple[Sides, ...]
     remarks: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
 
-def open_sides(base: str, candidate: str, *, name: str | None, runs_dir: Path, records: str | None = None) -> Sides:
-    """The records and models that two references mean; without `#model` each model is held against itself.
+def open_sides(
+    base: str, candidate: str, *, name: str | None, runs_dir: Path, records: str | None = None
+) -> References:
+    """The records and models that two references mean; without `#model` each model is compared with itself.
 
     Args:
-        base: what is compared with: `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`. `newest` and `latest` are
-            earlier than the candidate, unless that is written alike, and of another model.
-        candidate: what is compared.
-        name: the evaluation that `newest`, `latest` and `accepted` are of; that of the other side unless given.
+        base: the reference to compare with. `last_passed` is looked for before the candidate, as a gate does, unless
+            both sides are models of `last_passed`.
+        candidate: the reference to compare.
+        name: the evaluation that the words refer to; that of the other side, or else the only one that has records,
+            unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
     Raises:
-        InputError: a record or a model is not there, or a word means another record for each model.
+        InputError: there is no such record, or no model is on both sides.
     """
     finder = _Finder(base, candidate, name, runs_dir, open_records(runs_dir, records))
-    found = {model: finder.candidate(model) for model in finder.models()}
-    after = _opened(candidate, found.values())
-    shelf = finder.earlier(after)
-    earlier = {model: finder.base(model, after, shelf) for model in _models_of(found.values())}
-    before = _opened(base, earlier.values())
-    pairs = tuple((model, resolved.model) for model, resolved in earlier.items() if resolved.record is not None)
-    reasons = [resolved.reason for resolved in (*found.values(), *earlier.values()) if resolved.record is None]
-    sides = ((base, before, earlier), (candidate, after, found))
-    warnings = tuple(line for reference, opened, each in sides for line in _skipped(reference, opened, each.values()))
-    return Sides(before, after, pairs, tuple(f"left out: {reason}" for reason in reasons), warnings)
+    candidates = {model: finder.candidate(model) for model in finder.models()}
+    after = {model: found.record for model, found in candidates.items() if found.record is not None}
+    _refuse_none(candidate, candidates.values())
+    bases = {model: finder.base(candidates[model].model, record) for model, record in after.items()}
+    before = {model: found.record for model, found in bases.items() if found.record is not None}
+    _refuse_none(base, bases.values())
+    pairs: dict[tuple[Path, Path], list[Pair]] = {}
+    for model, record in before.items():
+        pairs.setdefault((record.path, after[model].path), []).append((candidates[model].model, bases[model].model))
+    return References(
+        tuple(Sides(finder.open(old), finder.open(new), tuple(models)) for (old, new), models in pairs.items()),
+        tuple(finder.left_out(candidates, bases)),
+        tuple(
+            line
+            for reference, found, records_of in ((base, bases, before), (candidate, candidates, after))
+            for line in skipped(reference, lost_among(found.values()), next(iter(records_of.values())))
+        ),
+    )
+
+
+def _refuse_none(reference: str, found: Iterable[Resolved]) -> None:
+    """Refuse a reference that means no record for any model.
+
+    Raises:
+        InputError: it does, with the reason for the first model.
+    """
+    resolved = list(found)
+    if all(each.record is None for each in resolved):
+        raise InputError(f"{reference}: {resolved[0].reason}")
 
 
 class _Finder:
@@ -90,30 +126,60 @@ class _Finder:
         paths = [self._path(reference) for reference in references]
         self._base, self._candidate = map(_at, references, self._with_runs(references, paths))
         named = [read_record(path) for reference in (self._candidate, self._base) if (path := self._path(reference))]
-        self._known = named[0] if named else self._newest(name)
-        self._name = name or self._known.manifest.name
-        self._shelf = RecordHistory(self._records, self._name)
+        self._name = name or (named[0].manifest.name if named else name_of_evaluation(None, records))
+        self._known = named[0] if named else last_record(self._name, records)
+        self._history = RecordHistory(records, self._name)
+        self._opened: dict[Path, Opened] = {}
 
     def models(self) -> list[str]:
         """The models that are asked for, as the candidate calls them."""
         asked = self._candidate.model or self._base.model
-        return [asked] if asked else list(self._known.manifest.models)
+        return [asked] if asked else list(self._subject().manifest.models)
 
     def candidate(self, model: str) -> Resolved:
         """The candidate's record of a model."""
-        return resolve(self._candidate, self._shelf, self._accepted, model=model)
+        return resolve(self._candidate, self._history, self._accepted, model=model)
 
-    def earlier(self, candidate: Opened) -> RecordHistory:
-        """Where the base is looked for: before the candidate, unless both are models of one record."""
-        assert candidate.record is not None, "what a reference means is a record"
+    def base(self, model: str, candidate: Record) -> Resolved:
+        """The base's record of a model of the candidate, by its old name if it has one."""
+        planned = self.open(candidate.path).planned.models.get(model)  # None in a config that someone else wrote
+        was = planned.was if planned else None
+        return resolve(self._base, self._before(candidate), self._accepted, model=model, was=was)
+
+    def open(self, path: Path) -> Opened:
+        """The record in a folder with its config, which is planned once."""
+        if path not in self._opened:
+            self._opened[path] = open_record(path)
+        return self._opened[path]
+
+    def left_out(self, candidates: Mapping[str, Resolved], bases: Mapping[str, Resolved]) -> Iterator[str]:
+        """The models that are on one side alone, a line each."""
+        yield from (f"left out: {found.reason}" for found in (*candidates.values(), *bases.values()) if found.reason)
+        if self._candidate.model or self._base.model:
+            return
+        known = {*candidates, *(found.model for found in bases.values())}
+        records = {found.record.path.name: found.record for found in bases.values() if found.record is not None}
+        removed = {model: name for name, record in records.items() for model in record.manifest.models}
+        for model, evaluation_id in removed.items():
+            if model not in known:
+                yield f"left out: {model!r} is in {evaluation_id} alone"
+
+    def _subject(self) -> Record:
+        """The record whose models are compared: the candidate, or the last one if that depends on the model."""
+        path = self._path(self._candidate)
+        if path is not None:
+            return read_record(path)
+        if str(self._candidate.record) in ("accepted", "last_passed"):
+            return last_record(self._name, self._records)
+        return record_at(self._history, str(self._candidate.record)) or self._known
+
+    def _before(self, candidate: Record) -> RecordHistory:
+        """Where the base is looked for: `last_passed` before the candidate, unless both are models of one record."""
         asked = (self._base.model, self._candidate.model)
         of_one = self._base.record == self._candidate.record and None not in asked and asked[0] != asked[1]
-        return self._shelf if of_one else RecordHistory(self._records, self._name, created_at(candidate.record))
-
-    def base(self, model: str, candidate: Opened, shelf: RecordHistory) -> Resolved:
-        """The base's record of a model of the candidate, by its old name where it has one."""
-        planned = candidate.planned.models.get(model)  # a config that somebody else wrote may lack it
-        return resolve(self._base, shelf, self._accepted, model=model, was=planned.was if planned else None)
+        if self._base.record != "last_passed" or of_one:
+            return self._history
+        return RecordHistory(self._records, self._name, created_at(candidate))
 
     def _path(self, reference: Reference) -> Path | None:
         """Where the record of an id or a path is; None for a word and for a run of MLflow."""
@@ -123,7 +189,7 @@ class _Finder:
         path = self._records.find(record)
         if path is None:
             places = f"neither at that path nor in {self._records.place}"
-            raise InputError(f"there is no record {record!r}, {places}; mend it, or name --runs-dir")
+            raise InputError(f"there is no record {record!r}, {places}; check it and --runs-dir")
         return path
 
     def _with_runs(self, references: Iterable[Reference], paths: Sequence[Path | None]) -> Iterator[Path | None]:
@@ -138,12 +204,6 @@ class _Finder:
             tracking = Tracking() if other is None else tracking_of(other, self._runs_dir, advice=advice)
             yield fetch_record(record.removeprefix(MLFLOW), tracking, self._runs_dir, self._records)
 
-    def _newest(self, name: str | None) -> Record:
-        """The newest evaluation of that name."""
-        if name is None:
-            raise InputError(f"{', '.join(WORDS)} are of an evaluation, and neither side names one; add --name")
-        return last_record(name, self._records)
-
     @property
     def _accepted(self) -> Path:
         """The file of what was accepted, beside the config of the record that is known."""
@@ -153,22 +213,6 @@ class _Finder:
 def _at(reference: Reference, path: Path | None) -> Reference:
     """The reference by the record's path, where that is known."""
     return reference if path is None else replace(reference, record=str(path))
-
-
-def _models_of(found: Iterable[Resolved]) -> list[str]:
-    return [resolved.model for resolved in found if resolved.record is not None]
-
-
-def _opened(reference: str, found: Iterable[Resolved]) -> Opened:
-    """The one record that all models were found in."""
-    return open_record(one_record(reference, found).path)
-
-
-def _skipped(reference: str, opened: Opened, found: Iterable[Resolved]) -> tuple[str, ...]:
-    return () if opened.record is None else skipped(reference, lost_among(found), opened.record)
-
-
-Pair = tuple[str, str]  # the candidate's model, the base's
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,21 +312,14 @@ class Match:
 
 
 def match_datasets(sides: Sides) -> tuple[Match, ...]:
-    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common.
-
-    Raises:
-        InputError: there is none.
-    """
+    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
     before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
     found = [
         _match(_kept(sides.base, before[dataset.name]), _kept(sides.candidate, dataset), sides.pairs)
         for dataset in sides.candidate.planned.datasets
         if dataset.name in before
     ]
-    matches = tuple(match for match in found if match.scores and match.measures and len(match.query_ids))
-    if not matches:
-        raise InputError("the two have no scores of the same dataset, query and measure; there is nothing to compare")
-    return matches
+    return tuple(match for match in found if match.scores and match.measures and len(match.query_ids))
 
 
 def _kept(opened: Opened, planned: PlannedDataset) -> RecordedDataset:

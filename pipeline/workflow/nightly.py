@@ -247,7 +247,7 @@ def _date_of(text: str | None, now: datetime) -> str:
 
 
 def _evaluated(claim: Claim) -> Path | None:
-    """The record of the night: of its newest evaluation that came to one."""
+    """The record of the night: of its last evaluation that came to one."""
     return next((path for found in reversed(claim.evaluations) if (path := claim.records.fetch(found))), None)
 
 

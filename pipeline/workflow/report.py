@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.integrity import damaged_files
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.report.files import estimates
@@ -16,7 +16,7 @@ from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.views import History, Page, Series
-from rankledger.pipeline.workflow.browse import record_to_show, skipped
+from rankledger.pipeline.workflow.browse import measures_among, record_to_show, skipped
 from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.page import page_of
 
@@ -41,12 +41,12 @@ def report(
     """One report of one or several evaluations, as text.
 
     Args:
-        references: each `(ID|PATH|newest|latest|accepted|mlflow:RUN_ID)[#model]`; a record that is named twice is shown
-            once.
+        references: each an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`, with or
+            without `#model`; `last` unless given. A record that is named twice is shown once.
         form: a page, Markdown, LaTeX's tables, or CSV.
-        name: the evaluation that `newest`, `latest` and `accepted` are of.
-        measures: what to show, in this order; all measures unless given.
-        last: how many nights of history to show, the newest; a page and Markdown have it.
+        name: the evaluation that the words refer to; the only one that has records unless given.
+        measures: the measures to show, such as `nDCG@10`, in this order; all unless given.
+        last: how many nights of history to show; a page and Markdown have it.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
         tracking_uri: the tracking store that a run is in.
@@ -57,6 +57,7 @@ def report(
         OSError: the place of records cannot be reached.
     """
     kept = open_records(Path(runs_dir), records)
+    references = references or ("last",)
     found = [record_to_show(reference, name, kept, runs_dir, tracking_uri) for reference in references]
     distinct = {record.path.name: record for record, _ in found}
     warnings = [
@@ -70,7 +71,8 @@ def report(
     pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
     if form == "csv":
         return estimates(pages)
-    columns = {"n_measures": len(measures)} if measures else {}
+    chosen = {measure for record in distinct.values() for measure in _chosen(record, measures)}
+    columns = {"n_measures": len(chosen)} if measures else {}
     if form == "latex":
         return latex(pages, **columns)
     pages = _with_histories(pages, last, runs_dir, records)
@@ -115,13 +117,7 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
     Raises:
         InputError: it lacks one.
     """
-    known = list(dict.fromkeys(line.measure for line in record.summary))
-    for measure in measures:
-        if measure not in known:
-            raise InputError(
-                f"{record.path}: has no measure {measure!r}; it has {', '.join(known)}{likely(measure, known)}"
-            )
-    place = {measure: number for number, measure in enumerate(measures)}
+    place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
     summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
     comparisons = [line for line in record.comparisons if line.measure in place]
     return Record(
@@ -131,6 +127,12 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
         comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
         verdicts=lambda: record.verdicts,
     )
+
+
+def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:
+    """The measures of the record that these texts write."""
+    known = list(dict.fromkeys(line.measure for line in record.summary))
+    return measures_among(measures, known, f"{record.path}: has no measure")
 
 
 def _with_histories(pages: Sequence[Page], last: int, runs_dir: str | Path, records: str | None) -> list[Page]:
@@ -151,7 +153,7 @@ def _with_history(page: Page, last: int, runs_dir: str | Path, records: str | No
         except (InputError, OSError) as error:
             remarks.append(f"no history by {measure}: {error}")
             continue
-        series = tuple(_newest(series, last) for series in whole.series if _is_of(series, whole, page))
+        series = tuple(_cut(series, last) for series in whole.series if _is_of(series, whole, page))
         if series:
             histories.append(replace(whole, series=series))
     return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
@@ -162,8 +164,8 @@ def _is_of(series: Series, whole: History, page: Page) -> bool:
     return page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1
 
 
-def _newest(series: Series, last: int) -> Series:
-    """The newest nights of a series, and the steps between them."""
+def _cut(series: Series, last: int) -> Series:
+    """The last nights of a series, and the steps between them."""
     nights = series.nights[-last:]
     dates = {night.date for night in nights}
     return replace(series, nights=nights, steps=tuple(step for step in series.steps if step.date in dates))

@@ -70,17 +70,18 @@ def accept(
     """Accept a record as what its models are held against by `accepted`; other entries of the file stay.
 
     Args:
-        record: `(ID|PATH|newest|latest|mlflow:RUN_ID)[#model]`, as `show` takes it; a model that it names is accepted.
+        record: an id, a path, `last`, `last_passed`, `previous` or `mlflow:RUN_ID`, with or without `#model`; a model
+            that it names is accepted.
         models: further models it is accepted for; all of the record unless one is named.
         reason: why.
-        name: the evaluation that `newest` and `latest` are of.
+        name: the evaluation that the words refer to; the only one that has records unless given.
         config: the config beside which `accepted.yaml` lies; the one that was evaluated unless given.
         runs_dir: the runs folder.
         records: where records are kept; in the runs folder unless given.
 
     Raises:
         InputError: there is no such record or model, an output of the model failed, the record has changed, the
-            reason is empty, or a word means a record that may not be the newest, for a newer one is damaged.
+            reason is empty, or a later record that may be meant is damaged.
         OSError: the file cannot be written; it stays as it was.
     """
     if not reason.strip():
@@ -90,7 +91,7 @@ def accept(
     found, lost = (read_record(path), ()) if path else record_to_show(record, name, kept, runs_dir, tracking_uri=None)
     if lost:
         advice = f"restore it, or name the record to accept by its id, such as {found.path.name}"
-        raise InputError(f"{record}: a newer record is damaged ({lost[0]}); {advice}")
+        raise InputError(f"{record}: a later record is damaged ({lost[0]}); {advice}")
     if changed := damage(found):
         raise InputError(changed)
     named = None if path else parse_reference(record, ()).model

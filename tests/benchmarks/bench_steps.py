@@ -103,11 +103,11 @@ def test_false_alarms_where_figures_repeat(capsys):
 
 
 @pytest.mark.parametrize("n_after", [1, 3, 7, 14, 30, 90])
-@pytest.mark.parametrize("both", [False, True], ids=["newest", "between"])
+@pytest.mark.parametrize("both", [False, True], ids=["last", "between"])
 def test_power(n_after, both, capsys):
     """A step of any size is found more often the greater it is, in a year of nights.
 
-    `newest`: the new level lasts until now. `between`: the old one, too, was reached by a step, as many nights before.
+    `last`: the new level lasts until now. `between`: the old one, too, was reached by a step, as many nights before.
     """
     sizes = (0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
     powers = [np.mean([_is_found(seed, size, n_after, both=both) for seed in range(1_000)]) for size in sizes]

@@ -75,7 +75,7 @@ _KEYS = (
         b"dense",
         b"web",
         b"*",
-        b"self@latest",
+        b"self@last_passed",
         b"accepted",
         b"ndcg@10",
         b"1%",

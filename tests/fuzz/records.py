@@ -51,7 +51,18 @@ _MODELS = ("bm25", "dense")
 _TIME = "2026-11-20T02:00:00+00:00"
 _TOKENS = (
     *(b"ndcg@10", b"ap", b"rmse", b"bm25", b"dense", b"web", b"stars", b"*", b"all", b"pass", b"fail", b"../x", b"q0"),
-    *(b"2", b"3", b"2026-11-20", _TIME.encode(), b"accepted", b"latest", b"records", b"missing", b"estimate", b"self"),
+    *(
+        b"2",
+        b"3",
+        b"2026-11-20",
+        _TIME.encode(),
+        b"accepted",
+        b"last_passed",
+        b"records",
+        b"missing",
+        b"estimate",
+        b"self",
+    ),
     *(_IDS[0].encode(), _IDS[1].encode(), b"web/bm25.txt", b"judgments", b"${HOME}", b"files", b"sha256", b"0.5"),
 )
 
@@ -72,14 +83,14 @@ _COMMANDS: Mapping[str, Callable[[], object]] = {
     "list": lambda: list_evaluations("generated"),
     "prune": lambda: prune(keep_days=0),
     "accept": lambda: accept(_IDS[1], reason="x", config="config.yaml"),
-    "latest": lambda: show("latest#bm25", name="generated"),
+    "last_passed": lambda: show("last_passed#bm25", name="generated"),
     "accepted": lambda: show("accepted#bm25", name="generated"),
     "history": lambda: history("generated", measure="ndcg@10"),
     "markdown": lambda: report(str(_RECORD), form="markdown"),
     "latex": lambda: report(str(_RECORD), form="latex"),
     "html": lambda: report(str(_RECORD)),
     "compare": lambda: compare(_EARLIER, _RECORD, jobs=1),
-    "words": lambda: compare("accepted#bm25", "newest#bm25", name="generated", jobs=1, force=True),
+    "words": lambda: compare("accepted#bm25", "last#bm25", name="generated", jobs=1, force=True),
     "explain": lambda: explain(_RECORD, model="bm25", query="q0", measure="ndcg@10"),
     "reproduce": lambda: reproduce(str(_RECORD), jobs=1),
     "beside": _beside,
@@ -119,7 +130,7 @@ def _write_config(folder: Path) -> Path:
     """A config with a dataset of each kind, two models, a comparison and gates."""
     collections = {"web": search_collection(1, 8, _MODELS), "stars": rating_collection(2, 6, _MODELS)}
     gates = [
-        {"name": "drop", "measure": "ndcg@10", "against": "self@latest", "margin": 0.9, "datasets": ["web"]},
+        {"name": "drop", "measure": "ndcg@10", "against": "self@last_passed", "margin": 0.9, "datasets": ["web"]},
         {"name": "complete", "max_missing": 0.9},
     ]
     path = write_config(
@@ -196,12 +207,14 @@ def _target(name: str, commands: Sequence[str], names: Sequence[str], share: int
     return Target(name, partial(_seeds, commands, names, seals), _run, _prepare, _TOKENS, share=share)
 
 
-_QUICK = ("show", "open", "csv", "verify", "find", "list", "prune", "accept", "latest")
+_QUICK = ("show", "open", "csv", "verify", "find", "list", "prune", "accept", "last_passed")
 _LONGER = ("markdown", "latex", "compare", "words", "explain", "history", "accepted")
 
 TARGETS = (
     _target("records", _QUICK, _FILES, 40, seals=("", _SEALED)),
     _target("reports", _LONGER, _FILES, 10, seals=(_SEALED,)),
     _target("pages", ("html", "reproduce"), _FILES, 2, seals=(_SEALED,)),
-    _target("beside-records", ("beside", "prune", "latest", "accepted", "accept"), tuple(_BESIDE), 10, seals=("",)),
+    _target(
+        "beside-records", ("beside", "prune", "last_passed", "accepted", "accept"), tuple(_BESIDE), 10, seals=("",)
+    ),
 )

@@ -193,7 +193,7 @@ def names_in(page: Browser, n_rows: int) -> list[str]:
 
 
 def test_the_table_of_evaluations(nights, page):
-    """One run a night under the config's name and the day, the latest on top, each older than the one above."""
+    """One run a night under the config's name and the day, the last on top, each older than the one above."""
     open_table(page, nights, "")
     rows = rows_of(page, 10)
 
@@ -203,7 +203,7 @@ def test_the_table_of_evaluations(nights, page):
 
 
 def test_the_table_of_models(nights, page):
-    """The latest night stands first, each in the config's order; model and day are legible, figures are right."""
+    """The last night stands first, each in the config's order; model and day are legible, figures are right."""
     open_table(page, nights)
     rows_of(page, 10)
     choose_columns(page, nights)
@@ -234,7 +234,7 @@ def choose_columns(page: Browser, nights: Nights) -> None:
 
 
 def test_the_chart_view(nights, page):
-    """A section per suite and what is said of it, a chart per measure, and a bar for each of the latest ten runs."""
+    """A section per suite and what is said of it, a chart per measure, and a bar for each of the last ten runs."""
     open_table(page, nights)
     rows_of(page, 5)
     page.click("input[value='CHART']")

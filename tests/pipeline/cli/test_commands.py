@@ -469,7 +469,7 @@ def test_a_file_that_nobody_could_write_is_told_at_the_beginning(run_cli, config
     told = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
 
     assert told.code == 2
-    assert told.err.endswith(f"gone/gates.xml: its folder does not exist; make it or mend {option}\n")
+    assert told.err.endswith(f"gone/gates.xml: its folder does not exist; make it or check {option}\n")
     assert not is_recorded(tmp_path / "runs")
 
 
@@ -705,14 +705,14 @@ def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path
 
 @pytest.mark.parametrize("command", [("validate",), ("evaluate", "--no-tracking")])
 def test_what_is_hardly_meant_is_said_on_stderr(run_cli, config, command):
-    """A margin against the latest evaluation alone stops nothing, and is said with its line."""
-    gate = {"name": "no-drop", "measure": "ap", "against": "latest", "margin": 0, "on_inconclusive": "pass"}
+    """A margin against `last_passed` alone stops nothing, and is said with its line."""
+    gate = {"name": "no-drop", "measure": "ap", "against": "last_passed", "margin": 0, "on_inconclusive": "pass"}
     edit(config, gates=[gate])
 
     told = run_cli(command[0], str(config), *command[1:])
 
     assert told.code == 0
-    assert re.search(r"^\S+\.yaml:\d+: gates\[0\]\.against: against the latest it drifts: ", told.err, re.MULTILINE)
+    assert re.search(r"^\S+\.yaml:\d+: gates\[0\]\.against: against last_passed it drifts: ", told.err, re.MULTILINE)
 
 
 def test_validate_computes_nothing(run_cli, config, monkeypatch):

@@ -57,7 +57,7 @@ def test_reproduce_exits_with_0_with_1_or_with_2(run_cli, evaluation, tmp_path):
 
 
 def test_prune_says_and_does(run_cli, evaluation):
-    """Nothing is deleted without --yes; of two records the newest stays."""
+    """Nothing is deleted without --yes; of two records the last stays."""
     again = rankledger.evaluate(evaluation.record / "config.yaml", tracking=False)
     old = evaluation.record.rename(evaluation.record.with_name(f"20200101T000000Z-generated-{'0' * 8}"))
     manifest = (old / "manifest.json").read_text(encoding="utf-8").replace(evaluation.evaluation_id, old.name)

@@ -58,8 +58,8 @@ def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--output", "a.txt"], "a.txt: its ending says nothing of what to make; add --format, or end it in .html"),
-        (["--output", "gone/a.md"], "gone/a.md: its folder does not exist; make it or mend --output"),
+        (["--output", "a.txt"], "a.txt: unknown ending; add --format, or end the name in .html"),
+        (["--output", "gone/a.md"], "gone/a.md: its folder does not exist; make it or check --output"),
         (["--format", "pdf"], "Invalid value for '--format': 'pdf' is not one of 'html', 'markdown', 'latex', 'csv'."),
         (["--last", "0"], "Invalid value for '--last': 0 is not in the range x>=1."),
     ],
@@ -76,8 +76,8 @@ def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
     """No record, no measure, no name for a word: exit 2, and no file is written."""
     for arguments, said in [
         (["./no-record"], "./no-record: there is no such record, neither at that path nor in runs/records\n"),
-        (["latest"], "latest: is of an evaluation; add --name\n"),
-        ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; it has ap; "),
+        (["last", "--name", "x"], "runs/records: no evaluation is called 'x'\n"),
+        ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; available: ap; "),
     ]:
         code, out, err = run_cli("report", *arguments, "--output", "a.md")
 
@@ -104,5 +104,34 @@ def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
     code, out, err = run_cli("report", "./no-record")
 
     assert (code, out) == (2, "")
-    assert err.splitlines()[-1].startswith("Error: a page is for a browser, not for a terminal; add --output FILE")
+    assert err.splitlines()[-1].startswith(
+        "Error: a page is for a browser, not for a terminal; add --open, --output FILE"
+    )
     assert "there is no such record" in run_cli("report", "./no-record", "--format", "markdown")[2]
+
+
+def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypatch):
+    """The page in the runs folder or the file that is named; stdout says where it is."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda address: opened.append(address) or True)
+
+    assert run_cli("report", "--open") == (0, "report: runs/report.html\n", "")
+    assert (tmp_path / "runs/report.html").read_text(encoding="utf-8") == report(reference)
+    assert run_cli("report", "--open", "--output", "a b.html") == (0, "report: a b.html\n", "")
+    assert opened == [(tmp_path / name).as_uri() for name in ("runs/report.html", "a b.html")]
+
+
+def test_without_a_browser_the_page_is_named(run_cli, reference, monkeypatch):
+    """The page is written all the same."""
+    monkeypatch.setattr("webbrowser.open", lambda _: False)
+
+    code, _, err = run_cli("report", "--open")
+    assert (code, err) == (0, "no browser found; open runs/report.html in one\n")
+
+
+def test_only_a_page_is_opened(run_cli):
+    """Markdown is for a terminal or a pull request."""
+    for arguments in (["--format", "markdown"], ["--output", "a.md"]):
+        code, out, err = run_cli("report", "./no-record", "--open", *arguments)
+        assert (code, out) == (2, "")
+        assert err.splitlines()[-1] == "Error: --open shows a page; leave --format out or make it html"

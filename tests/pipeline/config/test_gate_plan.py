@@ -110,10 +110,10 @@ EVERYWHERE = (
         ("measure: ap, at_least: 0", EVERYWHERE[:2]),
         ("measure: rr@10, at_least: 0", EVERYWHERE[:4]),
         ("measure: [ap, latency], at_least: 0", (*EVERYWHERE[:2], *EVERYWHERE[4:])),
-        ("measure: [ap, rr@10], margin: 0, against: latest", EVERYWHERE[:4]),
+        ("measure: [ap, rr@10], margin: 0, against: last_passed", EVERYWHERE[:4]),
         ("measure: [ap, rr@10], margin: 0, against: production", (EVERYWHERE[1], EVERYWHERE[3])),
         ("measure: rr@10, margin: 0, against: candidate", (EVERYWHERE[0],)),
-        ("measure: rr@10, margin: 0, against: latest#candidate, datasets: shop", EVERYWHERE[2:4]),
+        ("measure: rr@10, margin: 0, against: last_passed#candidate, datasets: shop", EVERYWHERE[2:4]),
     ],
 )
 def test_a_gate_is_judged_where_its_measures_and_models_are(keys, tasks):
@@ -142,13 +142,13 @@ def test_paths_start_at_the_config(folder):
     Path("sub/base.yaml").write_text(
         CONFIG + "  - {name: a, measure: ap, against: ../x#m, margin: 0}\n"
         "  - {name: b, measure: ap, against: /abs/x, margin: 0}\n"
-        "  - {name: c, measure: ap, against: latest, margin: 0}\n",
+        "  - {name: c, measure: ap, against: last_passed, margin: 0}\n",
         encoding="utf-8",
     )
 
     gates = plan(load("sub/base.yaml", (), {})).gates
 
-    assert [gate.against.record for gate in gates if gate.against] == [f"{folder}/x", "/abs/x", "latest"]
+    assert [gate.against.record for gate in gates if gate.against] == [f"{folder}/x", "/abs/x", "last_passed"]
     assert gates[0].against == Reference("../x#m", f"{folder}/x", "m")
 
 
@@ -177,11 +177,11 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
             ".measure: entropy@5 has no scores of queries, as is needed here; leave it out",
         ),
         (
-            "measure: length, against: latest, margin: 0",
+            "measure: length, against: last_passed, margin: 0",
             ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
         ),
         (
-            "measure: length, against: latest, max_query_drop: 1",
+            "measure: length, against: last_passed, max_query_drop: 1",
             ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
         ),
         (
@@ -190,8 +190,8 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
             "did you mean 'accepted'?",
         ),
         (
-            "measure: ap, against: self@newest, margin: 0",
-            ".against: the newest evaluation may be a bad night; write latest or accepted",
+            "measure: ap, against: self@last, margin: 0",
+            ".against: the last evaluation may be a bad night; write last_passed or accepted",
         ),
         (
             "measure: ap, against: production, margin: 0, models: [candidate, production]",
@@ -260,7 +260,7 @@ def test_what_is_wrong_with_a_model_is_not_said_again_of_a_gate():
     ]
 
 
-DRIFTS = "against the latest it drifts: the margin may be lost a little each night; add one against accepted"
+DRIFTS = "against last_passed it drifts: the margin may be lost a little each night; add one against accepted"
 
 
 @pytest.mark.parametrize(
@@ -282,10 +282,10 @@ DRIFTS = "against the latest it drifts: the margin may be lost a little each nig
 )
 def test_a_margin_against_the_latest_alone_is_warned_of(others, warnings):
     """Unless one against what was accepted judges the same models by the same measure."""
-    assert [*planned("measure: ap, against: self@latest, margin: 1", *others).warnings] == warnings
+    assert [*planned("measure: ap, against: self@last_passed, margin: 1", *others).warnings] == warnings
 
 
-@pytest.mark.parametrize("record", ["latest", "accepted"])
+@pytest.mark.parametrize("record", ["last_passed", "accepted"])
 def test_a_model_that_earlier_evaluations_can_hardly_have_is_warned_of(record):
     """Held against a name that was mistyped, a gate would wait for its first night for ever; one that was is fine."""
     gate = "models: candidate, measure: ap, against: {}, max_query_drop: 0.5"
@@ -298,7 +298,7 @@ def test_a_model_that_earlier_evaluations_can_hardly_have_is_warned_of(record):
 
 def test_queries_lost_against_the_latest_are_no_drift():
     """A query is lost in one night or not at all."""
-    assert planned("measure: ap, against: self@latest, max_query_drop: 1").warnings == ()
+    assert planned("measure: ap, against: self@last_passed, max_query_drop: 1").warnings == ()
 
 
 def test_models_without_numbers_are_told_where_all_were_meant():

@@ -31,9 +31,9 @@ def gate(keys: str) -> Gate:
 @pytest.mark.parametrize(
     ("keys", "kind"),
     [
-        ("measure: ap, against: latest, margin: 0", "difference"),
-        ("measure: ap, against: latest, margin: 2%, slices: [a], datasets: d", "difference"),
-        ("measure: ap, against: latest, max_query_drop: 0.5, allow: 3, slices: [a]", "query_drop"),
+        ("measure: ap, against: last_passed, margin: 0", "difference"),
+        ("measure: ap, against: last_passed, margin: 2%, slices: [a], datasets: d", "difference"),
+        ("measure: ap, against: last_passed, max_query_drop: 0.5, allow: 3, slices: [a]", "query_drop"),
         ("measure: [ap, rr], at_least: 0", "limit"),
         ("measure: ap, at_most: 1, at_least: 1, slices: [a], datasets: [d]", "limit"),
         ("max_missing: 0, datasets: d", "complete"),
@@ -59,8 +59,8 @@ def test_an_amount_stays_as_it_was_written():
     """A number, also of a variable, is one; a percentage stays a text, which says that it is a share."""
     assert gate("max_missing: 1%").max_missing == "1%"
     assert gate("max_missing: '0.01'").max_missing == 0.01
-    assert gate("measure: ap, against: latest, margin: -2.5 %").margin == "-2.5 %"
-    assert gate("measure: ap, against: latest, margin: 1e-3").margin == 0.001
+    assert gate("measure: ap, against: last_passed, margin: -2.5 %").margin == "-2.5 %"
+    assert gate("measure: ap, against: last_passed, margin: 1e-3").margin == 0.001
 
 
 def test_a_date_is_a_date():
@@ -83,17 +83,17 @@ OUT = "take it out"
     ("keys", "message"),
     [
         ("measure: ap", NOTHING),
-        ("measure: ap, against: latest", NOTHING),
-        ("measure: ap, against: latest, margin: 0, at_least: 0", f"`margin` and `at_least` {TWO}"),
-        ("measure: ap, against: latest, margin: 0, max_query_drop: 1", f"`margin` and `max_query_drop` {TWO}"),
+        ("measure: ap, against: last_passed", NOTHING),
+        ("measure: ap, against: last_passed, margin: 0, at_least: 0", f"`margin` and `at_least` {TWO}"),
+        ("measure: ap, against: last_passed, margin: 0, max_query_drop: 1", f"`margin` and `max_query_drop` {TWO}"),
         ("max_missing: 0, at_most: 1, measure: ap", f"`max_missing` and `at_most` {TWO}"),
         ("max_missing: 0, extra: cost, at_most: 1", f"`max_missing` and `extra` {TWO}"),
         ("measure: ap, margin: 0", "`margin` needs `against`; add it"),
-        ("against: latest, margin: 0", "`margin` needs `measure`; add it"),
+        ("against: last_passed, margin: 0", "`margin` needs `measure`; add it"),
         ("measure: ap, max_query_drop: 1", "`max_query_drop` needs `against`; add it"),
         ("at_most: 1", "`at_most` needs `measure`; add it"),
         ("extra: cost", "`extra` needs a limit; add `at_least` or `at_most`"),
-        ("measure: ap, at_least: 0, against: latest", f"`against` has no effect beside `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, against: last_passed", f"`against` has no effect beside `at_least`; {OUT}"),
         ("measure: ap, at_least: 0, allow: 3", f"`allow` has no effect beside `at_least`; {OUT}"),
         ("max_missing: 0, slices: [a]", f"`slices` has no effect beside `max_missing`; {OUT}"),
         ("max_missing: 0, measure: ap", f"`measure` has no effect beside `max_missing`; {OUT}"),
@@ -101,7 +101,7 @@ OUT = "take it out"
         ("extra: cost, at_most: 1, measure: ap", f"`measure` has no effect beside `extra`; {OUT}"),
         ("measure: ap, at_least: 2, at_most: 1", "at_least 2 is above at_most 1; no figure is both"),
         (
-            "measure: ap, against: latest, margin: 100%",
+            "measure: ap, against: last_passed, margin: 100%",
             "a margin of 100% is as much as there is; write a smaller share",
         ),
         ("max_missing: 5", "max_missing is a share from 0 to 1, found 5.0; write it as 0.01 or 1%"),
@@ -140,11 +140,11 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
         ("max_missing: 0, fail_after: 0", ".fail_after: found 0; write a number of at least 1"),
         ("max_missing: 0, on_inconclusive: skip", ".on_inconclusive: found 'skip'; write 'fail', 'warn' or 'pass'"),
         (
-            "measure: ap, against: latest, max_query_drop: 0",
+            "measure: ap, against: last_passed, max_query_drop: 0",
             ".max_query_drop: found 0; write a number above 0",
         ),
         (
-            "measure: ap, against: latest, max_query_drop: 1, allow: -1",
+            "measure: ap, against: last_passed, max_query_drop: 1, allow: -1",
             ".allow: found -1; write a number of at least 0",
         ),
         ("max_missing: 0, waive: {until: soon, owner: a, reason: b}", f".waive.until: found 'soon'; {DATE}"),

@@ -29,7 +29,7 @@ from tests.support.gate_evidence import (
     scores,
 )
 
-LATEST = Reference("self@latest", "latest", None)
+LATEST = Reference("self@last_passed", "last_passed", None)
 VALUES = random_scores(40)
 FALLEN = before_and_after(VALUES, VALUES / 2)
 SAME = before_and_after(VALUES, VALUES)
@@ -50,7 +50,7 @@ def judged(results, *, nights=0, first=None, **fields):
     told = {"nights": {KEY: nights} if isinstance(nights, int) and nights else nights or {}}
     if first is not None:
         reasons = {NDCG: "no earlier evaluation of nightly" if first else "the judgments differ"}
-        told["baselines"] = {("gate", "web", "dense"): Baseline("", "self@latest", reasons, first=first)}
+        told["baselines"] = {("gate", "web", "dense"): Baseline("", "self@last_passed", reasons, first=first)}
     (verdict,) = judge([no_drop(**fields)], evidence(*results, resamples=100, **told))
     return verdict
 
@@ -73,15 +73,15 @@ def test_what_cannot_be_compared_says_why():
     """The reason and the reference are those of the baseline."""
     verdict = judged(SAME, first=False)
 
-    assert (verdict.reason, verdict.reference) == ("the judgments differ", "self@latest")
+    assert (verdict.reason, verdict.reference) == ("the judgments differ", "self@last_passed")
     assert (verdict.estimate, verdict.nights, verdict.slice) == (None, 0, "all")
 
 
 @pytest.mark.parametrize(
     ("against", "first", "effect"), [(LATEST, True, "warn"), (LATEST, False, "fail"), (ACCEPTED, True, "fail")]
 )
-def test_the_first_night_has_no_latest(against, first, effect):
-    """Without an earlier evaluation a gate against `latest` warns; where there is one it blocks, as `accepted` does."""
+def test_the_first_night_has_no_last_passed(against, first, effect):
+    """Without an earlier evaluation a gate against `last_passed` warns; with one it blocks, as `accepted` does."""
     assert judged(SAME, first=first, against=against).effect == effect
 
 

@@ -190,13 +190,13 @@ def test_verdicts_are_read_as_they_were_written(tmp_path):
     """Every field; a figure that is no number is written as none, for JSON has no word for it."""
     judged = Judged(
         (VERDICT, replace(VERDICT, estimate=float("nan"))),
-        {"no-drop": {"dense": HeldAgainst(reference="self@latest", record=None)}},
+        {"no-drop": {"dense": HeldAgainst(reference="self@last_passed", record=None)}},
     )
     record = write(tmp_path, judged=judged)
 
     assert read_record(record).verdicts == (VERDICT, replace(VERDICT, estimate=None))
     found = json.loads((record / "gates.json").read_text(encoding="utf-8"))
-    assert found["references"] == {"no-drop": {"dense": {"reference": "self@latest", "record": None}}}
+    assert found["references"] == {"no-drop": {"dense": {"reference": "self@last_passed", "record": None}}}
     assert "gates.json" in read_record(record).manifest.files
 
 

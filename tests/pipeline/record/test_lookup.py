@@ -58,7 +58,7 @@ def night(
 
 def nothing(*, first: bool) -> HeldAgainst:
     """What the manifest says of a reference that led to no record."""
-    return HeldAgainst(reference="self@latest", record=None, reason="there is none", first=first)
+    return HeldAgainst(reference="self@last_passed", record=None, reason="there is none", first=first)
 
 
 def found(
@@ -72,30 +72,30 @@ def found(
     )
 
 
-def latest(folder: Path, model: str = "dense", **options: str) -> Path | None:
-    record = found(folder, "latest", model=model, **options).record
+def last_passed(folder: Path, model: str = "dense", **options: str) -> Path | None:
+    record = found(folder, "last_passed", model=model, **options).record
     return record and record.path
 
 
-# ---- latest
+# ---- last_passed
 
 
-def test_latest_is_the_newest_earlier_record(tmp_path):
+def test_last_passed_is_the_last_earlier_record(tmp_path):
     """Of three nights the last before tonight; and of two in one second the one that the manifest says was later."""
     night(tmp_path, 1)
     second = night(tmp_path, 2, seconds=0.9, mark=1)
     night(tmp_path, 2, seconds=0.1, mark=2)
     night(tmp_path, 11)  # after tonight
 
-    assert latest(tmp_path) == second.path
+    assert last_passed(tmp_path) == second.path
 
 
 def test_an_evaluation_is_not_its_own_baseline(tmp_path):
     """What began at the same moment is not earlier."""
     only = night(tmp_path, 1)
 
-    assert found(tmp_path, "latest", before=FIRST + timedelta(days=1)).record is None
-    assert found(tmp_path, "latest", before=FIRST + timedelta(days=1, seconds=1)).record == only
+    assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1)).record is None
+    assert found(tmp_path, "last_passed", before=FIRST + timedelta(days=1, seconds=1)).record == only
 
 
 @pytest.mark.parametrize("outcome", ["fail", "inconclusive", "not comparable", "not evaluated"])
@@ -104,14 +104,14 @@ def test_a_bad_night_never_becomes_the_baseline(tmp_path, outcome):
     good = night(tmp_path, 1, verdict())
     night(tmp_path, 2, verdict(), verdict(outcome, gate="floor"))
 
-    assert latest(tmp_path) == good.path
+    assert last_passed(tmp_path) == good.path
 
 
 def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
     """That there was nothing to be held against yet is no fault, or there would never be a baseline; for one gate."""
     first = night(tmp_path, 1, verdict("not comparable"), references={"no-drop": {"dense": nothing(first=True)}})
 
-    assert latest(tmp_path) == first.path
+    assert last_passed(tmp_path) == first.path
     others = (verdict("not comparable"), verdict("not comparable", gate="other"))
     night(
         tmp_path,
@@ -119,7 +119,7 @@ def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
         *others,
         references={"no-drop": {"dense": nothing(first=True)}, "other": {"dense": nothing(first=False)}},
     )
-    assert latest(tmp_path) == first.path
+    assert last_passed(tmp_path) == first.path
 
 
 def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
@@ -128,8 +128,8 @@ def test_a_bad_night_that_was_accepted_is_a_baseline(tmp_path):
     second = night(tmp_path, 2, verdict("not comparable"), verdict("fail", model="bm25"))
     accept(tmp_path, second)
 
-    assert latest(tmp_path) == second.path
-    assert latest(tmp_path, "bm25") != second.path
+    assert last_passed(tmp_path) == second.path
+    assert last_passed(tmp_path, "bm25") != second.path
 
 
 def test_a_night_without_gates_counts_as_passed(tmp_path):
@@ -137,7 +137,7 @@ def test_a_night_without_gates_counts_as_passed(tmp_path):
     night(tmp_path, 1, verdict())
     second = night(tmp_path, 2)
 
-    assert latest(tmp_path) == second.path
+    assert last_passed(tmp_path) == second.path
 
 
 def test_each_model_has_its_own_latest(tmp_path):
@@ -145,8 +145,8 @@ def test_each_model_has_its_own_latest(tmp_path):
     first = night(tmp_path, 1, verdict(), verdict(model="bm25"))
     second = night(tmp_path, 2, verdict("fail"), verdict(model="bm25"))
 
-    assert latest(tmp_path, "dense") == first.path
-    assert latest(tmp_path, "bm25") == second.path
+    assert last_passed(tmp_path, "dense") == first.path
+    assert last_passed(tmp_path, "bm25") == second.path
 
 
 def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
@@ -154,8 +154,8 @@ def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
     first = night(tmp_path, 1)
     second = night(tmp_path, 2, failed=("dense",))
 
-    assert latest(tmp_path, "dense") == first.path
-    assert latest(tmp_path, "bm25") == second.path
+    assert last_passed(tmp_path, "dense") == first.path
+    assert last_passed(tmp_path, "bm25") == second.path
 
 
 def test_a_night_without_the_model_is_passed_over(tmp_path):
@@ -163,18 +163,18 @@ def test_a_night_without_the_model_is_passed_over(tmp_path):
     first = night(tmp_path, 1)
     night(tmp_path, 2, models=("bm25",))
 
-    assert latest(tmp_path) == first.path
+    assert last_passed(tmp_path) == first.path
 
 
 def test_a_renamed_model_is_found_by_its_old_name(tmp_path):
     """`was` is looked up where the new name is not there, and the new name wins where both are."""
     night(tmp_path, 1, models=("old",))
 
-    assert found(tmp_path, "latest", was="old").model == "old"
-    assert latest(tmp_path) is None
+    assert found(tmp_path, "last_passed", was="old").model == "old"
+    assert last_passed(tmp_path) is None
 
     night(tmp_path, 2, models=("old", "dense"))
-    assert found(tmp_path, "latest", was="old").model == "dense"
+    assert found(tmp_path, "last_passed", was="old").model == "dense"
 
 
 def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
@@ -182,7 +182,7 @@ def test_an_old_name_cannot_hide_a_bad_night(tmp_path):
     first = night(tmp_path, 1, verdict(model="old"), models=("old",))
     night(tmp_path, 2, verdict("fail", model="old"), models=("old",))
 
-    assert latest(tmp_path, was="old") == first.path
+    assert last_passed(tmp_path, was="old") == first.path
 
 
 def test_folders_that_are_no_records_are_passed_over(tmp_path):
@@ -197,12 +197,12 @@ def test_folders_that_are_no_records_are_passed_over(tmp_path):
     (night(tmp_path, 7, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
     (tmp_path / "20261126T020000Z-nightly-00000000").write_text("a file", encoding="utf-8")
 
-    assert latest(tmp_path) == good.path
+    assert last_passed(tmp_path) == good.path
 
 
 def test_the_first_night_has_nothing_to_be_held_against(tmp_path):
     """That is told apart from a baseline that should be there, for nobody can mend it."""
-    nothing = found(tmp_path / "none", "latest")
+    nothing = found(tmp_path / "none", "last_passed")
 
     assert nothing == Resolved(None, "dense", "there is no earlier evaluation of 'nightly' with 'dense'", first=True)
 
@@ -211,12 +211,12 @@ def test_that_none_passed_is_told_with_their_number_and_the_newest(tmp_path):
     """One that failed and one without output count, one that does not have the model does not."""
     failing = night(tmp_path, 1, verdict("fail"))
     reason = f"'dense' did not pass in the one earlier evaluation of 'nightly' ({failing.path.name})"
-    assert found(tmp_path, "latest") == Resolved(None, "dense", reason, first=True)
+    assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
-    newest = night(tmp_path, 2, failed=("dense",))
+    last = night(tmp_path, 2, failed=("dense",))
     night(tmp_path, 3, models=("bm25",))
-    reason = f"'dense' did not pass in any of 2 earlier evaluations of 'nightly' (the newest is {newest.path.name})"
-    assert found(tmp_path, "latest") == Resolved(None, "dense", reason, first=True)
+    reason = f"'dense' did not pass in any of 2 earlier evaluations of 'nightly' (the last is {last.path.name})"
+    assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
 
 # ---- by id and by path
@@ -271,19 +271,19 @@ def test_a_changed_record_is_refused(tmp_path):
 
 def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
     """An older one that passed stands in for it; where there is none, it is said what to restore."""
-    older, newest = night(tmp_path, 1, verdict()), night(tmp_path, 2, verdict())
-    (newest.path / "config.yaml").write_text("changed", encoding="utf-8")
-    assert latest(tmp_path) == older.path
+    older, last = night(tmp_path, 1, verdict()), night(tmp_path, 2, verdict())
+    (last.path / "config.yaml").write_text("changed", encoding="utf-8")
+    assert last_passed(tmp_path) == older.path
 
     shutil.rmtree(older.path)
-    none = found(tmp_path, "latest")
+    none = found(tmp_path, "last_passed")
 
     assert (none.record, none.first) == (None, False)
-    assert f"{newest.path / 'config.yaml'}: has changed since it was written" in none.reason
+    assert f"{last.path / 'config.yaml'}: has changed since it was written" in none.reason
     assert none.reason.endswith("; restore the record")
 
 
-@pytest.mark.parametrize("word", ["newest", "latest"])
+@pytest.mark.parametrize("word", ["last", "last_passed"])
 def test_newer_records_that_are_damaged_are_told(tmp_path, word):
     """Those between the record that is meant and tonight, each of which the word may mean; none that is older."""
     damaged, good, newer, after = (night(tmp_path, day, verdict()) for day in (1, 2, 3, 11))
@@ -299,22 +299,22 @@ def test_newer_records_that_are_damaged_are_told(tmp_path, word):
 
 def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
     """As it is here: older nights count on; but where none of them passed, tonight is not the first."""
-    older, newest = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
-    (newest.path / "config.yaml").unlink()
+    older, last = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
+    (last.path / "config.yaml").unlink()
     records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
     shelf = RecordHistory(records, "nightly", TONIGHT)
 
     assert [record.path.name for record in shelf] == [older.path.name]
     assert list(failures_in_a_row(shelf).values()) == [1]
     bm25, dense = (
-        resolve(Reference("latest", "latest", None), shelf, tmp_path / ACCEPTED, model=model)
+        resolve(Reference("last_passed", "last_passed", None), shelf, tmp_path / ACCEPTED, model=model)
         for model in ("bm25", "dense")
     )
 
     assert bm25.record is not None  # of which nothing was said
     assert bm25.record.path.name == older.path.name
     assert (dense.record, dense.first) == (None, False)
-    assert f"{newest.path.name}/config.yaml is not what was written; restore it" in dense.reason
+    assert f"{last.path.name}/config.yaml is not what was written; restore it" in dense.reason
 
 
 # ---- accepted
@@ -417,11 +417,11 @@ class Away(Remote):
 def test_a_place_that_is_away_has_no_first_night(tmp_path):
     """Whoever asks after another model is told the same: an empty shelf would mean that there was no night yet."""
     shelf = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", TONIGHT)
-    latest = Reference("latest", "latest", None)
+    reference = Reference("last_passed", "last_passed", None)
 
     for model in ("bm25", "dense"):
         with pytest.raises(OSError, match="away"):
-            resolve(latest, shelf, tmp_path / ACCEPTED, model=model)
+            resolve(reference, shelf, tmp_path / ACCEPTED, model=model)
     with pytest.raises(OSError, match="away"):
         failures_in_a_row(shelf)
 

@@ -69,15 +69,21 @@ def test_the_newest_whole_record_stays_beside_a_damaged_one(tmp_path):
     older, newer = OLD, NEW.replace("2026", "2025", 1)
     write(tmp_path, older, tracking={"wanted": False})
     write(tmp_path, newer, tracking={"wanted": False})
-    assert reasons(records) == {max(older, newer): "the newest of its evaluation"}
+    assert reasons(records) == {max(older, newer): "the last of its evaluation"}
 
     (tmp_path / max(older, newer) / FILES[0]).write_bytes(b"changed")
-    assert reasons(records) == dict.fromkeys((older, newer), "the newest of its evaluation")
+    assert reasons(records) == dict.fromkeys((older, newer), "the last of its evaluation")
 
 
 def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
     """Its manifest says so, wherever it lies."""
-    held = {"reference": "self@latest", "record": OLD, "model": "bm25", "manifest_sha256": "0" * 64, "new_datasets": []}
+    held = {
+        "reference": "self@last_passed",
+        "record": OLD,
+        "model": "bm25",
+        "manifest_sha256": "0" * 64,
+        "new_datasets": [],
+    }
     write(tmp_path / "elsewhere", OLD)
     write(tmp_path / "elsewhere", NEW, baselines={"no-drop": {"bm25": held}})
 

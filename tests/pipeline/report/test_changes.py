@@ -17,6 +17,7 @@ from rankledger.pipeline.types.changes import (
     DatasetFigure,
     QueryChange,
     RankedDocument,
+    RecordPair,
     Side,
 )
 from rankledger.pipeline.types.results import Comparison
@@ -53,15 +54,18 @@ DOCUMENTS = (
     RankedDocument("never", 1.0, None, None),
 )
 QUERY = QueryChange("web", "bm25", "bm25", "q1", "rr", 1.0, 0.25, -0.75, DOCUMENTS)
-SIDE = Side("latest", "20261120T020000Z-nightly-1f0c9a2b", Path("runs"), "2026-11-20T03:00:00+01:00", "abc", False)
+SIDE = Side("last_passed", "20261120T020000Z-nightly-1f0c9a2b", Path("runs"), "2026-11-20T03:00:00+01:00", "abc", False)
+CANDIDATE = replace(SIDE, evaluation_id="20261121T020000Z-nightly-2f0c9a2b", commit="f" * 40, dirty=True)
+
+
+def pairs(*models: tuple[str, str]) -> tuple[RecordPair, ...]:
+    return (RecordPair(SIDE, CANDIDATE, models),)
 
 
 def movement(**changes: object) -> ComparisonReport:
     """One difference and one query that moved, and what is said otherwise."""
     plain = ComparisonReport(
-        base=SIDE,
-        candidate=replace(SIDE, evaluation_id="20261121T020000Z-nightly-2f0c9a2b", commit="f" * 40, dirty=True),
-        pairs=(("bm25", "bm25"),),
+        records=pairs(("bm25", "bm25")),
         unlike=(),
         moved=True,
         comparisons=(LINE,),
@@ -113,7 +117,7 @@ def test_documents_that_did_not_move(documents, said):
 def test_models_are_named_where_there_are_several_pairs():
     """With a second pair each row has its models; one that is held against another says against which."""
     other = replace(LINE, model="dense", measure="ap")
-    text = shown(movement(pairs=(("bm25", "bm25"), ("dense", "bm25")), comparisons=(LINE, other)))
+    text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "bm25")), comparisons=(LINE, other)))
 
     assert row(text, "rr")[0] == "bm25"
     assert row(text, "ap")[0] == "dense against bm25"
@@ -122,7 +126,7 @@ def test_models_are_named_where_there_are_several_pairs():
 def test_models_that_did_not_move_are_named_below_and_have_no_rows():
     """Of two models one has the score it had on every query: it is told in a line, and the table is of the other."""
     still = replace(LINE, model="dense", difference=0.0, mark="degenerate")
-    text = shown(movement(pairs=(("bm25", "bm25"), ("dense", "dense")), comparisons=(LINE, still)))
+    text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "dense")), comparisons=(LINE, still)))
 
     assert "the same score on every query of web: dense" in text
     assert row(text, "rr")[0] == "bm25"
@@ -228,7 +232,7 @@ def test_no_name_steers_a_terminal(show):
     found = movement(
         movers=(replace(QUERY, query_id=hostile, documents=documents),),
         figures=(DatasetFigure("web", hostile, hostile, "item_coverage@10", 0.5, None),),
-        pairs=((hostile, hostile), ("bm25", "bm25")),
+        records=pairs((hostile, hostile), ("bm25", "bm25")),
         remarks=(f"left out: {hostile}",),
     )
 
@@ -247,4 +251,4 @@ def test_json_has_no_nan_and_all_slices():
     assert data["differences"][0]["effect_size"] is None
     assert [line["measure"] for line in data["slices"]] == ["ap"]
     assert data["queries"][0]["documents"][2] == {"doc_id": "new", "grade": 0.5, "before": None, "after": 1}
-    assert data["base"]["record"] == "runs"
+    assert data["records"][0]["base"]["record"] == "runs"

@@ -146,7 +146,7 @@ def test_a_night_without_output_says_why():
 
 
 def test_the_last_nights_are_shown_and_all_are_counted():
-    """The newest stand last; in JSON the number of all is beside those shown."""
+    """The most recent stand last; in JSON the number of all is beside those shown."""
     found = history(*(night(number) for number in range(1, 8)))
 
     assert [row[0] for row in rows(shown(found, last=2))] == ["2026-01-06", "2026-01-07"]

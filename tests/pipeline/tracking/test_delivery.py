@@ -345,7 +345,7 @@ def test_the_record_is_kept_with_the_run(store, tmp_path):
 
 
 def test_the_evaluation_stands_on_top(store):
-    """The latest start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
+    """The last start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
     ids = [
         store.client.get_experiment_by_name(f"{store.record.manifest['name']}{part}").experiment_id for part in _PARTS
     ]

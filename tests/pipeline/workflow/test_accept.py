@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def test_an_empty_reason_is_refused(folder, reason):
     assert not (folder / "configs" / ACCEPTED).exists()
 
 
-@pytest.mark.parametrize("reference", ["newest", "latest", "newest#dense"])
+@pytest.mark.parametrize("reference", ["last", "last_passed", "last#dense"])
 def test_a_record_is_accepted_by_a_word(folder, reference):
     """The one that `show` shows of that name; the model that is named with it alone."""
     evaluate(folder)
@@ -126,12 +127,15 @@ def test_a_record_is_accepted_by_a_word(folder, reference):
     assert list(accepted.entries) == (["dense"] if "#" in reference else ["bm25", "dense"])
 
 
-def test_a_word_needs_the_name_of_an_evaluation(folder):
-    """That is said, and not that there is no such record."""
-    evaluate(folder)
+def test_a_word_is_of_the_only_evaluation(folder):
+    """Without records there is none, and the message says what to do."""
+    evaluation = evaluate(folder)
+    (entry,) = {*accept("last", reason="x").entries.values()}
+    assert entry.record == evaluation.evaluation_id
+    shutil.rmtree(folder / "runs/records")
 
-    with pytest.raises(InputError, match="newest: is of an evaluation; add --name"):
-        accept("newest", reason="x")
+    with pytest.raises(InputError, match="runs/records: no records; run `rankledger evaluate`"):
+        accept("last", reason="x")
 
 
 def test_unknown_names_are_refused(folder):

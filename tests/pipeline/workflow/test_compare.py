@@ -18,6 +18,7 @@ from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.report.changes import as_data, markdown, tables
 from rankledger.pipeline.types.changes import ChangePart, ComparisonReport, RankedDocument
 from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.browse import show
 from rankledger.pipeline.workflow.compare import compare
 from rankledger.pipeline.workflow.upkeep import accept
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
@@ -553,41 +554,89 @@ def test_other_documents_cannot_be_told_from_the_output(tmp_path):
 # ---- references
 
 
-def test_latest_is_earlier_than_the_candidate(nights):
-    """Held against the latest, the second night is held against the first: its name is that of the other side."""
+def test_last_passed_is_before_the_candidate(nights):
+    """The second night is compared with the first: the name is that of the other side."""
     first, second = nights
 
-    found = compare("latest", second.evaluation_id, runs_dir=first.record.parent.parent)
+    found = compare("last_passed", second.evaluation_id, runs_dir=first.record.parent.parent)
 
     assert found.base.evaluation_id == first.evaluation_id
 
 
-def test_newest_is_a_night_that_failed_too(tmp_path):
-    """The third night did not pass: `latest` is the second and `newest` the third; as a base `newest` is the second."""
+def test_without_references_the_last_two_are_compared(tmp_path):
+    """Whatever the gates of the third night found; by its gates `last_passed` is the second, too."""
     floor = {"name": "floor", "measure": "rr", "at_least": 1}
     nights = [
         evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED)}, **sections)
         for sections in ({}, {}, {"gates": [floor]})
     ]
 
-    found = {
-        (base, candidate): compare(base, candidate, name="generated", runs_dir=tmp_path / "runs")
-        for base, candidate in (("latest", "newest"), ("newest", "newest"))
-    }
+    found = [compare(*words, runs_dir=tmp_path / "runs") for words in ((), ("previous",), ("last_passed", "last"))]
 
     assert [verdict.outcome == "pass" for verdict in nights[2].verdicts] == [False]
-    for movement in found.values():
-        sides = (movement.base.evaluation_id, movement.candidate.evaluation_id)
+    for each in found:
+        sides = (each.base.evaluation_id, each.candidate.evaluation_id)
         assert sides == (nights[1].evaluation_id, nights[2].evaluation_id)
 
 
-def test_two_models_of_the_latest_are_of_one_record(tmp_path):
-    """`latest#bm25` and `latest#dense` are models of the newest evaluation, and not of the newest two."""
+def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
+    """The message lists them, and with a name the words are of that evaluation."""
+    records = tmp_path / "runs/records"
+    for night in nights:
+        shutil.copytree(night.record, records / night.evaluation_id)
+    assert compare(runs_dir=tmp_path / "runs").base.evaluation_id == nights[0].evaluation_id
+    for night in nights:  # the same records under another name
+        folder = records / night.evaluation_id.replace("generated", "other")
+        shutil.copytree(night.record, folder)
+        manifest = (folder / "manifest.json").read_text(encoding="utf-8").replace("generated", "other")
+        (folder / "manifest.json").write_text(manifest, encoding="utf-8")
+
+    with pytest.raises(InputError, match="has records of several evaluations: generated, other; add --name"):
+        compare(runs_dir=tmp_path / "runs")
+    assert compare(name="generated", runs_dir=tmp_path / "runs").base.evaluation_id == nights[0].evaluation_id
+
+
+def test_a_model_on_one_side_alone_is_named(tmp_path):
+    """bm25 is compared; dense came and rrf went."""
+    evaluate(tmp_path / "nightly", judgments(), {"bm25": output(), "rrf": output()})
+    second = evaluate(tmp_path / "nightly", judgments(), {"bm25": output(MOVED), "dense": output()})
+
+    found = compare(runs_dir=tmp_path / "runs")
+
+    assert found.pairs == (("bm25", "bm25"),)
+    (came, went) = [line for line in found.remarks if line.startswith("left out: ")]
+    assert "has no model 'dense'" in came
+    assert went == f"left out: 'rrf' is in {found.base.evaluation_id} alone"
+    assert found.candidate.evaluation_id == second.evaluation_id
+
+
+def test_last_passed_is_another_record_for_each_model(tmp_path):
+    """In the second night dense failed its gate: it is compared with the first, bm25 with the second."""
+    config, runs = tmp_path / "nightly", tmp_path / "runs"
+    outputs = {"bm25": output(), "dense": output(MOVED)}
+    floor = {"name": "floor", "models": ["dense"], "measure": "rr", "at_least": 1}
+    nights = [evaluate(config, judgments(), outputs, **more) for more in ({}, {"gates": [floor]}, {})]
+
+    found = compare("last_passed", "last", runs_dir=runs)
+
+    records = {pair.models: (pair.base.evaluation_id, pair.candidate.evaluation_id) for pair in found.records}
+    assert records == {
+        (("bm25", "bm25"),): (nights[1].evaluation_id, nights[2].evaluation_id),
+        (("dense", "dense"),): (nights[0].evaluation_id, nights[2].evaluation_id),
+    }
+    assert {line.model for line in found.comparisons} == {"bm25", "dense"}
+    assert "2 pairs of records: p-values are corrected within each" in found.remarks
+    for pair in found.records:
+        assert pair.base.evaluation_id in tables(found, width=120, colour=False)
+
+
+def test_two_models_of_last_passed_are_of_one_record(tmp_path):
+    """`last_passed#bm25` and `last_passed#dense` are models of the last evaluation, and not of the last two."""
     outputs = {"bm25": output(), "dense": output(MOVED)}
     evaluate(tmp_path / "nightly", judgments(), outputs)
     second = evaluate(tmp_path / "nightly", judgments(), outputs)
 
-    found = compare("latest#bm25", "latest#dense", name="generated", runs_dir=tmp_path / "runs")
+    found = compare("last_passed#bm25", "last_passed#dense", name="generated", runs_dir=tmp_path / "runs")
 
     assert {found.base.evaluation_id, found.candidate.evaluation_id} == {second.evaluation_id}
 
@@ -600,14 +649,14 @@ def test_accepted_is_what_was_accepted_beside_the_config(tmp_path):
     evaluate(config, judgments(), {"bm25": output(("q01",))})
     third = evaluate(config, judgments(), {"bm25": output(MOVED)})
 
-    found = compare("accepted", "latest", name="generated", runs_dir=tmp_path / "runs")
+    found = compare("accepted", "last_passed", name="generated", runs_dir=tmp_path / "runs")
 
     assert (found.base.evaluation_id, found.candidate.evaluation_id) == (first.evaluation_id, third.evaluation_id)
     assert {query.query_id for query in found.movers} == {*MOVED}
 
 
-def test_a_word_that_means_another_record_for_each_model_is_refused(tmp_path):
-    """bm25 was accepted in the first night and dense in the second: one of them must be named."""
+def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
+    """bm25 was accepted in the first night and dense in the second: each is compared with its own; `show` needs one."""
     config = tmp_path / "nightly"
     runs = tmp_path / "runs"
     outputs = {"bm25": output(), "dense": output(MOVED)}
@@ -615,9 +664,10 @@ def test_a_word_that_means_another_record_for_each_model_is_refused(tmp_path):
         accept(str(evaluate(config, judgments(), outputs).record), models=[model], reason="fine", runs_dir=runs)
     third = evaluate(config, judgments(), outputs)
 
-    with pytest.raises(InputError, match=r"accepted: is of another record for each model \('bm25' in .*; add #model"):
-        compare("accepted", third.evaluation_id, runs_dir=runs)
+    assert len(compare("accepted", third.evaluation_id, runs_dir=runs).records) == 2
     assert compare("accepted#dense", third.evaluation_id, runs_dir=runs).pairs == (("dense", "dense"),)
+    with pytest.raises(InputError, match=r"accepted: is of another record for each model \('bm25' in .*; add #model"):
+        show("accepted", runs_dir=runs)
 
 
 def test_a_run_of_mlflow_is_its_record(tmp_path):
@@ -657,9 +707,9 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
 @pytest.mark.parametrize(
     ("base", "candidate", "message"),
     [
-        ("latest", "accepted", "add --name"),
-        ("latest", "{first}", "there is no earlier evaluation of 'generated' with 'bm25'"),
-        ("20200101T000000Z-none-00000000", "latest", "there is no record '20200101T000000Z-none-00000000'"),
+        ("last_passed", "accepted", "no record of 'generated' is accepted for 'bm25'"),
+        ("last_passed", "{first}", "there is no earlier evaluation of 'generated' with 'bm25'"),
+        ("20200101T000000Z-none-00000000", "last_passed", "there is no record '20200101T000000Z-none-00000000'"),
         ("{first}#dense", "{second}", "has no model 'dense'"),
         ("{first}#bm25", "{second}#sparse", "has no model 'sparse'"),
     ],
@@ -687,9 +737,10 @@ def test_a_record_that_is_broken_or_was_changed_is_refused(tmp_path):
 
 
 def test_an_unknown_measure_is_refused_with_the_one_that_was_meant(nights):
-    """`ndgc@10` is not among the measures of both; ndcg@10 is."""
+    """`ndgc@10` is not among the measures of both; ndcg@10 is, and may be written nDCG@10."""
     with pytest.raises(InputError, match=r"'ndgc@10'.*; did you mean 'ndcg@10'\?"):
         moved_from(*nights, measure="ndgc@10")
+    assert set(moved_from(*nights, measure="nDCG@10").leading.values()) == {"ndcg@10"}
 
 
 # ---- what is printed, and the tables of pandas

@@ -42,8 +42,8 @@ COMMANDS = {
     "compare": ["compare", "{id}#bm25", "{id}#dense"],
     "accept": ["accept", "{id}", "--reason", "checked"],
     "verify": ["verify", "{id}", "--no-tracking"],
-    "history": ["history", "kept", "--measure", "ap"],
-    "list": ["list", "kept"],
+    "history": ["history", "--name", "kept", "--measure", "ap"],
+    "list": ["list", "--name", "kept"],
     "find": ["find", "0.5", "--measure", "ap", "--name", "kept"],
 }
 READ_BY = {
@@ -477,9 +477,9 @@ def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
     newer = record.with_name(f"{record.name[:-8]}ffffffff")
     shutil.copytree(record, newer)
     (newer / "manifest.json").write_bytes(b"{}")
-    found = f": a newer record is damaged ({Path('runs/records') / newer.name / 'manifest.json'}: "
+    found = f": a later record is damaged ({Path('runs/records') / newer.name / 'manifest.json'}: "
 
-    for command in (["show", "newest"], ["compare", "newest#bm25", "newest#dense"]):
+    for command in (["show", "last"], ["compare", "last#bm25", "last#dense"]):
         main([*command, "--name", "kept"])
         told = capsys.readouterr()
         lines = told.err.splitlines()
@@ -489,10 +489,10 @@ def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
         assert "damaged" not in told.out
 
     with pytest.raises(SystemExit) as end:
-        main(["accept", "newest", "--name", "kept", "--reason", "checked"])
+        main(["accept", "last", "--name", "kept", "--reason", "checked"])
     assert end.value.code == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"newest{found}")
+    assert told.startswith(f"last{found}")
     assert told.endswith(f"restore it, or name the record to accept by its id, such as {record.name}\n")
     assert not Path("accepted.yaml").exists()
 
@@ -503,7 +503,7 @@ def test_a_record_that_is_damaged_and_older_is_no_reason_to_warn(record, capsys)
     shutil.copytree(record, older)
     (older / "manifest.json").write_bytes(b"{}")
 
-    main(["show", "newest", "--name", "kept"])
+    main(["show", "last", "--name", "kept"])
     assert capsys.readouterr().err == ""
 
     older.rename(record.with_name(f"{record.name[:-8]}ffffffff"))

@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 import rankledger
@@ -85,11 +86,25 @@ def test_what_is_no_number_is_refused(tmp_path, published):
         find(published, measure="ap", runs_dir=tmp_path)
 
 
+def test_any_measure_is_searched_unless_one_is_named(evaluation, tmp_path, capsys):
+    """Each figure says by what it is; named as another tool writes it, the measure is ours."""
+    with_figure(evaluation.record, "0.4312")
+    runs = tmp_path / "runs"
+    for line in (found for found in find("0.4312", runs_dir=runs).figures if found.model == "bm25"):
+        assert (line.measure, line.estimate) == ("ap", 0.4312)
+    assert find("0.4312", measure="MAP", runs_dir=runs) == find("0.4312", measure="ap", runs_dir=runs)
+    app.main(["find", "0.4312", "--runs-dir", str(runs)])
+
+    printed = capsys.readouterr().out
+    assert "measure" in printed.splitlines()[2]
+    assert "figure that rounds to 0.4312" in printed
+
+
 def test_a_measure_that_no_record_has_is_refused(evaluation, tmp_path):
     """With those that there are and the one that was likely meant; without any record there is none to name."""
-    with pytest.raises(InputError, match="no record has 'app'; they have ap, rr; did you mean 'ap'"):
+    with pytest.raises(InputError, match="no record has 'app'; available: ap, rr; did you mean 'ap'"):
         find("0.4", measure="app", runs_dir=tmp_path / "runs")
-    with pytest.raises(InputError, match="there is no record; mend --runs-dir"):
+    with pytest.raises(InputError, match="no records; check --runs-dir"):
         find("0.4", measure="ap", runs_dir=tmp_path / "elsewhere")
 
 
@@ -104,26 +119,26 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
         records, Receipt(evaluation.evaluation_id, "0" * 64, "sqlite:///x", "1", "r", (), "2026-11-21T02:00Z")
     )
     listed = list_evaluations(runs_dir=tmp_path / "runs").evaluations
-    first, newest = sorted(listed, key=lambda entry: entry.repeats is not None)  # both may be of one second
+    first, last = sorted(listed, key=lambda entry: entry.repeats is not None)  # both may be of one second
 
     assert (first.evaluation_id, first.date, first.repeats) == (evaluation.evaluation_id, "2026-11-20", None)
     assert (first.n_models, first.n_datasets, first.n_failures, first.gates) == (2, 1, 0, "fail")
     assert first.delivered == "2026-11-21T02:00Z"
     assert first.size == sum(file.stat().st_size for file in evaluation.record.iterdir())
-    assert (newest.evaluation_id, newest.repeats) == (again.evaluation_id, evaluation.evaluation_id)
-    assert (newest.n_failures, newest.delivered) == (1, None)
+    assert (last.evaluation_id, last.repeats) == (again.evaluation_id, evaluation.evaluation_id)
+    assert (last.n_failures, last.delivered) == (1, None)
 
 
 def test_a_name_that_is_not_there_is_refused(evaluation, tmp_path):
     """With the one that was likely meant; where nothing is named and nothing there, the list is empty."""
-    with pytest.raises(InputError, match="no evaluation of the name 'nigthly'; did you mean 'nightly'"):
+    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
         list_evaluations("nigthly", runs_dir=tmp_path / "runs")
     assert list_evaluations(runs_dir=tmp_path / "elsewhere").evaluations == ()
 
 
 def test_a_name_to_look_through_that_is_not_there_is_refused(evaluation, tmp_path):
     """It is not the measure that is wrong."""
-    with pytest.raises(InputError, match="no evaluation of the name 'nigthly'; did you mean 'nightly'"):
+    with pytest.raises(InputError, match="no evaluation is called 'nigthly'; did you mean 'nightly'"):
         find("0.4", measure="ap", name="nigthly", runs_dir=tmp_path / "runs")
 
 
@@ -167,9 +182,9 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
 @pytest.mark.parametrize(
     ("reference", "name", "said"),
     [
-        ("latest", None, "add --name"),
-        ("latest", "nightyl", "there is no evaluation of the name 'nightyl'"),
-        ("latest", "nightly", "did not pass in the one earlier evaluation"),
+        ("previous", None, "there is only one evaluation of 'nightly'"),
+        ("last_passed", "nightyl", "no evaluation is called 'nightyl'"),
+        ("last_passed", "nightly", "did not pass in the one earlier evaluation"),
         ("20261120T020000Z-nightly-00000000", None, "there is no such record"),
         ("ID#bm52", None, "has no model 'bm52'; it has bm25, dense; did you mean 'bm25'?"),
     ],
@@ -182,11 +197,20 @@ def test_show_says_why_there_is_nothing_to_show(evaluation, tmp_path, reference,
     assert said in str(error.value)
 
 
+def test_what_is_loaded_is_what_was_evaluated(evaluation, tmp_path):
+    """Every table, the scores of queries among them; by default of the last evaluation."""
+    loaded = rankledger.load(runs_dir=tmp_path / "runs")
+
+    assert loaded.evaluation_id == evaluation.evaluation_id
+    for table in ("summary", "comparisons", "gates", "scores"):
+        pd.testing.assert_frame_equal(getattr(loaded, table), getattr(evaluation, table))
+
+
 def test_the_commands_print_what_was_found(evaluation, tmp_path, capsys):
     """The id of the evaluation stands whole in each table, and JSON has all of it."""
     figure = next(line.estimate for line in evaluation.estimates if line.model == "bm25" and line.measure == "ap")
     options = ["--runs-dir", str(tmp_path / "runs")]
-    for words in (["list"], ["list", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
+    for words in (["list"], ["list", "--name", "nightly"], ["find", f"{figure:.3f}", "--measure", "ap"]):
         app.main([*words, *options])
         assert evaluation.evaluation_id in capsys.readouterr().out
         app.main([*words, *options, "--json"])

@@ -35,6 +35,7 @@ def evaluated(night: int, estimate: float | None = 0.4, std_error: float | None 
     return replace(
         HistoryEntry(
             evaluation_id=f"{created:%Y%m%dT%H%M%SZ}-nightly-{night:08x}",
+            measure="ap",
             date=day(night),
             created=created,
             repeats=False,
@@ -276,11 +277,17 @@ def test_a_measure_with_commas_and_one_model(year):
     assert [(series.model, len(series.nights)) for series in found.series] == [("dense", 365)]
 
 
+def test_without_a_name_and_a_measure(year):
+    """The only evaluation, by the lead measure; a measure may be written as another tool does."""
+    assert {found.measure for found in (history(runs_dir=year), history(dataset="web", runs_dir=year))} == {"ap"}
+    assert history(measure="MAP", runs_dir=year) == history("nightly", measure="ap", runs_dir=year)
+
+
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"name": "nightyl"}, "there is no evaluation of the name 'nightyl'; did you mean 'nightly'?"),
-        ({"measure": "app"}, "no evaluation of 'nightly' has 'app'; they have ap, avg_rp"),
+        ({"name": "nightyl"}, "no evaluation is called 'nightyl'; did you mean 'nightly'?"),
+        ({"measure": "app"}, "no evaluation of 'nightly' has 'app'; available: ap, avg_rp(cutoffs=[5,10])"),
         ({"model": "bm52"}, "there is no model 'bm52' with ap; there are bm25, dense; did you mean 'bm25'?"),
         ({"dataset": "wbe"}, "there is no dataset 'wbe' with ap; there are web; did you mean 'web'?"),
     ],
@@ -308,10 +315,22 @@ def test_what_cannot_be_read_is_left_out_and_said(year):
 
 
 def test_the_command_prints_the_last_nights_in_every_form(year, capsys):
-    """A row per night, the newest last, as a table, in Markdown and in JSON."""
+    """A row per night, most recent last, as a table, in Markdown and in JSON."""
 
     def printed(*form: str) -> str:
-        arguments = ["history", "nightly", "--measure", "ap", "--model", "bm25", "--last", "5", "--runs-dir", str(year)]
+        arguments = [
+            "history",
+            "--name",
+            "nightly",
+            "--measure",
+            "ap",
+            "--model",
+            "bm25",
+            "--last",
+            "5",
+            "--runs-dir",
+            str(year),
+        ]
         app.main([*arguments, *form])
         return capsys.readouterr().out
 

@@ -26,7 +26,7 @@ from rankledger.pipeline.types.results import Comparison, Verdict
 from rankledger.pipeline.workflow.evaluate import evaluate, validate
 
 QUERIES = [f"q{number:02}" for number in range(60)]
-NO_DROP = {"name": "no-drop", "measure": "rr", "against": "self@latest", "margin": 0.1}
+NO_DROP = {"name": "no-drop", "measure": "rr", "against": "self@last_passed", "margin": 0.1}
 BAD = 50
 """Damaged queries of a bad night: the mean drops by 0.625, far beyond any margin here."""
 
@@ -219,14 +219,14 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
 
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
-    """`latest#bm25` is bm25 of the night before, `PATH#bm25` that of a record anywhere, `bm25` that of tonight."""
+    """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of a record anywhere, `bm25` that of tonight."""
     write_config([], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("bm25")
     write_output("dense")
     _, first = night()
     evaluation_id, first = first.name, first.rename("elsewhere")
     _, second = night()
-    texts = {"night before": "latest#bm25", "path": "./elsewhere#bm25", "tonight": "bm25"}
+    texts = {"night before": "last_passed#bm25", "path": "./elsewhere#bm25", "tonight": "bm25"}
     gates = [NO_DROP | {"name": name, "models": ["dense"], "against": text} for name, text in texts.items()]
     write_config(gates, {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("dense", BAD)

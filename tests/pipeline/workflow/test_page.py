@@ -23,7 +23,7 @@ from tests.support.generated_data import search_collection, write_config
 MODELS = ("bm25", "dense", "rrf")
 WEB = search_collection(60, n_queries=40, models=MODELS)
 SUITES = {"search": ["ndcg@10", "ap", "rr"]}
-NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@latest", "margin": 0.5}
+NO_DROP = {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "margin": 0.5}
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +166,7 @@ def test_a_baseline_of_other_queries_is_named():
         "name": "answers",
         "datasets": {"answers": {"scores": {"faithfulness": "higher"}}},
         "models": {"rag": {"outputs": "rag.tsv"}},
-        "gates": [{"name": "held", "measure": "faithfulness", "against": "self@latest", "margin": 0.5}],
+        "gates": [{"name": "held", "measure": "faithfulness", "against": "self@last_passed", "margin": 0.5}],
     }
     config.write_text(json.dumps(document), encoding="utf-8")
     pages = []

@@ -44,8 +44,8 @@ def record(runs: Path, days: int, name: str = "nightly", *, against: str = "", *
     evaluation_id = f"{NOW - timedelta(days=days):%Y%m%dT%H%M%SZ}-{name}-{number:08x}"
     path = runs / "records" / evaluation_id
     path.mkdir()
-    held = {"reference": "self@latest", "record": against, "model": "bm25", "manifest_sha256": "0" * 64}
-    none = {"reference": "self@latest", "record": None, "reason": "there is none", "first": True}
+    held = {"reference": "self@last_passed", "record": against, "model": "bm25", "manifest_sha256": "0" * 64}
+    none = {"reference": "self@last_passed", "record": None, "reason": "there is none", "first": True}
     plain = {
         "schema_version": 2,
         "evaluation_id": evaluation_id,
@@ -112,7 +112,7 @@ def test_the_newest_of_each_evaluation_stays(runs):
     repeat = record(runs, OLD - 2, repeats=ids[0])
 
     assert set(going(runs)) == {ids[0], repeat}
-    assert look(runs).stays == {"the newest of its evaluation": 2}
+    assert look(runs).stays == {"the last of its evaluation": 2}
 
 
 def test_what_is_not_delivered_stays(runs):
@@ -289,7 +289,7 @@ def tracked(original, tmp_path) -> Tracked:
 
 
 def test_the_runs_go_with_the_record_and_its_receipt(tracked):
-    """All three of the old evaluation; the newest has all it had."""
+    """All three of the old evaluation; the last has all it had."""
     found = tracked.prune()
 
     assert [(entry.evaluation_id, len(entry.run_ids)) for entry in found.records] == [(tracked.first, 3)]

@@ -108,17 +108,16 @@ def test_every_figure_of_the_tables_is_the_records(config, form, row):
     assert sorted(found) == sorted((model, *figures) for (_, model), figures in expected.items())
 
 
-def test_latest_needs_a_name_and_means_the_newest(config):
+def test_a_word_is_of_the_only_evaluation(config):
     """As for `show`; a model may be named, and one that is not there is refused."""
     evaluated(config, "2026-11-19")
-    newest = evaluated(config).evaluation_id
+    last = evaluated(config).evaluation_id
 
-    assert {row["evaluation_id"] for row in read(report("latest", name="generated", form="csv"))} == {newest}
-    assert report("latest#dense", name="generated", form="csv") == report(newest, form="csv")
-    with pytest.raises(InputError, match="latest: is of an evaluation; add --name"):
-        report("latest", form="csv")
+    assert {row["evaluation_id"] for row in read(report("last_passed", name="generated", form="csv"))} == {last}
+    assert report("last_passed#dense", name="generated", form="csv") == report(last, form="csv")
+    assert report(form="csv") == report("last_passed", form="csv") == report(last, form="csv")
     with pytest.raises(InputError, match="has no model 'dens'; it has bm25, dense; did you mean 'dense'"):
-        report(f"{newest}#dens", form="csv")
+        report(f"{last}#dens", form="csv")
     with pytest.raises(InputError, match=r"\./nowhere: there is no such record"):
         report("./nowhere", form="csv")
 
@@ -135,8 +134,9 @@ def test_measures_are_shown_in_their_order(config, shown):
     assert {pair.measure for pair in page.pairs} == {"rr"}
     assert {query.measure for pair in page.pairs for query in pair.movers} <= {"rr"}
     assert "Model & rr & ap \\\\" in report(record.name, measures=["rr", "ap"], form="latex")
+    assert "Model & ndcg@5 & ndcg@10 & ap \\\\" in report(record.name, measures=["nDCG@5,10", "map"], form="latex")
     with pytest.raises(
-        InputError, match="has no measure 'ndgc@5'; it has ndcg@5, ndcg@10, ap, rr; did you mean 'ndcg@5'"
+        InputError, match="has no measure 'ndgc@5'; available: ndcg@5, ndcg@10, ap, rr; did you mean 'ndcg@5'"
     ):
         report(record.name, measures=["ndgc@5"])
 
@@ -183,7 +183,7 @@ def test_a_history_that_cannot_be_read_is_a_remark(config, shown):
 
     (remark,) = shown[0].remarks
     assert remark.startswith("no history by ap: ")
-    assert "no evaluation of the name 'generated'" in remark
+    assert "no evaluation is called 'generated'" in remark
 
 
 def test_a_record_without_any_figure_says_why(config):
@@ -196,12 +196,12 @@ def test_a_record_without_any_figure_says_why(config):
     night = nightly(config.name, date="2026-11-20", tracking=False)
 
     assert night.record is not None
-    assert report("newest", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")
-    told = report("newest", name="generated", form="markdown")
+    assert report("last", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")
+    told = report("last", name="generated", form="markdown")
     assert all(f"{failure.model} on {failure.dataset} was not evaluated: " in told for failure in night.failures)
     for asked in ({"form": "latex"}, {"form": "csv"}, {"measures": ["ap"]}):
         with pytest.raises(InputError, match="has no figure, for no model output was evaluated; name another record, "):
-            report("newest", name="generated", **asked)
+            report("last", name="generated", **asked)
 
 
 def test_a_dataset_without_the_measures_is_left_out(config):

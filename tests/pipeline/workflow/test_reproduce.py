@@ -112,7 +112,7 @@ def test_what_ran_is_computed_again_whatever_the_defaults_are(folder):
 def test_gates_need_no_baseline(folder):
     """What the record was held against may be gone: gates decide no figure."""
     first = evaluate(folder)
-    gates = [{"name": "no-drop", "measure": "ap", "datasets": "web", "against": "self@latest", "margin": 0.5}]
+    gates = [{"name": "no-drop", "measure": "ap", "datasets": "web", "against": "self@last_passed", "margin": 0.5}]
     evaluation = evaluate(folder, gates=gates)
     assert evaluation.verdicts
     shutil.rmtree(first.record)

@@ -96,7 +96,7 @@ def test_the_newest_nights_are_drawn():
 
 
 def test_dates_do_not_touch():
-    """Ten letters of 6.8 pixels: dates keep 70 pixels from one to the next, and the newest is named."""
+    """Ten letters of 6.8 pixels: dates keep 70 pixels from one to the next, and the last is named."""
     chart = nights(series(*(night(number) for number in range(100))), "ap")
 
     across = sorted(found.at[0] for found in words(chart) if found.said.startswith("2026"))
@@ -113,5 +113,5 @@ def test_data_are_those_of_the_nights():
 
 
 def test_there_is_no_chart_without_a_figure():
-    """None of the newest nights has one."""
+    """None of the last nights has one."""
     assert nights(series(*(night(number, None) for number in range(3))), "ap") is None

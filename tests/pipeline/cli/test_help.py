@@ -1,0 +1,114 @@
+"""The help of the command line, its typed options, and shell completion."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import typing
+from pathlib import Path
+
+import click
+import pytest
+
+from rankledger.pipeline.cli.app import GROUPS, cli
+
+ROOT = Path(__file__).parents[3]
+COMMANDS = {str(command.name): command for commands in GROUPS.values() for command in commands}
+
+
+def help_of(command: click.Command, *, width: int = 80) -> str:
+    """What `--help` prints on a terminal of that width."""
+    context = click.Context(command, info_name=f"rankledger {command.name}", terminal_width=width - 2)
+    return command.get_help(context)
+
+
+def test_the_commands_stand_in_groups():
+    """In their order, each command in one group, one line for each."""
+    text = help_of(cli)
+    groups = re.findall(r"^(\w+):\n((?:  [a-z].*\n?)+)", text, re.MULTILINE)
+
+    assert {title: re.findall(r"^  (\w+) ", lines, re.MULTILINE) for title, lines in groups} == {
+        "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report"],
+        "Understand": ["explain", "validate", "measures", "find"],
+        "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
+        "More": ["trec_eval", "schema"],
+    }
+    assert set(cli.commands) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", ["rankledger", *COMMANDS])
+def test_help_keeps_within_80_columns_and_has_an_example(name):
+    """Examples are not wrapped, so they are written short enough; each begins with the command it is of."""
+    text = help_of(COMMANDS.get(name, cli))
+
+    assert max(map(len, text.splitlines())) <= 80
+    head = "" if name == "rankledger" else f" {name}"
+    assert re.search(rf"^  Example:\n      rankledger{head}\b", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_are_typed(name):
+    """A command takes its options by name, each with the type that the option gives, and nothing else."""
+    function = COMMANDS[name].callback
+    assert function is not None
+    signature = inspect.signature(function)
+    options = {str(option.name): option for option in COMMANDS[name].params if option.expose_value}
+
+    assert set(signature.parameters) == set(options)
+    for option_name, parameter in signature.parameters.items():
+        assert fits(str(parameter.annotation), options[option_name]), option_name
+
+
+def fits(annotation: str, option: click.Parameter) -> bool:
+    """Whether a parameter takes what the option gives it: None if there is no value, a tuple of several."""
+    plain = "bool" if getattr(option, "is_flag", False) and option.type.name != "text" else ""
+    plain = plain or ("int" if "integer" in option.type.name else "str")
+    if option.multiple if isinstance(option, click.Option) else option.nargs == -1:
+        return annotation == f"tuple[{plain}, ...]"
+    optional = not option.required and option.default in (None, click.core.UNSET) and plain != "bool"
+    if isinstance(option.type, click.Choice) and annotation.removesuffix(" | None") in ("Backend", "Form"):
+        return annotation.endswith(" | None") == optional
+    return annotation == plain + (" | None" if optional else "")
+
+
+def test_no_command_takes_any():
+    """Neither `Any` nor `**options` stands in a signature of the command line."""
+    for path in sorted((ROOT / "pipeline/cli").glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                assert node.args.kwarg is None, f"{path}: {node.name}"
+                if path.name != "terminal.py":  # which prints any data as JSON
+                    assert "Any" not in ast.unparse(node.args), f"{path}: {node.name}"
+
+
+@pytest.mark.parametrize(
+    ("words", "place", "completed"),
+    [("rankledger ev", 1, ["evaluate"]), ("rankledger report --o", 2, ["--output", "--open"])],
+)
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete(run_cli, monkeypatch, shell, words, place, completed):
+    """Commands and options, as docs/commands.md says; the line for the start-up file is a script."""
+    monkeypatch.setenv("_RANKLEDGER_COMPLETE", f"{shell}_source")
+    assert "_RANKLEDGER_COMPLETE" in run_cli()[1]
+    monkeypatch.setenv("_RANKLEDGER_COMPLETE", f"{shell}_complete")
+    monkeypatch.setenv("COMP_WORDS", words)
+    monkeypatch.setenv("COMP_CWORD", words.split()[-1] if shell == "fish" else str(place))
+    code, out, err = run_cli()
+
+    assert (code, err) == (0, "")
+    assert [found for found in completed if found not in re.split(r"[,\s]+", out)] == []
+
+
+def test_backend_and_form_are_words_of_the_pipeline():
+    """The choices of an option are those of the type that the function takes."""
+    from rankledger.pipeline.workflow.evaluate import Backend
+    from rankledger.pipeline.workflow.report import Form
+
+    choices = {
+        option.name: tuple(option.type.choices)
+        for name in ("evaluate", "report")
+        for option in COMMANDS[name].params
+        if isinstance(option.type, click.Choice)
+    }
+    assert choices == {"backend": typing.get_args(Backend), "form": typing.get_args(Form)}
