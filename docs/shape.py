@@ -1,4 +1,4 @@
-"""Print the size and shape of the code: `make shape`. docs/architecture.md shows the figures before and after."""
+"""Print the size and shape of the code: `make shape`. With --write they go to the table of docs/architecture.md."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-__all__ = ["arrows", "imports", "longest_chain", "room", "shape"]
+__all__ = ["arrows", "imports", "longest_chain", "room", "shape", "written"]
 
 ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs/architecture.md"
 PACKAGE = "rankledger"
 FOLDERS = ("metrics", "pipeline", PACKAGE)
 LOADED = """
@@ -132,6 +133,17 @@ def documentation_words(*, generated: bool = True) -> int:
     return len(text.split())
 
 
+def written(page: str, figures: Mapping[str, str]) -> str:
+    """A page whose table has these figures in its last column."""
+    for name, value in figures.items():
+        page = re.sub(rf"^(\| {re.escape(name)} \|.*\| )[^|]*( \|)$", rf"\g<1>{value}\g<2>", page, flags=re.MULTILINE)
+    return page
+
+
 if __name__ == "__main__":
+    measured = {}
     for name, value in shape():
+        measured[name] = value
         print(f"{name:34}{value:>8}", flush=True)
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(written(PAGE.read_text(encoding="utf-8"), measured), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -46,3 +47,20 @@ def test_a_body_is_counted_without_its_docstring():
 def test_generated_words_can_be_left_out(generated):
     """Without the generated tables the pages are shorter, and are not empty."""
     assert 1_000 < SHAPE["documentation_words"](generated=False) <= SHAPE["documentation_words"](generated=generated)
+
+
+def test_figures_are_written_into_the_last_column():
+    """The row of that name alone changes, and keeps what was before."""
+    page = "| files | 302 | 1 |\n| lines | 9 | 2 |\n"
+
+    assert SHAPE["written"](page, {"files": "156"}) == "| files | 302 | 156 |\n| lines | 9 | 2 |\n"
+
+
+def test_the_page_has_a_row_for_each_figure():
+    """Each figure that `make shape` prints stands in docs/architecture.md, with a number before and after."""
+    page = (SHAPE["ROOT"] / "docs/architecture.md").read_text(encoding="utf-8")
+    names = re.findall(r'yield "([^"]+)"', (SHAPE["ROOT"] / "docs/shape.py").read_text(encoding="utf-8"))
+
+    assert names
+    for name in names:
+        assert re.search(rf"^\| {re.escape(name)} \| [\d,]+ \| [\d,]+ \|$", page, re.MULTILINE), name
