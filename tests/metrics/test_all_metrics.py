@@ -6,7 +6,7 @@ A metric of the registry that lacks an oracle, or a parameter that no variant na
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -15,7 +15,7 @@ import pytest
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
+from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, over
 from tests.oracle import CATALOGUE_ORACLE, ORACLE, RANKINGS_ORACLE, RATINGS_ORACLE
 from tests.support.blocks import (
     ARRAYS,
@@ -31,14 +31,6 @@ from tests.support.blocks import (
 parsed = cache(Measure.parse)
 
 GREATEST = 4.0
-
-
-def over(texts: Iterable[str]) -> pytest.MarkDecorator:
-    """A case for each metric, which runs through those of its variants that are among these."""
-    families: dict[str, list[str]] = {}
-    for text in texts:
-        families.setdefault(parsed(text).metric.name, []).append(text)
-    return pytest.mark.parametrize("texts", families.values(), ids=families)
 
 
 EVERY_JUDGED_VARIANT = over(JUDGED_VARIANTS)

@@ -100,10 +100,9 @@ def test_parse_keeps_every_value(text):
             assert measure.parameters[name] == parameter.default
 
 
-@pytest.mark.parametrize("text", EVERY_VARIANT)
-def test_canonical_texts_are_kept(text):
+def test_canonical_texts_are_kept():
     """Measures written without blanks, with parameters in the metric's order, are written as they were read."""
-    assert str(Measure.parse(text)) == text
+    assert [str(Measure.parse(text)) for text in EVERY_VARIANT] == [*EVERY_VARIANT]
 
 
 @pytest.mark.parametrize(

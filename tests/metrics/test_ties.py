@@ -17,7 +17,7 @@ from rankledger.metrics.conventional_scores import sampled, tie_bounds
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
-from tests.metrics.variants import JUDGED_VARIANTS
+from tests.metrics.variants import JUDGED_VARIANTS, over
 from tests.oracle import ORACLE
 from tests.support.blocks import PlainQuery, plain_block
 
@@ -112,37 +112,37 @@ PLAIN_VARIANTS = [
 ]
 
 
-@pytest.mark.parametrize("text", PLAIN_VARIANTS)
-def test_bounds_are_those_of_all_orders(text, queries, bounds):
+@over(PLAIN_VARIANTS)
+def test_bounds_are_those_of_all_orders(texts, queries, bounds):
     """Least and greatest are those among all orders of tied documents and the mean is theirs, wherever said exact."""
-    names = sampled(Measure.parse(text), TREC_EVAL.conventions)
-    found = bounds[text]
-    every = [enumerated(text, query) for query in queries]
+    for text in texts:
+        names = sampled(Measure.parse(text), TREC_EVAL.conventions)
+        found = bounds[text]
+        every = [enumerated(text, query) for query in queries]
 
-    if "least" not in names:
-        np.testing.assert_allclose(found[0], [scores.min() for scores in every], rtol=0, atol=1e-9)
-        np.testing.assert_allclose(found[2], [scores.max() for scores in every], rtol=0, atol=1e-9)
-    if "expected" not in names:
-        np.testing.assert_allclose(found[1], [scores.mean() for scores in every], rtol=0, atol=1e-9)
+        if "least" not in names:
+            least, greatest = [scores.min() for scores in every], [scores.max() for scores in every]
+            np.testing.assert_allclose(found[0], least, rtol=0, atol=1e-9, err_msg=text)
+            np.testing.assert_allclose(found[2], greatest, rtol=0, atol=1e-9, err_msg=text)
+        if "expected" not in names:
+            means = [scores.mean() for scores in every]
+            np.testing.assert_allclose(found[1], means, rtol=0, atol=1e-9, err_msg=text)
 
 
-@pytest.mark.parametrize(
-    "text", [text for text in PLAIN_VARIANTS if sampled(Measure.parse(text), TREC_EVAL.conventions)]
-)
-def test_drawn_bounds_lie_among_all_orders(text, queries, bounds):
+@over([text for text in PLAIN_VARIANTS if sampled(Measure.parse(text), TREC_EVAL.conventions)])
+def test_drawn_bounds_lie_among_all_orders(texts, queries, bounds):
     """What is drawn is never beyond the true bounds, and the mean of 200 orders is within 6 standard errors of theirs.
 
     With at most 5 documents the drawn extremes are the true ones nearly everywhere; those of single queries may differ.
     """
-    least, mean, greatest = bounds[text]
-    every = [enumerated(text, query) for query in queries]
-
-    for column, scores in enumerate(every):
-        if np.isnan(scores).any():
-            continue
-        assert scores.min() - 1e-9 <= least[column] <= mean[column] + 1e-9
-        assert mean[column] - 1e-9 <= greatest[column] <= scores.max() + 1e-9
-        assert abs(mean[column] - scores.mean()) <= 6 * scores.std() / np.sqrt(200) + 1e-9
+    for text in texts:
+        least, mean, greatest = bounds[text]
+        for column, scores in enumerate(enumerated(text, query) for query in queries):
+            if np.isnan(scores).any():
+                continue
+            assert scores.min() - 1e-9 <= least[column] <= mean[column] + 1e-9, text
+            assert mean[column] - 1e-9 <= greatest[column] <= scores.max() + 1e-9, text
+            assert abs(mean[column] - scores.mean()) <= 6 * scores.std() / np.sqrt(200) + 1e-9, text
 
 
 def test_what_is_drawn_is_said():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+import pytest
+
+from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 
-__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS"]
+__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS", "over"]
 
 _CUT = ("", "@1", "@3", "@10", "@1000")  # nothing cut, the top, the middle, deeper than any list
 
@@ -126,3 +129,11 @@ JUDGED_VARIANTS = tuple(text for name, texts in VARIANTS.items() if METRICS[name
 CATALOGUE_VARIANTS = tuple(
     text for name, texts in VARIANTS.items() if METRICS[name].input == "catalogue" for text in texts
 )
+
+
+def over(texts: Iterable[str]) -> pytest.MarkDecorator:
+    """A case for each metric, which gets as `texts` those of its variants that are among these."""
+    families: dict[str, list[str]] = {}
+    for text in texts:
+        families.setdefault(Measure.parse(text).metric.name, []).append(text)
+    return pytest.mark.parametrize("texts", families.values(), ids=families)
