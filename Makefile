@@ -5,7 +5,7 @@ EQUIPPED := .venv/equipped
 SERVED := .venv/served
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz bench docs golden clean
+.PHONY: help setup run ui test test-system fuzz bench startup docs golden clean
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -49,6 +49,9 @@ fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; s
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
+
+startup: $(EQUIPPED) ## Print the CPU time of whole processes beside that of `import mlflow`.
+	$(BIN)/python -m tests.benchmarks.startup
 
 docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py
