@@ -6,7 +6,7 @@ SERVED := .venv/served
 DOCUMENTED := .venv/documented
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz bench docs site shape golden golden-tools clean
+.PHONY: help setup run ui test test-system fuzz bench docs site shape golden golden-tools clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -54,6 +54,9 @@ fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; s
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
+
+startup: $(EQUIPPED) ## Print the CPU time of whole processes beside that of `import mlflow`.
+	$(BIN)/python -m tests.benchmarks.startup
 
 docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 	$(BIN)/python docs/generate.py

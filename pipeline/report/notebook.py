@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from jinja2 import Environment, StrictUndefined
-
 from rankledger.pipeline.report.messages import failures, legend, notes
 from rankledger.pipeline.report.tables import (
     Interval,
@@ -103,6 +101,8 @@ def leaderboard(evaluation: Evaluation) -> str:
         evaluation: what to show.
     """
     tables = [_table(evaluation, dataset, board) for dataset, board in leaderboards(evaluation).items()]
+    from jinja2 import Environment, StrictUndefined
+
     template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_TEMPLATE)
     return template.render(
         title=_shown(evaluation.evaluation_id),

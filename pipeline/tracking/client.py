@@ -32,6 +32,7 @@ _DEFAULTS = {  # where the user has not set them
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # MLflow's own settings hang for minutes on a server that is away
     "PGCONNECT_TIMEOUT": "8",
+    "PYDANTIC_DISABLE_PLUGINS": "__all__",  # to look for them takes as long as many an answer
 }
 
 

@@ -11,6 +11,7 @@ asks for one thing; a line on stdout answers. The process ends with its stdin, a
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import logging
@@ -164,6 +165,7 @@ def _own_run(client: MlflowClient, run: MLflowRun, evaluation_id: str) -> MLflow
     return next((run for run in found if MANIFEST in run.data.tags), None)
 
 
+_UNUSED = ("pandas", "scipy")  # MLflow imports them if they are installed, which takes longer than to deliver
 _CONNECTION_ATTEMPTS = 3  # of a database; MLflow's 10 take 100 seconds
 
 
@@ -199,6 +201,9 @@ class _Client:
 
     def load(self) -> None:
         """Import what takes seconds, before anything is asked."""
+        gc.set_threshold(100_000)  # or a fifth of the time goes into looking for garbage among what is imported
+        for name in _UNUSED:
+            sys.modules[name] = None  # type: ignore[assignment]  # to Python a package that is not installed
         _silence()
         import mlflow  # noqa: F401
         from mlflow.store.db import utils

@@ -125,13 +125,15 @@ PathText = Annotated[str, AfterValidator(_path)]
 class _Part(BaseModel):
     """Part of a manifest."""
 
-    model_config = ConfigDict(frozen=True, strict=True, extra="ignore", allow_inf_nan=False, protected_namespaces=())
+    model_config = ConfigDict(
+        frozen=True, strict=True, extra="ignore", allow_inf_nan=False, protected_namespaces=(), defer_build=True
+    )
 
 
 class _Typed(RootModel[T], Generic[T]):
     """A dataclass as a file has it."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
 
 
 class File(_Part):
