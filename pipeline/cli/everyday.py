@@ -141,7 +141,7 @@ def evaluate(config: str, **options: Any) -> None:
     """Evaluate every model of CONFIG and record the result.
 
     A record, by its path or id, is evaluated again, with --set by other measures or slices: its inputs must be what
-    they were, but outputs may be gone that the block store has.
+    they were, but outputs may be gone that the output cache has.
 
     Exits with 1 where a gate failed, with 3 where one is inconclusive, with 4 where an output is missing or refused,
     and with 5 where the record is not where `records` says, or, with --require-tracking, not in MLflow.

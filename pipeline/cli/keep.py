@@ -99,7 +99,7 @@ def sync(**options: Any) -> None:
 @options.tracking_uri
 @options.quiet
 def prune(no_tracking: bool, **options: Any) -> None:
-    """Delete records older than --keep-days, their runs in MLflow, and what the block store has not been asked for.
+    """Delete records older than --keep-days, their runs in MLflow, and what the output cache has not been asked for.
 
     What is accepted stays, what a record that stays was held against, what is not delivered yet, and the newest record
     of each evaluation. Runs can be restored until `mlflow gc` frees them. Exits with 5 where MLflow cannot be told.
