@@ -93,8 +93,8 @@ def plan_practical_difference(planning: Planning, datasets: Sequence[PlannedData
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     return {
         str(measure): least
-        for line, least in planning.config.matters.items()
-        for measure in choose_one_line(planning, ("matters", line), line, there)
+        for line, least in planning.config.practical_difference.items()
+        for measure in choose_one_line(planning, ("practical_difference", line), line, there)
     }
 
 

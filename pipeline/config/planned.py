@@ -141,7 +141,7 @@ class Plan:
     lead: Mapping[str, Measure] = field(default_factory=dict)
     """By dataset, the measure that leads on it everywhere."""
 
-    matters: Mapping[str, float] = field(default_factory=dict)
+    practical_difference: Mapping[str, float] = field(default_factory=dict)
     """By measure, the least difference that matters."""
 
     gates: tuple[PlannedGate, ...] = ()

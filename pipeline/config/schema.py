@@ -386,8 +386,8 @@ class Execution(Section):
     backend: Literal["threads", "processes"] = "threads"
     """What a worker is."""
 
-    blocks: bool = True
-    """Whether what was read of models' outputs is kept in the runs folder's block store, and taken from there."""
+    cache: bool = True
+    """Whether what was read of models' outputs is kept in the runs folder's output cache, and taken from there."""
 
 
 class Tracking(Section):
@@ -439,7 +439,7 @@ class Config(Section):
     """The measure that comes first in every table, report and run, such as `ndcg@10`; datasets without it lead with the
     first measure of their own first suite, as all do unless it is given."""
 
-    matters: dict[str, Least] = Field(default_factory=dict)
+    practical_difference: dict[str, Least] = Field(default_factory=dict)
     """By measure, the least difference that matters, such as `ndcg@10: 0.005`: reports hold intervals against it."""
 
     gates: tuple[Gate, ...] = Field((), max_length=1000)

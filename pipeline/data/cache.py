@@ -1,6 +1,6 @@
 """The output cache: what joins found, kept by content, so that the same output is parsed once.
 
-`<runs>/blocks/` holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, and
+`<runs>/cache/` holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, and
 per model output the judged documents that it retrieved: `<bytes of the output>-<its key>.hits`. A key is a digest of
 everything that decides what is in the file: the digests of the input's files, how they are read, how ties are broken.
 
@@ -91,7 +91,7 @@ class OutputCache:
     """The store in a folder, which need not exist yet. Any number of processes may use it at a time.
 
     Attributes:
-        folder: the folder, `<runs>/blocks`.
+        folder: the folder, `<runs>/cache`.
     """
 
     folder: Path

@@ -41,7 +41,7 @@ __all__ = [
 
 
 def clear_left_behind(records: Records, runs_dir: Path) -> None:
-    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the block store.
+    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the output cache.
 
     What cannot be deleted stays: it is in nobody's way.
 
@@ -49,8 +49,8 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
         records: where records are.
         runs_dir: the runs folder.
     """
-    blocks = [folder for folder in (runs_dir / "blocks").glob("*") if folder.is_dir()]
-    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *blocks)
+    cached = [folder for folder in (runs_dir / "cache").glob("*") if folder.is_dir()]
+    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
     clear_locks(records)
 
 

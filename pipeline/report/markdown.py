@@ -167,12 +167,14 @@ def _put_differences(room: ByteBudget, page: Page, dataset: str) -> None:
     if not lines:
         return
     sheet = of_one_measure(dataset, lines)
-    readings = tuple((*row, effect_label(line, page.matters)) for row, line in zip(sheet.rows, lines, strict=True))
+    readings = tuple(
+        (*row, effect_label(line, page.practical_difference)) for row, line in zip(sheet.rows, lines, strict=True)
+    )
     sheet = replace(sheet, headers=(*sheet.headers, "reading"), numeric=(*sheet.numeric, False), rows=readings)
     room.put(f"Differences, {_text(sheet.title)}:", "")
     _put_sheet(room, sheet, most=_MODELS, where="comparisons.csv")
     families = dict.fromkeys(line.family for line in lines if line.family)
-    said = (effect_rule(measure, page.matters), *(f"corrected p: among {family}" for family in families))
+    said = (effect_rule(measure, page.practical_difference), *(f"corrected p: among {family}" for family in families))
     room.put(f"{_text('; '.join(said), _REASON)}.", "")
 
 

@@ -191,7 +191,7 @@ def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[
 
 
 def pruning_lines(pruning: PruneResult) -> Iterator[str]:
-    """A line per record that goes; then their sum, that of the block store, and what stays though it is old."""
+    """A line per record that goes; then their sum, that of the output cache, and what stays though it is old."""
     for going in pruning.records:
         yield f"{going.evaluation_id}  {size(going.size)}, {counted(len(going.run_ids), 'run')}"
     verb = "deleted" if pruning.done else "would delete"
@@ -200,10 +200,11 @@ def pruning_lines(pruning: PruneResult) -> Iterator[str]:
     since = f"{pruning.before:%Y-%m-%d %H:%M} UTC"
     records = f"{counted(len(pruning.records), 'record')} from before {since}"
     yield f"{verb} {records}, {size(n_bytes)}, {counted(n_runs, 'run')}"
-    yield f"{verb} {counted(pruning.n_blocks, 'file')} of the block store not used since, {size(pruning.n_block_bytes)}"
+    cached = counted(pruning.n_cached, "file")
+    yield f"{verb} {cached} of the output cache not used since, {size(pruning.n_cached_bytes)}"
     for reason, n_records in pruning.stays.items():
         yield f"{counted(n_records, 'older record')} stay{'s' * (n_records == 1)}: {reason}"
-    if not pruning.done and (pruning.records or pruning.n_blocks):
+    if not pruning.done and (pruning.records or pruning.n_cached):
         yield "nothing is deleted yet; add --yes"
 
 

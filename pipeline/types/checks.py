@@ -131,8 +131,8 @@ class PruneResult:
         before: what is older than this.
         done: whether it was deleted, or would be.
         records: the records, the oldest first; of those deleted, the ones that were.
-        n_blocks: files of the block store.
-        n_block_bytes: their bytes.
+        n_cached: files of the output cache.
+        n_cached_bytes: their bytes.
         stays: how many old records stay, by the reason.
         failures: why records could not be deleted that should have been.
     """
@@ -140,7 +140,7 @@ class PruneResult:
     before: datetime
     done: bool
     records: tuple[PrunedRecord, ...]
-    n_blocks: int
-    n_block_bytes: int
+    n_cached: int
+    n_cached_bytes: int
     stays: Mapping[str, int]
     failures: tuple[str, ...] = ()

@@ -344,7 +344,7 @@ class Description(_Part):
     bootstrap: RecordedBootstrap
     comparison: RecordedComparison | None
     lead: dict[str, str]
-    matters: dict[str, Number]
+    practical_difference: dict[str, Number]
     sensitivity: list[str]
     expansions: dict[str, str]
     definitions: dict[str, Definition]

@@ -183,7 +183,7 @@ class Comparison:
         wins: queries on which the model is better.
         ties: queries on which they are equal.
         losses: queries on which it is worse.
-        detectable: the least difference that would be found in 80% of samples of this size.
+        minimum_detectable_difference: the least difference that would be found in 80% of samples of this size.
         n_queries: queries that are defined in both.
         n_clusters: clusters that they are in; the queries themselves where there are none.
         mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
@@ -207,7 +207,7 @@ class Comparison:
     wins: int
     ties: int
     losses: int
-    detectable: float | None
+    minimum_detectable_difference: float | None
     n_queries: int
     n_clusters: int
     mark: str = ""

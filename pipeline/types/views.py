@@ -333,6 +333,6 @@ class Page:
         return tuple(dict.fromkeys(line.dataset for line in self.evaluation.estimates))
 
     @property
-    def matters(self) -> Mapping[str, float]:
+    def practical_difference(self) -> Mapping[str, float]:
         """By measure, the least difference that matters, where the config says."""
-        return self.manifest.matters
+        return self.manifest.practical_difference

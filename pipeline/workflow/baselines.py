@@ -1,8 +1,8 @@
 """Baselines: references resolved to records, and their scores on the current queries and definitions.
 
 The record's own scores are taken where they mean the same: same judgments, same queries, same fingerprint. Otherwise
-the judged documents that it retrieved are taken from the block store and scored on tonight's judgments; where these are
-not enough, the two cannot be compared, and it is said why.
+the judged documents that it retrieved are taken from the output cache and scored on tonight's judgments. If these are
+not enough, the two cannot be compared, and the reason is given.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class CurrentEvaluation:
         profile: the conventions.
         inputs: everything that was read.
         workers: run the scoring.
-        runs_dir: where the block store is.
+        runs_dir: where the output cache is.
     """
 
     profile: Profile
@@ -142,7 +142,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
 def _scored_anew(
     record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], tonight: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
-    """The scores of what the block store has of the output; and, by measure, why there is none."""
+    """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
     where = f"in {record.path.name}"
     reasons = {m: f"{what} {where}; only rankings can be scored anew" for m, what in differing.items()}
@@ -161,13 +161,13 @@ def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Curr
     """The output that was evaluated then, joined with tonight's judgments.
 
     Raises:
-        InputError: the block store has not what is needed, or not enough was judged then.
+        InputError: the output cache has not what is needed, or not enough was judged then.
     """
     planned = open_record(record.path).planned
     then = next(found for found in planned.datasets if found.name == dataset.name)
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
     judged = record.manifest.datasets[dataset.name].files("judgments")
-    kept = output_store(then, judged, tonight.profile.conventions, OutputCache(tonight.runs_dir / "blocks"))
+    kept = output_store(then, judged, tonight.profile.conventions, OutputCache(tonight.runs_dir / "cache"))
     now = tonight.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was no dataset of rankings; give the dataset of now another name")

@@ -76,12 +76,12 @@ class Computed:
 
 
 def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Records, started: datetime) -> Computed:
-    """Read, score and resample everything; nothing is written but to the block store.
+    """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
         opened: the config and what it comes to; of a record, inputs must be what they were.
         workers: share the work.
-        runs_dir: the runs folder, in which the block store is.
+        runs_dir: the runs folder, in which the output cache is.
         records: where earlier evaluations are.
         started: when the evaluation began.
 
@@ -94,7 +94,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
             planned,
             config.conventions.resolved.conventions,
             workers,
-            store=OutputCache(runs_dir / "blocks") if config.execution.blocks else None,
+            store=OutputCache(runs_dir / "cache") if config.execution.cache else None,
             record=opened.record,
         )
     check_comparison(config, planned, inputs, workers)
@@ -253,7 +253,7 @@ def evaluate(
 
     Args:
         config: the YAML file; or a record, by its path or its id, to evaluate its config again. Its inputs must be what
-            they were; outputs may be gone that the block store has.
+            they were; outputs may be gone that the output cache has.
         overrides: `key.path=value` texts that win over the file.
         date: what `{date}` in paths stands for; a record has its own.
         jobs: workers, instead of the config's.

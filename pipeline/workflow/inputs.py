@@ -204,7 +204,7 @@ class OutputReader:
     def _lack(self, remarks: Sequence[str]) -> str:
         """Why the store is no help."""
         if not self.kept:
-            return "no block store has it"
+            return "no output cache has it"
         if not self._suffices:
             return "a measure asks for documents that are not judged"
         return remarks[0] if remarks else f"{self.kept.store.folder} has nothing of it"
@@ -399,10 +399,10 @@ class Inputs:
 
     failures: tuple[Failure, ...]
     parsed: Mapping[tuple[str, str], bool]
-    """Whether the rows of the output were parsed, or its judged documents taken from the block store."""
+    """Whether the rows of the output were parsed, or its judged documents taken from the output cache."""
 
     remarks: tuple[str, ...]
-    """What is worth saying of the block store, a line each."""
+    """What is worth saying of the output cache, a line each."""
 
     warnings: tuple[DataWarning, ...] = ()
     """What is likely wrong with the inputs."""

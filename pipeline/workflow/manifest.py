@@ -89,7 +89,7 @@ def build_manifest(
         if comparison is None
         else RecordedComparison(**comparison.model_dump(mode="json") | {"correction": comparison.chosen_correction}),
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
-        matters=dict(planned.matters),
+        practical_difference=dict(planned.practical_difference),
         sensitivity=list(settings.sensitivity),
         expansions=dict(opened.loaded.document.expansions),
         definitions=shared,

@@ -295,7 +295,7 @@ def _tonight(dataset: str, model: str, inputs: Inputs) -> RetrievedRanks | None:
 
 
 def _then(shown: ShownPair, kept: Callable[[Path, str], RecordedDataset]) -> RetrievedRanks | None:
-    """What the baseline retrieved in its record, where the block store or the output itself still tells."""
+    """What the baseline retrieved in its record, where the output cache or the output itself still tells."""
     assert shown.record is not None, "what is of this evaluation is looked up there"
     try:
         return retrieved_ranks(kept(shown.record.path, shown.scores.dataset), shown.baseline)

@@ -251,7 +251,7 @@ def reproduce(
 
 def _settings(manifest: Description) -> Iterator[str]:
     """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
-    yield from ("execution.blocks=false", "gates=")
+    yield from ("execution.cache=false", "gates=")
     for key, value in manifest.model_dump(include=_SETTINGS, exclude_unset=True).items():
         if value is not None:
             yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"

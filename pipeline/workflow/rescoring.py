@@ -1,4 +1,4 @@
-"""An old output under other judgments and definitions: what the block store, or the output itself, tells of it."""
+"""An old output under other judgments and definitions: what the output cache, or the output itself, tells of it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class RecordedDataset:
 
     def store(self, profile: Profile | None = None) -> OutputStore:
         """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""
-        store = OutputCache(self.record.path.parent.parent / "blocks")
+        store = OutputCache(self.record.path.parent.parent / "cache")
         return output_store(self.planned, self.judged, (profile or self.profile).conventions, store)
 
     @cached_property

@@ -256,7 +256,7 @@ def prune(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
-    kept, store = open_records(Path(runs_dir), records), OutputCache(Path(runs_dir) / "blocks")
+    kept, store = open_records(Path(runs_dir), records), OutputCache(Path(runs_dir) / "cache")
     going, stays = _sorted_out(kept, before, configs, tracking=tracking)
     failures: list[str] = []
     if delete:

@@ -104,7 +104,7 @@ def run(command: Sequence[object]) -> tuple[str, float, float]:
 
 
 def test_an_evaluation_beside_pytrec_eval(folder, capsys):
-    """The same means as pytrec_eval, in turn with it, the first time and once the block store has the output.
+    """The same means as pytrec_eval, in turn with it, the first time and once the output cache has the output.
 
     The walls, the ratio of the first evaluation's to pytrec_eval's, and the peaks of memory are printed.
     """

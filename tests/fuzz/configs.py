@@ -36,7 +36,7 @@ suites: {search: ["ndcg@5,10", "rr(rel=2)@10", ap], stars: [rmse, mae]}
 conventions: {profile: ir_measures, ties: optimistic, missing_queries: skip, depth: 100}
 bootstrap: {resamples: 1000, confidence: 0.9, method: percentile}
 comparison: {baseline: bm25, test: randomization, correction: holm, measures: [ndcg@10]}
-matters: {ndcg@10: 0.02}
+practical_difference: {ndcg@10: 0.02}
 gates:
   - {name: drop, measure: ndcg@10, against: self@accepted, margin: 0.01, datasets: [web], slices: [market]}
   - {name: slow, models: "*", extra: latency, at_most: 20, waive: {reason: known, owner: me, until: 2026-12-01}}

@@ -196,7 +196,7 @@ def _run_trec_eval(path: str, variant: str) -> object:
 # The output cache
 
 _JUDGMENTS_KEY = JudgmentsKey(Content((("a" * 64, "tsv", ""),), 100, ()), subtopics=False, duplicates="refuse")
-_STORE = OutputCache(Path("blocks"))
+_STORE = OutputCache(Path("cache"))
 _HITS_KEY = HitsKey(_JUDGMENTS_KEY, Content((("b" * 64, "tsv", ""),), 200, ()), "doc_id_desc", "float32")
 
 

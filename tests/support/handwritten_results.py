@@ -56,7 +56,7 @@ def comparison(model: str, difference: float, p_corrected: float, **changes: Any
         wins=20,
         ties=270,
         losses=10,
-        detectable=0.02,
+        minimum_detectable_difference=0.02,
         n_queries=300,
         n_clusters=300,
     )
@@ -87,7 +87,7 @@ def page(
         "conventions": {"profile": "trec_eval"},
         "bootstrap": {"confidence": 0.95},
         "comparison": COMPARED if comparisons else None,
-        "matters": {},
+        "practical_difference": {},
         "definitions": {
             measure: {"fingerprint": hashlib.sha256(measure.encode()).hexdigest()[:16]} for measure in measures
         },

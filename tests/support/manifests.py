@@ -50,7 +50,7 @@ def manifest(
         "bootstrap": {"resamples": 100, "confidence": 0.95, "method": "bca"},
         "comparison": None,
         "lead": {name: suites["search"][0] for name, dataset in found.items() if (suites := dataset["suites"])},
-        "matters": {},
+        "practical_difference": {},
         "sensitivity": [],
         "expansions": {},
         "definitions": {measure: definition(measure) for measure in (*measures, "judged@1")},

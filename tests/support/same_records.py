@@ -30,12 +30,13 @@ EXAMPLES = (
     ("configs/recommender.yaml",),
     ("configs/nightly.yaml", "--date", "2026-11-20", "--set", QUICKSTART_OUTPUTS, "--set", "nightly="),
 )
-RENAMED_COLUMNS: dict[str, str] = {}  # other checkout's name: this one's, in the headers of the CSV files
+RENAMED_COLUMNS = {"detectable": "minimum_detectable_difference"}  # before: after, in the headers of the CSV files
+RENAMED_KEYS = {"matters": "practical_difference"}  # before: after, of the manifest
 VARYING = {  # keys of the manifest that differ from one evaluation to the next, or from machine to machine
     *("command", "created", "duration", "environment", "evaluation_id", "files", "finished", "host", "pid", "stages"),
     *("config", "person", "started", "timings", "user"),
 }
-REPORT = {"report.html"}  # compared only on request: it shows the id and the times
+NOT_COMPARED = {"config.yaml", "report.html"}  # paths start in the checkout; the other shows the id and the times
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 runs = Path(folder) / f"{Path(example[0]).stem}-{jobs}"
                 before = evaluate(asked.other, asked.entry, example, jobs, runs / "before")
                 after = evaluate(ROOT, "rankledger.pipeline.cli.app", example, jobs, runs / "after")
-                names = {path.name for record in (before, after) for path in record.iterdir()} - REPORT
+                names = {path.name for record in (before, after) for path in record.iterdir()} - NOT_COMPARED
                 found = [line for name in sorted(names) for line in differences(before / name, after / name)]
                 n_files, n_differences = n_files + len(names), n_differences + len(found)
                 print(f"{example[0]}, {jobs} jobs: {len(names)} files, {len(found)} differences", flush=True)
@@ -70,7 +71,7 @@ def evaluate(checkout: Path, entry: str, example: Sequence[str], jobs: int, runs
     command = [sys.executable, "-P", "-c", code, "evaluate", *example, "--jobs", str(jobs)]
     done = subprocess.run(
         [*command, "--runs-dir", str(runs), "--no-tracking", "--quiet"],
-        cwd=ROOT,
+        cwd=checkout,
         env={**os.environ, "PYTHONPATH": str(checkout.resolve()), "XDG_STATE_HOME": str(runs / "state")},
         capture_output=True,
         text=True,
@@ -104,6 +105,7 @@ def _renamed(path: Path) -> bytes:
 
 def _unlike(old: Any, new: Any, where: str) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
+        old = {RENAMED_KEYS.get(key, key): value for key, value in old.items()}
         for key in sorted({*old, *new} - VARYING):
             yield from _unlike(old.get(key), new.get(key), f"{where}: {key}")
     elif old != new:

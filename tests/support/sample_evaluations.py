@@ -68,7 +68,7 @@ def various(folder: Path, seed: int = 0, n_queries: int = 90, **sections: Any) -
         {"search": SEARCH, "stars": ["rmse", "mae"]},
         **{
             "lead": LEAD,
-            "matters": MATTERS,
+            "practical_difference": MATTERS,
             "comparison": {"baseline": "bm25"},
             "sensitivity": ["ties"],
             "gates": gates,
@@ -95,7 +95,7 @@ def second_night(folder: Path) -> Path:
 def all_pairs(folder: Path, seed: int = 5, n_queries: int = 60, **sections: Any) -> Path:
     """Two search datasets and their mean, each of four models compared with each; gives the config's path."""
     datasets = {name: search_collection(seed + place, n_queries, MODELS) for place, name in enumerate(("web", "news"))}
-    compared = {"lead": LEAD, "matters": MATTERS, "pooled": True, "comparison": {"baseline": "all_pairs"}}
+    compared = {"lead": LEAD, "practical_difference": MATTERS, "pooled": True, "comparison": {"baseline": "all_pairs"}}
     path = write_config(folder, datasets, {"search": SEARCH}, **compared | sections)
     return _amended(path, datasets=_sliced(datasets, folder, seed))
 

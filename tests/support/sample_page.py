@@ -46,7 +46,7 @@ def compared(model: str, difference: float, **changes: Any) -> Comparison:
         wins=40,
         ties=50,
         losses=10,
-        detectable=0.03,
+        minimum_detectable_difference=0.03,
         n_queries=100,
         n_clusters=100,
     )
@@ -112,7 +112,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "conventions": {"profile": "trec_eval", "ties": "doc_id_desc", "depth": None},
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
         "comparison": {"baseline": "bm25", "test": "randomization", "correction": "maxt"},
-        "matters": {"ndcg@10": 0.01},
+        "practical_difference": {"ndcg@10": 0.01},
         "definitions": {"ndcg@10": meant, "ap": meant | {"title": "AP", "k": None, "parameters": {}}},
         "datasets": {"web": {"inputs": [{"role": "judgments", **file}], "n_queries": 100, "n_without_relevant": 4}},
         "models": models,

@@ -115,7 +115,7 @@ def quickstart(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "extends": str(ROOT / "configs" / "quickstart.yaml"),
         "name": "quickstart",
         "slices": ["length"],
-        "matters": {"rr(rel=2)@10": 0.02},
+        "practical_difference": {"rr(rel=2)@10": 0.02},
     }
     (folder / "quickstart.yaml").write_text(yaml.safe_dump(more))
     return page_of(folder / "quickstart.yaml", folder)

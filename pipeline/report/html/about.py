@@ -173,8 +173,8 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
     if comparison:
         corrected = f", corrected by {comparison.correction}" if comparison.correction else ""
         yield "comparison", short_text(f"against {comparison.baseline}, test {comparison.test}{corrected}", _PATH)
-    if manifest.matters:
-        least = (f"{measure}: {least:g}" for measure, least in manifest.matters.items())
+    if manifest.practical_difference:
+        least = (f"{measure}: {least:g}" for measure, least in manifest.practical_difference.items())
         yield "least difference that matters", ", ".join(least)
     yield "versions", ", ".join(_versions(manifest.environment))
     if git := manifest.environment.git:

@@ -336,7 +336,7 @@ class PageFigures:
     comparisons: Mapping[Key, Sequence[Comparison]]
     leading: Mapping[str, str]
     leading_difference: Mapping[str, str]
-    matters: Mapping[str, float]
+    practical_difference: Mapping[str, float]
     all_pairs: bool
     alpha: float
 
@@ -399,7 +399,7 @@ def page_figures(page: Page) -> PageFigures:
         comparisons=comparisons,
         leading=page.evaluation.leading,
         leading_difference=page.evaluation.leading_difference,
-        matters=page.matters,
+        practical_difference=page.practical_difference,
         all_pairs=page.manifest.comparison is not None and page.manifest.comparison.baseline == "all_pairs",
         alpha=1 - page.manifest.bootstrap.confidence,
     )

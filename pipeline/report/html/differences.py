@@ -53,7 +53,7 @@ _COLUMNS = (
         Column("p"),
         Column("corrected p"),
         Column("effect size"),
-        Column("detectable"),
+        Column("minimum detectable difference"),
     ),
     *(Column("better"), Column("equal"), Column("worse"), Column("reading", "text")),
 )
@@ -80,14 +80,14 @@ def slices(figures: PageFigures) -> Section | None:
     for dataset, measure in figures.leading_difference.items():
         lines = figures.sliced(dataset)
         if any(line.slice != ALL for line in lines):
-            chart = difference_charts.slices(lines, figures.matters.get(measure))
+            chart = difference_charts.slices(lines, figures.practical_difference.get(measure))
             found += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
     return Section("slices", "Slices", (Drawings(tuple(found)),)) if found else None
 
 
 def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
     measure = figures.leading_difference[dataset]
-    chart = difference_charts.forest(figures.on_all(dataset), figures.matters.get(measure))
+    chart = difference_charts.forest(figures.on_all(dataset), figures.practical_difference.get(measure))
     if chart:
         yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
     yield Table(
@@ -106,7 +106,7 @@ def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Bl
 def _group(figures: PageFigures, key: Key) -> Group:
     dataset, _, measure = key
     lines = figures.comparisons[key]
-    margin = figures.matters.get(measure, 0.0)
+    margin = figures.practical_difference.get(measure, 0.0)
     scale = difference_scale(lines, margin)
     return Group(
         rows=tuple(_row(figures, line, scale) for line in lines),
@@ -120,7 +120,7 @@ def _group(figures: PageFigures, key: Key) -> Group:
 
 
 def _row(figures: PageFigures, line: Comparison, scale: CellScale) -> Row:
-    tone = tone_of(line, figures.matters)
+    tone = tone_of(line, figures.practical_difference)
     return (
         short_text(line.model),
         short_text(line.baseline),
@@ -131,9 +131,9 @@ def _row(figures: PageFigures, line: Comparison, scale: CellScale) -> Row:
         p_value(line.p_value),
         p_value(line.p_corrected),
         "" if line.effect_size is None else signed(line.effect_size),
-        "" if line.detectable is None else figure(line.detectable),
+        "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
         *(f"{amount:,}" for amount in (line.wins, line.ties, line.losses)),
-        Cell(effect_label(line, figures.matters), tone),
+        Cell(effect_label(line, figures.practical_difference), tone),
     )
 
 

@@ -115,7 +115,7 @@ def _group(figures: PageFigures, key: Key, layout: _Layout) -> Group:
     """The rows by one measure in one slice."""
     dataset, part, measure = key
     lines, compared = figures.estimates[key], figures.by_model(key)
-    margin = figures.matters.get(measure, 0.0)
+    margin = figures.practical_difference.get(measure, 0.0)
     own, theirs = estimate_scale(lines.values()), difference_scale(compared.values(), margin)
     shared = figures.letters(key) if layout.letters else {}
     leader = _leader(figures, key)
@@ -166,7 +166,7 @@ def _against(figures: PageFigures, line: Comparison | None, scale: CellScale) ->
     """The difference to the baseline, its interval and its p-value; nothing for the baseline itself."""
     if line is None:
         return ("", "", "")
-    tone = tone_of(line, figures.matters)
+    tone = tone_of(line, figures.practical_difference)
     return (
         Cell(signed(line.difference), tone),
         scale.cell(line.ci_low, line.difference, line.ci_high, interval(line, signed), tone),

@@ -59,7 +59,7 @@ def _heads(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
 
 def _differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by differences; none where it has no slices."""
-    measure, matters = figures.leading_difference[dataset], figures.matters
+    measure, matters = figures.leading_difference[dataset], figures.practical_difference
     worst = _worst((line for line in figures.sliced(dataset) if line.slice != ALL), lambda line: line.difference)
     if worst:
         margin = matters.get(measure, 0.0)
@@ -153,11 +153,11 @@ def _baselines(figures: PageFigures) -> Iterator[Block]:
         yield Table("standing", caption, columns, groups, searched="model")
         for measure in dict.fromkeys(figures.leading_difference[name] for name in found):
             few = f"unclear too where fewer than {FEW} queries or clusters tell the two apart (~)"
-            yield Words(f"{effect_rule(measure, figures.matters)}; {few}.", "quiet")
+            yield Words(f"{effect_rule(measure, figures.practical_difference)}; {few}.", "quiet")
 
 
 def _against_baseline(figures: PageFigures, dataset: str, lines: Sequence[Comparison]) -> Group:
-    measure, matters = figures.leading_difference[dataset], figures.matters
+    measure, matters = figures.leading_difference[dataset], figures.practical_difference
     margin = matters.get(measure, 0.0)
     scale = difference_scale(lines, margin)
 
@@ -203,7 +203,7 @@ def _records(figures: PageFigures) -> Iterator[Block]:
 def _held(figures: PageFigures, of: tuple[str, str], lines: Sequence[Verdict]) -> Group:
     """What was held against other records on a dataset by a measure."""
     dataset, measure = of
-    margin = figures.matters.get(measure, 0.0)
+    margin = figures.practical_difference.get(measure, 0.0)
     scale = difference_scale(lines, margin)
 
     def row(line: Verdict) -> Row:

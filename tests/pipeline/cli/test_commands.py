@@ -111,8 +111,8 @@ def boom(error: BaseException) -> Callable[..., Any]:
 
 
 def is_recorded(runs: Path) -> bool:
-    """Whether anything is but the block store, which keeps what was parsed so that it need not be parsed again."""
-    return runs.exists() and any(path.name != "blocks" for path in runs.iterdir())
+    """Whether anything is but the output cache, which keeps what was parsed so that it need not be parsed again."""
+    return runs.exists() and any(path.name != "cache" for path in runs.iterdir())
 
 
 # ---- evaluate, when all is well
@@ -145,7 +145,7 @@ def test_no_tracking_leaves_mlflow_alone(run_cli, config, tmp_path):
     told = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
 
     assert told.code == 0
-    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"blocks", "records"}
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"cache", "records"}
     assert "MLflow" not in told.out + told.err
 
 
@@ -216,12 +216,12 @@ def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
 def test_what_the_block_store_lacks_is_a_line_on_stderr(run_cli, config, tmp_path):
     """A store that cannot be written stops nothing, and is told once."""
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "blocks").write_text("", encoding="utf-8")
+    (tmp_path / "runs" / "cache").write_text("", encoding="utf-8")
     found = run_cli("evaluate", str(config), "--no-tracking")
 
     assert found.code == 0
     (line,) = found.err.splitlines()
-    assert line.startswith("runs/blocks: not written (")
+    assert line.startswith("runs/cache: not written (")
 
 
 def test_jobs_and_backend_change_no_figure(run_cli, config):

@@ -132,8 +132,8 @@ def test_many_pairs_are_warned_of(n_models, n_warnings):
 
 
 def matters(section: str) -> dict[str, float]:
-    Path("a.yaml").write_text(f"{CONFIG}matters: {section}\n", encoding="utf-8")
-    return dict(plan(load("a.yaml", (), {})).matters)
+    Path("a.yaml").write_text(f"{CONFIG}practical_difference: {section}\n", encoding="utf-8")
+    return dict(plan(load("a.yaml", (), {})).practical_difference)
 
 
 def test_what_matters_is_said_by_measure():
@@ -150,12 +150,15 @@ def test_what_matters_is_said_by_measure():
     [
         (
             "{ndcg@20: 0.1}",
-            "a.yaml:5: matters.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of theirs",
+            "a.yaml:5: practical_difference.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of theirs",
         ),
-        ("{entropy@5: 0.1}", "matters.entropy@5: entropy@5 has no scores of queries, as is needed here; leave it out"),
-        ("{ap: 0}", "a.yaml:5: matters.ap: found 0; write a number above 0"),
-        ("{ap: yes}", "a.yaml:5: matters.ap: found true; write a number"),
-        ("{ap: .inf}", "a.yaml:5: matters.ap"),
+        (
+            "{entropy@5: 0.1}",
+            "practical_difference.entropy@5: entropy@5 has no scores of queries, as is needed here; leave it out",
+        ),
+        ("{ap: 0}", "a.yaml:5: practical_difference.ap: found 0; write a number above 0"),
+        ("{ap: yes}", "a.yaml:5: practical_difference.ap: found true; write a number"),
+        ("{ap: .inf}", "a.yaml:5: practical_difference.ap"),
     ],
 )
 def test_what_cannot_matter_is_refused(section, finding):

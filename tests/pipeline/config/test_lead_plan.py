@@ -15,7 +15,7 @@ name: n
 datasets: {web: {judgments: q}, shop: {judgments: q, suites: [short]}, stars: {ratings: q}, answers: {scores: {care: }}}
 models: {a: {outputs: "{dataset}/a"}, b: {outputs: "{dataset}/b"}}
 suites: {long: ["ndcg@5,10", rr, item_coverage@10], short: [ap, rr], errors: [rmse]}
-matters: {ndcg@10: 0.02}
+practical_difference: {ndcg@10: 0.02}
 """
 
 
@@ -35,7 +35,7 @@ def lead(*sections: str, config: str = CONFIG, overrides: tuple[str, ...] = ()) 
 
 
 def test_without_a_word_each_dataset_leads_with_its_first():
-    """Whatever `matters` names."""
+    """Whatever `practical_difference` names."""
     assert lead() == {"web": "ndcg@5", "shop": "ap", "stars": "rmse", "answers": "care"}
 
 

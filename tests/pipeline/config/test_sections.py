@@ -93,7 +93,7 @@ def test_what_is_left_out_or_left_empty_has_its_default():
         "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
         "seed": 20261120,
-        "execution": {"jobs": -1, "backend": "threads", "blocks": True},
+        "execution": {"jobs": -1, "backend": "threads", "cache": True},
         "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
     }
 

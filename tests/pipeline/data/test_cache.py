@@ -1,4 +1,4 @@
-"""The block store: it gives back what it was given, and nothing that is damaged, cut short, or another's."""
+"""The output cache: it gives back what it was given, and nothing that is damaged, cut short, or another's."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def unlike(found: Hits | None, expected: Hits) -> list[str]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> OutputCache:
-    return OutputCache(tmp_path / "runs" / "blocks")
+    return OutputCache(tmp_path / "runs" / "cache")
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
     write_ranking(tmp_path / "out.txt", rankings, rng)
     judged = readers.read_judgments(str(tmp_path / "judged.txt"))
     hits = join_ranking(index_judgments(judged), readers.read_ranking(str(tmp_path / "out.txt")), TREC_EVAL).hits
-    store = OutputCache(tmp_path / "blocks")
+    store = OutputCache(tmp_path / "cache")
     store.write_judgments(JUDGMENTS, judged)
     store.write_hits(OUTPUT, hits)
 
@@ -288,12 +288,12 @@ def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
 
 def test_a_store_that_cannot_be_written_says_so(tmp_path):
     """A file stands where the folder should be: one line, naming the store, and nothing is left behind."""
-    (tmp_path / "blocks").write_text("", encoding="utf-8")
-    store = OutputCache(tmp_path / "blocks")
+    (tmp_path / "cache").write_text("", encoding="utf-8")
+    store = OutputCache(tmp_path / "cache")
 
-    with pytest.raises(CacheError, match=r"blocks: not written \(.*\); what was read will be parsed again"):
+    with pytest.raises(CacheError, match=r"cache: not written \(.*\); what was read will be parsed again"):
         store.write_hits(OUTPUT, join_hits())
-    assert [path.name for path in tmp_path.iterdir()] == ["blocks"]
+    assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 
 
 def test_a_disk_that_is_full_leaves_nothing_behind(store, monkeypatch):

@@ -115,7 +115,7 @@ def test_a_single_query_is_not_tested():
     (line,) = compare(two_models([0.5], [0.4]))
 
     assert line.difference == pytest.approx(0.1)
-    assert line.p_value is line.p_corrected is line.effect_size is line.detectable is None
+    assert line.p_value is line.p_corrected is line.effect_size is line.minimum_detectable_difference is None
 
 
 def test_a_measure_without_better_is_not_tested():
@@ -141,7 +141,7 @@ def test_an_undefined_difference_has_no_figures():
     """No query is defined in both: a line that says so."""
     (line,) = compare(two_models([0.5, np.nan], [np.nan, 0.4], conventions=SKIPPING))
 
-    assert line.difference is line.ci_low is line.p_value is line.detectable is None
+    assert line.difference is line.ci_low is line.p_value is line.minimum_detectable_difference is None
     assert (line.n_queries, line.wins, line.ties, line.losses) == (0, 0, 0, 0)
 
 

@@ -41,7 +41,7 @@ LINE = Comparison(
     wins=1_000,
     ties=20,
     losses=3,
-    detectable=0.04,
+    minimum_detectable_difference=0.04,
     n_queries=1_023,
     n_clusters=1_023,
 )

@@ -28,7 +28,7 @@ LINE = Comparison(
     wins=30,
     ties=5,
     losses=15,
-    detectable=0.07,
+    minimum_detectable_difference=0.07,
     n_queries=50,
     n_clusters=50,
 )

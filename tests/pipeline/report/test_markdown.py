@@ -76,7 +76,9 @@ def test_the_verdict_comes_first_and_the_command_last():
 def test_tables_written_by_hand():
     """The best model first, with intervals; a difference of 0.05 is better, one of 0.001 ± 0.01 within 0.02 is none."""
     compared = [comparison("dense", 0.05, 0.03), comparison("random", 0.001, 0.5)]
-    board, differences = tables(markdown([page(estimates("web", FIGURES), compared, matters={"ap": 0.02})]))
+    board, differences = tables(
+        markdown([page(estimates("web", FIGURES), compared, practical_difference={"ap": 0.02})])
+    )
 
     assert board == [
         ["model", "ap", "rr"],

@@ -15,7 +15,7 @@ BEFORE = datetime(2026, 8, 23, 12, tzinfo=UTC)
 
 
 def told(**parts: Any) -> list[str]:
-    plain = PruneResult(BEFORE, done=False, records=(), n_blocks=0, n_block_bytes=0, stays={})
+    plain = PruneResult(BEFORE, done=False, records=(), n_cached=0, n_cached_bytes=0, stays={})
     return [*pruning_lines(replace(plain, **parts))]
 
 
@@ -25,11 +25,11 @@ def going(evaluation_id: str, size: int, n_runs: int) -> PrunedRecord:
 
 def test_each_record_has_a_line_and_all_have_a_sum():
     """1.2 MB and 300 kB are 1.5 MB."""
-    assert told(records=(going("a", 1_200_000, 21), going("b", 300_000, 1)), n_blocks=1, n_block_bytes=999) == [
+    assert told(records=(going("a", 1_200_000, 21), going("b", 300_000, 1)), n_cached=1, n_cached_bytes=999) == [
         "a  1.2 MB, 21 runs",
         "b  300.0 kB, 1 run",
         "would delete 2 records from before 2026-08-23 12:00 UTC, 1.5 MB, 22 runs",
-        "would delete 1 file of the block store not used since, 999 B",
+        "would delete 1 file of the output cache not used since, 999 B",
         "nothing is deleted yet; add --yes",
     ]
 
@@ -56,4 +56,4 @@ def test_afterwards_it_says_that_it_did():
 )
 def test_sizes_are_in_the_unit_that_makes_them_readable(n_bytes, text):
     """Powers of a thousand; nothing is greater than a terabyte."""
-    assert told(n_block_bytes=n_bytes)[1].endswith(f", {text}")
+    assert told(n_cached_bytes=n_bytes)[1].endswith(f", {text}")

@@ -47,7 +47,7 @@ def recalled(
         write_config(folder / "tonight", {"web": collection}, suites, **sections), Records(folder / "runs/records")
     )
     profile = opened.loaded.config.conventions.resolved
-    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "blocks"))
+    inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
     tonight = CurrentEvaluation(profile, inputs, Workers(), folder / "runs")
     return baseline_scores(read_record(record), model, dataset, dataset.measures, tonight)
@@ -91,9 +91,9 @@ def other_outputs(collection: Collection, **changes: Any) -> Collection:
 
 
 def test_what_means_the_same_is_taken_from_the_record(tmp_path):
-    """Same judgments, same definitions: the record's scores, without any block store."""
+    """Same judgments, same definitions: the record's scores, without any output cache."""
     record = evaluated(tmp_path, WEB, SUITES)
-    shutil.rmtree(tmp_path / "runs" / "blocks")
+    shutil.rmtree(tmp_path / "runs" / "cache")
 
     assert_same(recalled(tmp_path, other_outputs(WEB), SUITES, record), scored(tmp_path, WEB, SUITES))
 
@@ -101,7 +101,7 @@ def test_what_means_the_same_is_taken_from_the_record(tmp_path):
 def test_changed_judgments_are_scored_anew(tmp_path):
     """The old output on tonight's judgments has the scores that an evaluation of it tonight would give."""
     record = evaluated(tmp_path, WEB, SUITES)
-    shutil.rmtree(tmp_path / "web")  # its files are gone; the block store is all there is
+    shutil.rmtree(tmp_path / "web")  # its files are gone; the output cache is all there is
     judged = regraded(WEB.judged)
 
     found = recalled(tmp_path, other_outputs(WEB, judged=judged), SUITES, record)
@@ -159,7 +159,7 @@ def test_a_pair_of_unknown_rank_cannot_be_compared(tmp_path):
 def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
     """The reason says that the store has nothing of the output."""
     record = evaluated(tmp_path, WEB, SUITES)
-    shutil.rmtree(tmp_path / "runs" / "blocks")
+    shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
 
@@ -170,7 +170,7 @@ def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
 def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
     """What the record has is taken although what it lacks is not to be had any more."""
     record = evaluated(tmp_path, WEB, {"search": ["ap"]})
-    shutil.rmtree(tmp_path / "runs" / "blocks")
+    shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB), {"search": ["p@3", "ap"]}, record)
 
@@ -201,7 +201,7 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
 def test_judgments_that_are_read_otherwise_are_others(tmp_path):
     """The same bytes under another rule for pairs judged twice may mean something else, so they are scored anew."""
     record = evaluated(tmp_path, WEB, SUITES)
-    shutil.rmtree(tmp_path / "runs" / "blocks")
+    shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = recalled(tmp_path, other_outputs(WEB), SUITES, record, defaults={"dataset": {"duplicates": "keep_first"}})
 

@@ -367,7 +367,7 @@ def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
     (tmp_path / "second" / "web" / "bm25.tsv").unlink()
-    shutil.rmtree(tmp_path / "runs" / "blocks")
+    shutil.rmtree(tmp_path / "runs" / "cache")
 
     found = moved_from(first, second)
 

@@ -112,7 +112,7 @@ def test_the_list_says_what_became_of_each_evaluation(evaluation, tmp_path):
     """Repeats among them, with the gates, failures, delivery and the size of the files."""
     (tmp_path / "web/dense.txt").unlink()
     again = rankledger.evaluate(
-        evaluation.record, tracking=False, overrides=["execution.blocks=false"], runs_dir=tmp_path / "runs"
+        evaluation.record, tracking=False, overrides=["execution.cache=false"], runs_dir=tmp_path / "runs"
     )
     records = open_records(tmp_path / "runs")
     write_receipt(

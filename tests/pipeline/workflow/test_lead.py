@@ -1,4 +1,4 @@
-"""One measure leads wherever an evaluation is shown: of three suites one that is neither the first nor in `matters`."""
+"""One measure leads wherever an evaluation is shown: not the first suite's, nor one in `practical_difference`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     folder = tmp_path_factory.mktemp("night")
     path = sample_evaluations.various(folder, 3, n_queries=150)
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
-    config |= {"suites": SUITES, "lead": "AP", "matters": {"ndcg@5": 0.02, "rr@10": 0.02}}
+    config |= {"suites": SUITES, "lead": "AP", "practical_difference": {"ndcg@5": 0.02, "rr@10": 0.02}}
     path.write_text(yaml.safe_dump(config, sort_keys=False), encoding="utf-8")
     return Night(rankledger.evaluate(path, runs_dir=folder / "runs"), folder / "runs")
 

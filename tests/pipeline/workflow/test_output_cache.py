@@ -1,4 +1,4 @@
-"""Evaluations by way of the block store: the same bytes, with nothing parsed twice, and never a damaged figure."""
+"""Evaluations by way of the output cache: the same bytes, with nothing parsed twice, and never a damaged figure."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parsed(evaluation: Evaluation) -> dict[tuple[str, str], bool]:
 
 
 def entries(config: Path) -> list[Path]:
-    return sorted((config.parent / "runs" / "blocks").rglob("*.hits"))
+    return sorted((config.parent / "runs" / "cache").rglob("*.hits"))
 
 
 @pytest.fixture
@@ -120,8 +120,8 @@ def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
     folder = write_config(tmp_path, DATA, {"search": measures}, conventions=conventions)
     if conventions == {"ties": "rank_column"}:
         _write_distinct_ranks(tmp_path)
-    without = evaluate(folder, "execution.blocks=false")
-    assert not (tmp_path / "runs" / "blocks").exists()
+    without = evaluate(folder, "execution.cache=false")
+    assert not (tmp_path / "runs" / "cache").exists()
 
     filling, reading = evaluate(folder), evaluate(folder)
     assert set(parsed(reading).values()) == {False}
@@ -148,7 +148,7 @@ def test_one_store_serves_all_conventions(config):
         changed = [f"conventions.ties={ties}", f"suites.search={json.dumps(EXPECTED)}"]
         kept = evaluate(config, *changed)
         assert set(parsed(kept).values()) == {False}
-        assert figures(kept) == figures(evaluate(config, *changed, "execution.blocks=false"))
+        assert figures(kept) == figures(evaluate(config, *changed, "execution.cache=false"))
 
 
 def test_workers_find_what_others_kept(config):
@@ -255,7 +255,7 @@ def test_what_has_changed_is_parsed(config, change):
     second = evaluate(config, *override)
 
     assert parsed(second)["web", "bm25"] is True
-    assert figures(second) == figures(evaluate(config, *override, "execution.blocks=false"))
+    assert figures(second) == figures(evaluate(config, *override, "execution.cache=false"))
 
 
 def test_other_columns_are_parsed(tmp_path):
@@ -269,7 +269,7 @@ def test_other_columns_are_parsed(tmp_path):
     first, second = evaluate(config), evaluate(config, columns)
 
     assert parsed(second)["web", "bm25"] is True
-    assert figures(first) != figures(second) == figures(evaluate(config, columns, "execution.blocks=false"))
+    assert figures(first) != figures(second) == figures(evaluate(config, columns, "execution.cache=false"))
 
 
 @pytest.mark.parametrize("measures", [["entropy"], ["rbo(model=dense)"]])
@@ -318,7 +318,7 @@ def test_a_query_without_output_is_refused_from_the_store_too(config):
     """The reason is the one that a join gives."""
     evaluate(config)
     reasons = [
-        evaluate(config, "conventions.missing_queries=error", f"execution.blocks={blocks}").failures
+        evaluate(config, "conventions.missing_queries=error", f"execution.cache={blocks}").failures
         for blocks in ("true", "false")
     ]
 
@@ -348,19 +348,19 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
     """All figures are there, and one line says that nothing was kept, however many outputs there are."""
     runs = config.parent / "runs"
     runs.mkdir()
-    (runs / "blocks").write_text("in the way", encoding="utf-8")
+    (runs / "cache").write_text("in the way", encoding="utf-8")
     evaluation = evaluate(config)
 
     assert evaluation.failures == ()
     (line,) = evaluation.warnings
     assert line.startswith(f"{runs / 'blocks'}: not written (")
-    assert figures(evaluation) == figures(evaluate(config, "execution.blocks=false"))
+    assert figures(evaluation) == figures(evaluate(config, "execution.cache=false"))
 
 
 def test_a_store_that_is_turned_off_is_left_alone(config):
-    """With `blocks: false` nothing is written, and what is there is not read."""
-    evaluate(config, "execution.blocks=false")
-    assert not OutputCache(config.parent / "runs" / "blocks").folder.exists()
+    """With `cache: false` nothing is written, and what is there is not read."""
+    evaluate(config, "execution.cache=false")
+    assert not OutputCache(config.parent / "runs" / "cache").folder.exists()
 
     evaluate(config)
-    assert set(parsed(evaluate(config, "execution.blocks=false")).values()) == {True}
+    assert set(parsed(evaluate(config, "execution.cache=false")).values()) == {True}

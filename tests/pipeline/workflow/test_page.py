@@ -47,7 +47,11 @@ def made_again(evaluation: Evaluation) -> str:
 
 def test_a_finished_record_gives_the_same_page():
     """With the queries that moved, the curves, and the model's scores in the record that it was held against."""
-    sections: dict[str, Any] = {"comparison": {"baseline": "bm25"}, "gates": [NO_DROP], "matters": {"ap": 0.01}}
+    sections: dict[str, Any] = {
+        "comparison": {"baseline": "bm25"},
+        "gates": [NO_DROP],
+        "practical_difference": {"ap": 0.01},
+    }
     evaluated(**sections)
     changed = search_collection(61, n_queries=40, models=MODELS)
     tonight = evaluated(data=type(WEB)(WEB.judged, {**WEB.outputs, "dense": changed.outputs["dense"]}), **sections)
@@ -224,7 +228,7 @@ def test_the_manifest_counts_what_the_page_tells():
 def test_without_a_word_the_first_measure_leads():
     """And of those that models are compared by the first, whatever matters."""
     evaluation = evaluated(
-        comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, matters={"ndcg@10": 0.1, "rr": 0.1}
+        comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, practical_difference={"ndcg@10": 0.1, "rr": 0.1}
     )
 
     page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))

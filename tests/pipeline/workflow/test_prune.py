@@ -223,16 +223,16 @@ def test_a_folder_that_is_no_record_is_left_alone(runs):
     assert {odd, "notes"} <= there(runs)
 
 
-# ---- the block store
+# ---- the output cache
 
 
 def test_blocks_go_by_their_last_use(runs, tmp_path):
     """Of two outputs the one that was evaluated again stays; the folders need not be there at all."""
-    assert look(runs).n_blocks == 0
+    assert look(runs).n_cached == 0
     collection = search_collection(90, n_queries=6)
     config = write_config(tmp_path / "lab", {"web": collection}, {"search": ["ap"]})
     rankledger.evaluate(config, tracking=False, runs_dir=runs)
-    files = sorted((runs / "blocks").rglob("*.*"))
+    files = sorted((runs / "cache").rglob("*.*"))
     assert len(files) == 3  # the judgments, and two outputs
     for file in files:
         os.utime(file, (0, 0))
@@ -240,9 +240,9 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
 
     found = prune(keep_days=1, delete=True, runs_dir=runs)
 
-    (gone,) = set(files) - set((runs / "blocks").rglob("*.*"))
+    (gone,) = set(files) - set((runs / "cache").rglob("*.*"))
     assert gone.suffix == ".hits"
-    assert (found.n_blocks, found.n_block_bytes > 0) == (1, True)
+    assert (found.n_cached, found.n_cached_bytes > 0) == (1, True)
 
 
 # ---- with MLflow

@@ -146,13 +146,13 @@ def test_judgments_that_are_gone_are_refused(config, runs):
 
 def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
     """With the store off there is nothing to take it from."""
-    first = evaluate(config, runs, "execution.blocks=false")
+    first = evaluate(config, runs, "execution.cache=false")
     delete_outputs(config)
 
     reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
     assert len(reasons) == 4
-    assert all("no such file, and no block store has it; restore it" in reason for reason in reasons)
-    again = evaluate(first.record, runs, "execution.blocks=true")
+    assert all("no such file, and no output cache has it; restore it" in reason for reason in reasons)
+    again = evaluate(first.record, runs, "execution.cache=true")
     assert f"no such file, and {runs / 'blocks'} has nothing of it; restore it" in again.failures[0].reason
 
 
@@ -173,14 +173,14 @@ def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
     delete_outputs(config)
 
     (failure,) = evaluate(first.record, runs).failures
-    assert "no such file, and no block store has it" in failure.reason
+    assert "no such file, and no output cache has it" in failure.reason
 
 
 def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):
     """There is nothing else to read: the failure names the entry that is of no use."""
     first = evaluate(config, runs)
     delete_outputs(config)
-    entries = sorted((runs / "blocks").rglob("*.hits"))
+    entries = sorted((runs / "cache").rglob("*.hits"))
     for path in entries:
         path.write_bytes(path.read_bytes()[:-1])
 
@@ -199,7 +199,7 @@ def on_new_judgments(config: Path, runs: Path, first: Evaluation) -> Any:
     found = manifest(first)
     judged = [InputFile(file["path"], file["size"], file["sha256"]) for file in found["datasets"]["web"]["inputs"]]
     files = [InputFile(**file) for file in found["outputs"][0]["files"]]
-    kept = output_store(then.datasets[0], judged, conventions, OutputCache(runs / "blocks"))
+    kept = output_store(then.datasets[0], judged, conventions, OutputCache(runs / "cache"))
     now = read_planned(plan(load(config)).datasets[0], conventions)
     return rescored(kept, source_of(then.tasks[0].output), files, now)
 
@@ -236,7 +236,7 @@ def test_new_pairs_cannot_be_scored(config, runs):
 
 def test_an_output_that_was_never_kept_cannot_be_scored(config, runs):
     """The line says what the store lacks."""
-    first = evaluate(config, runs, "execution.blocks=false")
+    first = evaluate(config, runs, "execution.cache=false")
 
     with pytest.raises(InputError, match="blocks has nothing of it as it was"):
         on_new_judgments(config, runs, first)

@@ -73,7 +73,7 @@ class Recorded:
 
     def reading(self, line: Line) -> str:
         """The word for an interval, held against the least difference that matters."""
-        margin = self.manifest["matters"].get(line["measure"], 0.0)
+        margin = self.manifest["practical_difference"].get(line["measure"], 0.0)
         if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
             return "unclear"
         low, high = (float(end) for end in ends(line))

@@ -111,7 +111,8 @@ def difference(recorded: Recorded, line: Line) -> dict[str, str]:
         "p": p(line["p_value"]),
         "corrected p": p(line["p_corrected"]),
         "effect size": line["effect_size"] and signed(line["effect_size"]),
-        "detectable": line["detectable"] and four(line["detectable"]),
+        "minimum detectable difference": line["minimum_detectable_difference"]
+        and four(line["minimum_detectable_difference"]),
         "better": f"{int(line['wins']):,}",
         "equal": f"{int(line['ties']):,}",
         "worse": f"{int(line['losses']):,}",
