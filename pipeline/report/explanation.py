@@ -33,17 +33,17 @@ def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
         colour: whether to write the terminal's colours.
     """
     screen = TerminalText(width=width, colour=colour)
-    screen.say(_heading(explanation), style="bold")
-    screen.say(_definition(explanation))
+    screen.add(_heading(explanation), style="bold")
+    screen.add(_definition(explanation))
     for table in _arranged(_lists(explanation), screen):
-        screen.draw(table)
-    screen.say(_equation(explanation), style="bold")
-    screen.say(*_remarks(explanation))
+        screen.add_table(table)
+    screen.add(_equation(explanation), style="bold")
+    screen.add(*_remarks(explanation))
     if explanation.comparison is not None:
-        screen.say("", _under(explanation, explanation.comparison), style="bold")
+        screen.add("", _under(explanation, explanation.comparison), style="bold")
         if explanation.comparison.choices:
-            screen.draw(_choices(explanation, explanation.comparison).for_terminal(width))
-        screen.say(*_idle(explanation.comparison))
+            screen.add_table(_choices(explanation, explanation.comparison).for_terminal(width))
+        screen.add(*_idle(explanation.comparison))
     return str(screen)
 
 

@@ -7,27 +7,18 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from rankledger.pipeline.report.tables import (
-    ALL,
-    FLIPS,
-    UNSURE,
-    Leaderboard,
-    best,
-    challengers,
-    display_name,
-    leaderboards,
-    ranked,
-)
-from rankledger.pipeline.report.text_table import counted, size
+from rankledger.pipeline.report.tables import FLIPS, UNSURE, Leaderboard, display_name, figure, leaderboards
+from rankledger.pipeline.report.text_table import byte_size, counted
 from rankledger.pipeline.types.checks import MovedFigure, PruneResult, Reproduction
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import Acceptance, Estimate, Evaluation, Failure
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Acceptance, Estimate, Evaluation, Failure
 
 __all__ = [
     "acceptance",
+    "completeness",
     "dataset_counts",
     "failures",
     "legend",
@@ -44,17 +35,26 @@ _ALIKE = 5  # failures for one reason that are all shown
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
-    """What the joins found, which inputs are likely wrong, which leads and intervals are unsure, and the slices."""
+    """What the joins found, inputs that are likely wrong, leads and intervals that are not reliable, and slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
     yield from map(str, evaluation.data_warnings)
-    for dataset, board in leaderboards(evaluation).items():
-        yield from _flips(evaluation, display_name(dataset), board)
-        yield from _unsure(display_name(dataset), board)
+    for board in leaderboards(evaluation):
+        yield from _leads_by_ties(board)
+        yield from _unreliable_intervals(board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
     if slices:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
+
+
+def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplete"], str]:
+    """Whether everything was evaluated, and what was: `3 models on 1 dataset`."""
+    models, datasets = ({task[part] for task in evaluation.quality} for part in (1, 0))
+    evaluated = f"{counted(len(models), 'model')} on {counted(len(datasets), 'dataset')}"
+    if not evaluation.failures:
+        return "Complete", evaluated
+    return "Incomplete", f"{evaluated}; {counted(len(evaluation.failures), 'model output')} missing or refused"
 
 
 def failures(found: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:
@@ -117,38 +117,37 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
     return ", ".join(found)
 
 
-def _flips(evaluation: Evaluation, dataset: str, board: Leaderboard) -> Iterator[str]:
+def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
     """The measures whose winner is decided by the order of tied documents."""
-    for measure in next(iter(board.values())):
-        leader = ranked(evaluation, board, measure)[0]
-        if best(evaluation, board, measure) is None:
-            continue
-        others = challengers(evaluation, board, leader, measure)
+    for column in board.columns:
+        leader = next(iter(column.estimates))
+        others = column.challengers(leader) if column.best is not None else []
         if others:
-            spans = ", ".join(f"{model} {_span(board[model][measure])}" for model in (leader, *others))
-            yield f"{FLIPS} {measure} on {dataset}: the order of tied documents decides who leads: {spans}"
+            spans = ", ".join(f"{model} {_span(column.estimates[model])}" for model in (leader, *others))
+            where = f"{column.measure} on {display_name(board.dataset)}"
+            yield f"{FLIPS} {where}: the order of tied documents decides who leads: {spans}"
 
 
-def _unsure(dataset: str, board: Leaderboard) -> Iterator[str]:
-    """The intervals that are not to be trusted, by what is wrong with them."""
+def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
+    """The intervals that are not reliable, by the reason."""
     reasons = {
-        "sparse": "fewer than 30 queries or clusters differ from the most frequent score",
+        "sparse": f"fewer than {LEAST_CLUSTERS} queries or clusters differ from the most frequent score",
         "degenerate": "all of them score alike",
     }
     for mark, reason in reasons.items():
-        found = [
-            f"{model} {name}"
-            for model, lines in board.items()
-            for name, line in lines.items()
-            if line.mark == mark and line.estimate is not None
+        names = [
+            f"{model} {column.measure}"
+            for model in board.models
+            for column in board.columns
+            if (line := column.estimates[model]).mark == mark and line.estimate is not None
         ]
-        if found:
-            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-            yield f"{UNSURE} {mark} on {dataset} ({reason}): {', '.join(found[:_NAMED])}{more}"
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"{UNSURE} {mark} on {display_name(board.dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
 
 
 def _span(line: Estimate) -> str:
-    return f"{line.ties_least:.4f} to {line.ties_greatest:.4f}"
+    return f"{figure(line.ties_least)} to {figure(line.ties_greatest)}"
 
 
 def rerun_command(manifest: Description) -> str:
@@ -193,14 +192,14 @@ def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[
 def pruning_lines(pruning: PruneResult) -> Iterator[str]:
     """A line per record that goes; then their sum, that of the block store, and what stays though it is old."""
     for going in pruning.records:
-        yield f"{going.evaluation_id}  {size(going.size)}, {counted(len(going.run_ids), 'run')}"
+        yield f"{going.evaluation_id}  {byte_size(going.size)}, {counted(len(going.run_ids), 'run')}"
     verb = "deleted" if pruning.done else "would delete"
-    n_bytes = sum(going.size for going in pruning.records)
+    size = byte_size(sum(going.size for going in pruning.records))
     n_runs = sum(len(going.run_ids) for going in pruning.records)
     since = f"{pruning.before:%Y-%m-%d %H:%M} UTC"
-    records = f"{counted(len(pruning.records), 'record')} from before {since}"
-    yield f"{verb} {records}, {size(n_bytes)}, {counted(n_runs, 'run')}"
-    yield f"{verb} {counted(pruning.n_blocks, 'file')} of the block store not used since, {size(pruning.n_block_bytes)}"
+    yield f"{verb} {counted(len(pruning.records), 'record')} from before {since}, {size}, {counted(n_runs, 'run')}"
+    blocks, size = counted(pruning.n_blocks, "file"), byte_size(pruning.n_block_bytes)
+    yield f"{verb} {blocks} of the block store not used since, {size}"
     for reason, n_records in pruning.stays.items():
         yield f"{counted(n_records, 'older record')} stay{'s' * (n_records == 1)}: {reason}"
     if not pruning.done and (pruning.records or pruning.n_blocks):

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from rich.cells import cell_len
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.report.effects import EffectLabel, effect_label
 from rankledger.pipeline.report.html import svg
-from rankledger.pipeline.report.html.blocks import queries
 from rankledger.pipeline.report.html.charts import Chart, cut, data, short
-from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
-from rankledger.pipeline.report.text_table import counted, printable
-from rankledger.pipeline.types.results import ALL, Comparison
+from rankledger.pipeline.report.tables import display_name, figure, models, signed
+from rankledger.pipeline.report.text_table import counted, printable, queries
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = ["distribution", "forest", "scatter", "slices"]
@@ -137,7 +137,7 @@ def _draw_differences(panel: svg.Panel, rows: _Rows, band: float | None) -> None
 
 
 def _unjudged(line: Comparison) -> bool:
-    return line.mark == "sparse" or line.n_clusters < FEW
+    return line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS
 
 
 def _label(line: Comparison, practical_difference: float | None) -> EffectLabel:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.report.tables import effect_label, effect_rule, is_alike
+from rankledger.pipeline.report.effects import effect_label, effect_rule, is_alike
 from tests.support.sample_page import compared
 
 MATTERS = {"ndcg@10": 0.01}
@@ -61,10 +61,8 @@ def test_too_few_queries_are_unclear(change):
 
 def test_the_rule_names_the_measure_and_what_matters():
     """The sentence has the numbers that the words were found by."""
-    assert effect_rule("ndcg@10", MATTERS).startswith(
-        "ndcg@10: better where the whole interval lies above +0.01, worse"
-    )
-    assert "above 0, worse where it lies below 0" in effect_rule("ap", MATTERS)
+    assert effect_rule("ndcg@10", MATTERS).startswith("ndcg@10: better if the whole interval lies above +0.01, worse")
+    assert "above 0, worse if it lies below 0" in effect_rule("ap", MATTERS)
 
 
 @pytest.mark.parametrize(

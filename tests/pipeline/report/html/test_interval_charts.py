@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.report.html.difference_charts import forest, slices
-from rankledger.pipeline.report.tables import effect_label
 from rankledger.pipeline.types.results import Comparison
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
