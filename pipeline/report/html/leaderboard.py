@@ -142,12 +142,9 @@ def _title(column: MeasureColumn) -> str:
     """The measure, the slice and its size, such as `ndcg@10, market=de: 120 queries`."""
     line = next(iter(column.estimates.values()))
     lower = ", lower is better" if column.direction == "lower" else ""
-    few = (
-        f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
-        if column.slice != ALL and line.n_clusters < LEAST_CLUSTERS
-        else ""
-    )
-    return f"{column.measure}{lower}, {short_text(column.slice)}: {queries(column.n_queries)}{judged}"
+    judged = column.slice == ALL or line.n_clusters >= LEAST_CLUSTERS
+    few = "" if judged else f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
+    return f"{column.measure}{lower}, {short_text(column.slice)}: {queries(column.n_queries)}{few}"
 
 
 def _against(row: DifferenceRow | None, bars: DifferenceBars) -> Sequence[str | Cell]:
