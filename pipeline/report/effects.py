@@ -9,7 +9,7 @@ from rankledger.pipeline.types.results import LEAST_CLUSTERS, Comparison
 
 __all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display"]
 
-EffectLabel: TypeAlias = Literal["better", "worse", "no difference that matters", "unclear"]
+EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
 
 
 def effect_label(line: Comparison, matters: Mapping[str, float]) -> EffectLabel:
@@ -17,7 +17,7 @@ def effect_label(line: Comparison, matters: Mapping[str, float]) -> EffectLabel:
 
     Args:
         line: the comparison.
-        matters: by measure, the smallest difference that matters; 0 for measures that it does not name.
+        matters: by measure, the practical difference; 0 for measures that it does not name.
     """
     margin = matters.get(line.measure, 0.0)
     line = line.without_rounding()
@@ -27,7 +27,7 @@ def effect_label(line: Comparison, matters: Mapping[str, float]) -> EffectLabel:
         return "better"
     if line.ci_high < -margin:
         return "worse"
-    return "no difference that matters" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
+    return "no practical difference" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
 
 
 def effect_rule(measure: str, matters: Mapping[str, float]) -> str:
@@ -40,7 +40,7 @@ def effect_rule(measure: str, matters: Mapping[str, float]) -> str:
         within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
     return (
         f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
-        f"no difference that matters {within}, unclear otherwise; each pair by itself, not corrected for the number of "
+        f"no practical difference {within}, unclear otherwise; each pair by itself, not corrected for the number of "
         "tests"
     )
 

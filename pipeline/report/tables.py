@@ -364,7 +364,7 @@ class PageFigures:
 
     @property
     def matters(self) -> Mapping[str, float]:
-        """By measure, the smallest difference that matters."""
+        """By measure, the practical difference."""
         return self.page.matters
 
     @cached_property
@@ -448,7 +448,7 @@ def difference_rows(
 
     Args:
         lines: the comparisons.
-        matters: by measure, the smallest difference that matters.
+        matters: by measure, the practical difference.
     """
     return tuple(_difference_row(line, matters or {}) for line in lines)
 

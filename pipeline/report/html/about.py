@@ -174,7 +174,7 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
         yield "comparison", short_text(f"against {comparison.baseline}, test {comparison.test}{corrected}", _PATH)
     if manifest.matters:
         least = (f"{measure}: {least:g}" for measure, least in manifest.matters.items())
-        yield "smallest difference that matters", ", ".join(least)
+        yield "practical difference", ", ".join(least)
     yield "versions", ", ".join(_versions(manifest.environment))
     if git := manifest.environment.git:
         yield "commit of the config", f"{short_text(git.commit)}{' with changes' if git.dirty else ''}"

@@ -91,7 +91,7 @@ class Group:
         measure: the measure to choose them by; empty if there is nothing to choose.
         slice: the slice to choose them by.
         note: stands after the title, such as the ends of the bars' scale.
-        ground: custom properties of what is drawn behind the bars: the line of zero and the band of what matters.
+        ground: custom properties of what is drawn behind the bars: the line of zero and the band of no practical difference.
         open: whether they are shown until another measure or slice is chosen.
     """
 
@@ -230,7 +230,7 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no difference that matters": "", "unclear": ""}
+TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
 """The colours of effect labels."""
 
 
@@ -257,11 +257,11 @@ def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Ce
 
 @dataclass(frozen=True)
 class DifferenceBars:
-    """Bars of differences on one scale, before a line at zero and the band of differences that do not matter.
+    """Bars of differences on one scale, before a line at zero and the band of no practical difference.
 
     Attributes:
         scale: of the bars, with a twentieth more at either end; 0 and the band are on it.
-        margin: the smallest difference that matters; 0 if there is none.
+        margin: the practical difference; 0 if there is none.
     """
 
     scale: Scale

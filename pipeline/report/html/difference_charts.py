@@ -33,7 +33,7 @@ _MOST_PANELS = 8
 
 _LOOKS: dict[EffectLabel, tuple[str, int]] = {  # colour and shape, in the order of drawing
     "unclear": (svg.MUTED, 0),
-    "no difference that matters": (svg.MUTED, 0),
+    "no practical difference": (svg.MUTED, 0),
     "worse": (svg.WORSE, 4),
     "better": (svg.BETTER, 2),
 }
@@ -174,7 +174,7 @@ def _summary(lines: _Lines, practical_difference: float | None) -> list[str]:
     ordered = sorted(lines, key=_descending)
     ends = [_described(line, lines) for line in (ordered[0], ordered[-1])]
     found = [_label(line, practical_difference) for line in lines]
-    labels: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
+    labels: tuple[EffectLabel, ...] = ("better", "worse", "no practical difference", "unclear")
     counts = ", ".join(f"{found.count(label):,} {label}" for label in labels if label in found)
     return [
         *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),

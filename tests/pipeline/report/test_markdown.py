@@ -86,7 +86,7 @@ def test_tables_written_by_hand():
     ]
     assert [(row[0], row[3], row[4], row[-1]) for row in differences[1:]] == [
         ("dense", "+0.0500", "[+0.0400, +0.0600]", "better"),
-        ("random", "+0.0010", "[-0.0090, +0.0110]", "no difference that matters"),
+        ("random", "+0.0010", "[-0.0090, +0.0110]", "no practical difference"),
     ]
 
 

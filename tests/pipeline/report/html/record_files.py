@@ -91,7 +91,7 @@ class Recorded:
         low, high = (float(end) for end in ends(line))
         if low > margin or high < -margin:
             return "better" if low > margin else "worse"
-        return "no difference that matters" if -margin <= low and high <= margin else "unclear"
+        return "no practical difference" if -margin <= low and high <= margin else "unclear"
 
 
 def _csv(path: Path) -> list[Line]:
