@@ -91,7 +91,7 @@ class Group:
         measure: the measure to choose them by; empty if there is nothing to choose.
         slice: the slice to choose them by.
         note: stands after the title, such as the ends of the bars' scale.
-        ground: custom properties of what is drawn behind the bars: the line of zero and the band of no practical difference.
+        ground: custom properties of what is drawn behind the bars: a line at zero and the band of no difference.
         open: whether they are shown until another measure or slice is chosen.
     """
 
