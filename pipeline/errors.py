@@ -47,6 +47,6 @@ def likely(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
-def shorten(text: str) -> str:
-    """A value as a message shows it: at most 200 characters, the last of them an ellipsis if there are more."""
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+def shorten(text: str, most: int = _LONGEST) -> str:
+    """At most `most` characters of a text, 200 in a message; the last of them is an ellipsis if there are more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"

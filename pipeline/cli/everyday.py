@@ -452,8 +452,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
     to stderr.
     """
     from rankledger.pipeline.report.messages import failures
-    from rankledger.pipeline.report.tables import leading
-    from rankledger.pipeline.report.terminal import as_data, closing, leaderboard
+    from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
     from rankledger.pipeline.report.verdicts import failing, table
 
     if as_json:
@@ -468,7 +467,7 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
         print_text(leaderboard(evaluation, width=width(), colour=colour()))
         if evaluation.comparison_lines:
             lines, measures = evaluation.comparison_lines, evaluation.leading_difference
-            print_text("\n" + leading(lines, measures, width=width(), colour=colour()))
+            print_text("\n" + differences(lines, measures, width=width(), colour=colour()))
         if evaluation.verdicts:
             print_text("\n" + table(evaluation.verdicts, width=width(), colour=colour()))
         print_lines(*closing(evaluation))

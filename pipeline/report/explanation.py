@@ -19,42 +19,42 @@ from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, Pr
 
 __all__ = ["as_data", "catalogue", "explanation", "markdown", "tables"]
 
-_NAMED = 3  # documents that are named where only their number is needed
+_NAMED = 3  # documents beside their number
 _GAP = "⋮"
-_SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list, where there is no room for more
+_SLIM = ("rank", "document", "grade", "found at", "term")  # of an ideal list without room for more
 
 
 def tables(explanation: Explanation, *, width: int, colour: bool) -> str:
-    """The arithmetic for a terminal: the ranking, the ideal list beside it where there is room, the last line, remarks.
+    """The arithmetic for a terminal: the ranking, beside it the ideal list if it fits, the equation, and notes.
 
     Args:
         explanation: what to show.
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
-    screen = TerminalText(width=width, colour=colour)
-    screen.say(_heading(explanation), style="bold")
-    screen.say(_definition(explanation))
-    for table in _arranged(_lists(explanation), screen):
-        screen.draw(table)
-    screen.say(_equation(explanation), style="bold")
-    screen.say(*_remarks(explanation))
+    text = TerminalText(width=width, colour=colour)
+    text.add(_heading(explanation), style="bold")
+    text.add(_definition(explanation))
+    for table in _side_by_side(_lists(explanation), text):
+        text.add_table(table)
+    text.add(_equation(explanation), style="bold")
+    text.add(*_notes(explanation))
     if explanation.comparison is not None:
-        screen.say("", _under(explanation, explanation.comparison), style="bold")
+        text.add("", _profile_score(explanation, explanation.comparison), style="bold")
         if explanation.comparison.choices:
-            screen.draw(_choices(explanation, explanation.comparison).for_terminal(width))
-        screen.say(*_idle(explanation.comparison))
-    return str(screen)
+            text.add_table(_choices(explanation, explanation.comparison))
+        text.add(*_idle(explanation.comparison))
+    return str(text)
 
 
 def markdown(explanation: Explanation) -> str:
     """The arithmetic in GitHub's Markdown; ids stand as they are."""
     lines = [f"### {plain(_heading(explanation))}", "", plain(_definition(explanation)), ""]
-    for sheet in _lists(explanation):
-        lines += [f"The {sheet.title}:", "", *sheet.in_markdown(), ""]
-    lines += [f"**{plain(_equation(explanation))}**", "", *_items(_remarks(explanation))]
+    for table in _lists(explanation):
+        lines += [f"The {table.title}:", "", *table.in_markdown(), ""]
+    lines += [f"**{plain(_equation(explanation))}**", "", *_items(_notes(explanation))]
     if explanation.comparison is not None:
-        lines += ["", f"**{plain(_under(explanation, explanation.comparison))}**", ""]
+        lines += ["", f"**{plain(_profile_score(explanation, explanation.comparison))}**", ""]
         if explanation.comparison.choices:
             lines += [*_choices(explanation, explanation.comparison).in_markdown(), ""]
         lines += _items(_idle(explanation.comparison))
@@ -62,7 +62,7 @@ def markdown(explanation: Explanation) -> str:
 
 
 def as_data(explanation: Explanation) -> dict[str, object]:
-    """The explanation as JSON can hold it, every number in full; None where there is none."""
+    """The explanation as JSON can hold it, every number in full; None if there is none."""
     comparison, recorded = explanation.comparison, explanation.recorded
     return {
         "dataset": explanation.dataset,
@@ -79,7 +79,7 @@ def as_data(explanation: Explanation) -> dict[str, object]:
         "n_condensed": explanation.n_condensed,
         "documents": [_line_data(line) for line in explanation.documents],
         "ideal": None if explanation.ideal is None else [_line_data(line, ideal=True) for line in explanation.ideal],
-        "under": None if comparison is None else _under_data(comparison),
+        "under": None if comparison is None else _profile_data(comparison),
         "record": None if recorded is None else asdict(recorded),
     }
 
@@ -90,7 +90,7 @@ def _line_data(line: ScoreTerm, *, ideal: bool = False) -> dict[str, object]:
     return data | ({"found_at": found_at} if ideal else {})
 
 
-def _under_data(comparison: ProfileComparison) -> dict[str, object]:
+def _profile_data(comparison: ProfileComparison) -> dict[str, object]:
     return {
         "profile": comparison.profile.name,
         "tool": comparison.profile.tool,
@@ -111,32 +111,32 @@ def _definition(explanation: Explanation) -> str:
 
 
 def _lists(explanation: Explanation) -> list[TextTable]:
-    """The ranking, and the ideal list where there is one."""
-    lines = list(_shown(explanation))
+    """The ranking, and the ideal list if there is one."""
+    lines = list(_listed(explanation))
     ranked = explanation.measure.metric.input == "judged"
     factors = dict.fromkeys(name for line in explanation.documents for name in line.factors)
-    sheets = [_sheet("ranking" if ranked else "pairs", lines, [*factors], ranked=ranked)]
+    tables = [_list_table("ranking" if ranked else "pairs", lines, [*factors], ranked=ranked)]
     if explanation.ideal is not None:
         factors = dict.fromkeys(name for line in explanation.ideal for name in line.factors)
-        sheets.append(_sheet("ideal list", explanation.ideal, [*factors], ideal=True))
-    return [sheet for sheet in sheets if sheet.rows]
+        tables.append(_list_table("ideal list", explanation.ideal, [*factors], ideal=True))
+    return [table for table in tables if table.rows]
 
 
-def _shown(explanation: Explanation) -> Iterator[ScoreTerm]:
-    """The head of the list, whatever it adds, and below it the documents that add."""
-    return (line for line in explanation.documents if _is_shown(line, explanation.measure.k))
+def _listed(explanation: Explanation) -> Iterator[ScoreTerm]:
+    """The first documents, whatever they add, and of the others those that add something."""
+    return (line for line in explanation.documents if _is_listed(line, explanation.measure.k))
 
 
-def _is_shown(line: ScoreTerm, k: int | None) -> bool:
+def _is_listed(line: ScoreTerm, k: int | None) -> bool:
     return line.place <= _head(k) or line.term != 0
 
 
 def _head(k: int | None) -> int:
-    """The rank down to which every document is shown."""
+    """The rank down to which every document is listed."""
     return min(HEAD, k or HEAD)
 
 
-def _sheet(
+def _list_table(
     title: str, lines: Sequence[ScoreTerm], factors: Sequence[str], *, ranked: bool = True, ideal: bool = False
 ) -> TextTable:
     columns: dict[str, list[str]] = {"rank": [_rank(line) for line in lines]} if ranked else {}
@@ -159,7 +159,7 @@ def _sheet(
 
 
 def _rank(line: ScoreTerm) -> str:
-    """The rank, marked where another document has the same score; the ranks of the group where all its orders count."""
+    """The rank, marked if another document has the same score; the ranks of the group if all its orders count."""
     if line.rank is None:
         return _span(line.ties)
     return f"= {line.rank}" if line.ties else str(line.rank)
@@ -174,7 +174,7 @@ def _value(outcome: Outcome, decimals: int = 4) -> str:
 
 
 def _equation(explanation: Explanation) -> str:
-    """The last line: `ndcg@10 = 1.5 / 2.6309 = 0.5701`."""
+    """The score as it adds up: `ndcg@10 = 1.5 / 2.6309 = 0.5701`."""
     last = explanation.sum
     text, summed = number(last.total), False
     if last.rest is not None:
@@ -191,7 +191,7 @@ def _equation(explanation: Explanation) -> str:
     return f"{explanation.measure} = {text}" + (f" = {value}" if text != value else "")
 
 
-def _remarks(explanation: Explanation) -> Iterator[str]:
+def _notes(explanation: Explanation) -> Iterator[str]:
     """What to know beside the figures."""
     conventions = explanation.profile.conventions_of(explanation.measure.metric.name)
     ranked = explanation.measure.metric.input == "judged"
@@ -202,7 +202,7 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
     if explanation.n_condensed:
         taken = counted(explanation.n_condensed, "document")
         yield f"{taken} without judgment taken out of the ranking (unjudged_documents: condensed)"
-    if any(line.ties for line in _shown(explanation)):
+    if any(line.ties for line in _listed(explanation)):
         if conventions.ties == "expected":
             yield "equal scores: each document adds the mean over all their orders (ties: expected)"
         else:
@@ -216,7 +216,7 @@ def _remarks(explanation: Explanation) -> Iterator[str]:
 
 
 def _in_the_mean(explanation: Explanation) -> Iterator[str]:
-    """What the query is in the mean, where that is not its score."""
+    """What the query counts as in the mean, if that is not its score."""
     outcome, measure = explanation.outcome, explanation.measure
     conventions = explanation.profile.conventions
     if outcome.value is None and outcome.counts_as is not None:
@@ -234,19 +234,19 @@ def _in_the_mean(explanation: Explanation) -> Iterator[str]:
 
 def _left_out(explanation: Explanation) -> Iterator[str]:
     """What the list has beside the documents shown."""
-    hidden = [line for line in explanation.documents if not _is_shown(line, explanation.measure.k)]
+    others = [line for line in explanation.documents if not _is_listed(line, explanation.measure.k)]
     n_unjudged = explanation.n_retrieved - len(explanation.documents)
     parts = [f"{counted(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
-    if hidden:
-        named = [f"{line.doc_id} (grade {line.grade:g}, rank {line.place})" for line in hidden[:_NAMED]]
-        more = [f"{len(hidden) - _NAMED} more"] if len(hidden) > _NAMED else []
-        parts.append(f"{len(hidden)} judged, adding nothing: {', '.join([*named, *more])}")
+    if others:
+        named = [f"{line.doc_id} (grade {line.grade:g}, rank {line.place})" for line in others[:_NAMED]]
+        more = [f"{len(others) - _NAMED} more"] if len(others) > _NAMED else []
+        parts.append(f"{len(others)} judged, adding nothing: {', '.join([*named, *more])}")
     if parts:
         yield f"not shown, below rank {_head(explanation.measure.k)}: {'; '.join(parts)}"
 
 
 def _profile(explanation: Explanation) -> str:
-    """The profile, and what the config has otherwise."""
+    """The profile, and the config's own choices."""
     profile = explanation.profile
     standard = PROFILES[profile.name].conventions
     own = [
@@ -268,26 +268,26 @@ def _recorded(explanation: Explanation) -> Iterator[str]:
             yield f"the record {recorded.evaluation_id} has the same score, by a definition of another fingerprint"
 
 
-def _under(explanation: Explanation, comparison: ProfileComparison) -> str:
+def _profile_score(explanation: Explanation, comparison: ProfileComparison) -> str:
     name, tool = comparison.profile.name, comparison.profile.tool
     decimals = _decimals(explanation, comparison)
-    told = _told(comparison.outcome, decimals)
+    score = _score(comparison.outcome, decimals)
     if comparison.outcome.same_as(explanation.outcome):
-        return f"under {name} ({tool}): {told} too"
-    return f"under {name} ({tool}): {told}; as evaluated {_told(explanation.outcome, decimals)}"
+        return f"under {name} ({tool}): {score} too"
+    return f"under {name} ({tool}): {score}; as evaluated {_score(explanation.outcome, decimals)}"
 
 
 def _decimals(explanation: Explanation, comparison: ProfileComparison) -> int:
-    """Four, or as many as it takes to tell other scores from that of the evaluation."""
+    """Four decimals, or as many as tell other scores from that of the evaluation."""
     own = explanation.outcome
     others = [comparison.outcome, *(choice.alone for choice in comparison.choices)]
     different = [other for other in others if not other.same_as(own)]
-    enough = (n for n in (4, 6, 8, 10) if all(_told(other, n) != _told(own, n) for other in different))
+    enough = (n for n in (4, 6, 8, 10) if all(_score(other, n) != _score(own, n) for other in different))
     return next(enough, 12)
 
 
-def _told(outcome: Outcome, decimals: int) -> str:
-    """A score and, where that is not the same, what it is in the mean."""
+def _score(outcome: Outcome, decimals: int) -> str:
+    """A score and, if that is not the same, what it counts as in the mean."""
     if outcome.refused is not None:
         return f"refused: {outcome.refused}"
     if outcome.value is not None:
@@ -300,11 +300,11 @@ def _told(outcome: Outcome, decimals: int) -> str:
 def _choices(explanation: Explanation, comparison: ProfileComparison) -> TextTable:
     decimals = _decimals(explanation, comparison)
     rows = [
-        (choice.name, choice.own, choice.other, _told(choice.alone, decimals), choice.because)
+        (choice.name, choice.own, choice.other, _score(choice.alone, decimals), choice.because)
         for choice in comparison.choices
     ]
     if len(rows) > 1:
-        rows.append(("all of them", "", "", _told(comparison.outcome, decimals), ""))
+        rows.append(("all of them", "", "", _score(comparison.outcome, decimals), ""))
     headers = ("choice", "as evaluated", comparison.profile.name, "alone it gives", "because")
     numeric = all(choice.alone.value is not None for choice in comparison.choices)
     return TextTable("what makes the difference", headers, (False, False, False, numeric, False), tuple(rows))
@@ -316,17 +316,16 @@ def _idle(comparison: ProfileComparison) -> Iterator[str]:
         yield f"makes no difference here: {names}"
 
 
-def _arranged(sheets: Sequence[TextTable], screen: TerminalText) -> list[Table]:
-    """The tables side by side where there is room: the ideal list in full, else without what its terms are made of."""
-    tables = [sheet.for_terminal(screen.width) for sheet in sheets]
-    if len(sheets) == 2:
-        ranking, ideal = sheets
+def _side_by_side(tables: Sequence[TextTable], text: TerminalText) -> Sequence[TextTable | Table]:
+    """Both tables in one row if they fit: the ideal list in full, or else without the factors of its terms."""
+    if len(tables) == 2:
+        ranking, ideal = tables
         for second in (ideal, ideal.only(_SLIM)):
-            pair = [ranking.for_terminal(screen.width), second.for_terminal(screen.width)]
-            if sum(map(screen.columns, pair)) + 2 <= screen.width:
-                beside = Table.grid(padding=(0, 2, 0, 0))
-                beside.add_row(*pair)
-                return [beside]
+            pair = [ranking.for_terminal(text.width), second.for_terminal(text.width)]
+            if sum(map(text.columns, pair)) + 2 <= text.width:
+                row = Table.grid(padding=(0, 2, 0, 0))
+                row.add_row(*pair)
+                return [row]
     return tables
 
 
@@ -335,7 +334,7 @@ def _items(lines: Iterator[str]) -> list[str]:
 
 
 def catalogue() -> str:
-    """Every metric in three lines: how it is written, title and formula; range, direction and parameters; reference."""
+    """Every metric in three lines: name, title and formula; range, direction and parameters; reference."""
     entries = []
     for metric in METRICS.values():
         written = {"refused": metric.name, "optional": f"{metric.name}[@k]", "required": f"{metric.name}@k"}[
@@ -350,7 +349,7 @@ def catalogue() -> str:
 
 
 def explanation(name: str) -> str:
-    """One metric at length: what the list says, and its function's documentation.
+    """One metric at length: its entry in the list, and its function's documentation.
 
     Args:
         name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's.
@@ -398,7 +397,7 @@ def _parameters(metric: Metric) -> str:
 
 
 def _default(parameter: Parameter) -> str:
-    """The words that a parameter may be, its default first, or its default."""
+    """The values of a parameter, its default first, or its default alone."""
     if parameter.required:
         return "…"
     words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()

@@ -33,12 +33,12 @@ def estimates(pages: Sequence[Page]) -> str:
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row as spreadsheets show it."""
+    """The row with texts that spreadsheets do not compute."""
     return {key: to_cell(value) if isinstance(value, str) else value for key, value in row.items()}
 
 
 def _night(page: Page) -> str:
-    """The date that was given, or else the day on which the evaluation began, in UTC."""
+    """The date of the evaluation; by default the day on which it began, in UTC."""
     began = datetime.fromisoformat(page.manifest.created).astimezone(UTC)
     return str(page.manifest.date or began.date())
 
@@ -51,14 +51,14 @@ def write_reports(
     markdown_file: str | None = None,
     summary: str | None = None,
 ) -> None:
-    """Write what was asked for.
+    """Write the reports that have a path.
 
     Args:
-        verdicts: what the gates say.
+        verdicts: of the gates.
         name: the evaluation's name.
         junit_file: where to write JUnit's XML.
         markdown_file: where to write Markdown.
-        summary: the file that a server shows, to which Markdown is appended where there are verdicts.
+        summary: the file that a CI server shows, to which Markdown is appended if there are verdicts.
 
     Raises:
         OSError: a file cannot be written.
@@ -73,7 +73,7 @@ def write_reports(
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file under a temporary name, then rename it: who looks too early finds nothing, and not the half of it.
+    """Write a file under a temporary name, then rename it, so that nobody reads half of it.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,29 +1,36 @@
 """Tables as papers print them, in LaTeX with booktabs: models as rows, measures as columns, a table per dataset.
 
-A name is printed as it is written: what LaTeX would take for a command is escaped, and ligatures are broken, for `a--b`
-is not a–b.
+Names are printed as they are written: what LaTeX would take for a command is escaped, and ligatures are broken, because
+`a--b` is not a–b.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.report.html.blocks import PageFigures, page_figures, queries
-from rankledger.pipeline.report.tables import ALL, display_name, figure
-from rankledger.pipeline.report.text_table import clipped, counted, printable
+from rankledger.pipeline.report.effects import decisive_p
+from rankledger.pipeline.report.tables import (
+    Leaderboard,
+    MeasureColumn,
+    PageFigures,
+    display_name,
+    figure,
+    leaderboards,
+    page_figures,
+)
+from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.types.manifest import RecordedComparison, RecordedConventions
-from rankledger.pipeline.types.results import Comparison, Estimate
+from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
 
 _MEASURES = 6  # columns that a page is wide enough for
-_LETTERS = 80  # of a name
-_NOTHING = "--"  # where there is no figure
+_NOTHING = "--"  # without a figure
 _LEVELS = ((0.01, r"\ddagger"), (0.05, r"\dagger"))
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -34,7 +41,7 @@ _SPECIAL = {
     "|": r"\textbar{}",
     '"': r"\char34{}",
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    **{sign: f"{{{sign}}}" for sign in "[]*"},  # behind `\\` they would be its arguments
+    **{sign: f"{{{sign}}}" for sign in "[]*"},  # after `\\` they would be its arguments
 }
 _LIGATURE = re.compile(r"([-'`,])(?=\1)|([?!])(?=`)")
 _TESTS = {"randomization": "randomization test", "t": "$t$-test", "bootstrap": "bootstrap test"}
@@ -58,99 +65,39 @@ def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
     """
     numbers = count(1)
     tables = [
-        _table(figures, dataset, n_measures, next(numbers))
+        _table(figures, board, n_measures, next(numbers))
         for figures in map(page_figures, pages)
-        for dataset in figures.page.datasets
+        for board in leaderboards(figures.page.evaluation)
     ]
     return "\n\n".join([_HEAD, *tables]) + "\n"
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it is; what steers a terminal or turns the writing round is spelt out."""
-    text = _LIGATURE.sub(lambda found: f"{found[0]}\0", printable(text))
+    """Text that LaTeX prints as it is; control characters, such as those that reverse the writing, are spelled out."""
+    text = _LIGATURE.sub(lambda match: f"{match[0]}\0", printable(text))
     return "".join(_SPECIAL.get(sign, sign) for sign in text).replace("\0", "{}")
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A measure's figures of a dataset.
-
-    Attributes:
-        lines: by model.
-        best: the best figure as it is printed; empty where neither end is better.
-        second: the one after that.
-        differing: by model, the comparison with the baseline.
-        letters: by model, where all pairs were compared.
-    """
-
-    lines: Mapping[str, Estimate]
-    best: str
-    second: str
-    differing: Mapping[str, Comparison]
-    letters: Mapping[str, str]
-
-    def cell(self, model: str) -> str:
-        """The model's figure with its marks."""
-        line = self.lines.get(model)
-        if line is None or line.estimate is None:
-            return _NOTHING
-        text = figure(line.estimate)
-        if text == self.best:
-            text = rf"\textbf{{{text}}}"
-        elif text == self.second:
-            text = rf"\underline{{{text}}}"
-        return text + self._marks(model)
-
-    def _marks(self, model: str) -> str:
-        """Letters, which are as wide as they are; a dagger beside the figure, which hangs out so that digits align."""
-        if self.letters:
-            return rf"\textsuperscript{{{self.letters[model]}}}"
-        found = self.differing.get(model)
-        dagger = "" if found is None else _dagger(found)
-        return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
-
-
-def _column(figures: PageFigures, dataset: str, measure: str) -> _Column:
-    key = (dataset, ALL, measure)
-    lines = figures.estimates[key]
-    order = [figure(lines[model].estimate) for model in figures.ranked(key) if lines[model].estimate is not None]
-    if figures.page.evaluation.directions[measure] == "neither":
-        order = []
-    best, second = [*dict.fromkeys(order), "", ""][:2]
-    return _Column(lines, best, second, figures.by_model(key), figures.letters(key) if figures.all_pairs else {})
-
-
-def _dagger(line: Comparison) -> str:
-    """The mark of the level that the corrected p-value is below."""
-    p_value = line.p_value if line.p_corrected is None else line.p_corrected
-    if p_value is None:
-        return ""
-    return next((mark for level, mark in _LEVELS if p_value < level), "")
-
-
-def _table(figures: PageFigures, dataset: str, n_measures: int, number: int) -> str:
-    """One table, to be put into a paper as it is."""
-    known = [key[2] for key in figures.keys(dataset) if key[1] == ALL]
-    measures, left = known[:n_measures], len(known[n_measures:])
-    columns = [_column(figures, dataset, measure) for measure in measures]
-    rows = [
-        _row([escaped(clipped(model, _LETTERS)), *(column.cell(model) for column in columns)])
-        for model in _models(figures, dataset, columns[0])
-    ]
+def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: int) -> str:
+    """One table, ready for a paper."""
+    columns = board.columns[:n_measures]
+    left = len(board.columns) - len(columns)
+    models = _models(figures, board)
+    cells = zip(*(_cells(figures, column, models) for column in columns), strict=True)
     return "\n".join(
         [
             f"% {figures.page.evaluation.evaluation_id}",
             *([f"% {counted(left, 'more measure')} in summary.csv; --measure picks others"] if left else []),
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{' '.join(_caption(figures, dataset, columns))}}}",
+            rf"  \caption{{{' '.join(_caption(figures, board, columns))}}}",
             rf"  \label{{tab:{figures.page.evaluation.name}-{number}}}",
             r"  \medskip",
-            rf"  \begin{{tabular}}{{l{'r' * len(measures)}}}",
+            rf"  \begin{{tabular}}{{l{'r' * len(columns)}}}",
             r"    \toprule",
-            _row(["Model", *map(escaped, measures)]),
+            _row(["Model", *(escaped(column.measure) for column in columns)]),
             r"    \midrule",
-            *rows,
+            *(_row([escaped(short_text(model)), *row]) for model, row in zip(models, cells, strict=True)),
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -158,28 +105,52 @@ def _table(figures: PageFigures, dataset: str, n_measures: int, number: int) -> 
     )
 
 
+def _cells(figures: PageFigures, column: MeasureColumn, models: Sequence[str]) -> Iterator[str]:
+    """The models' figures with their marks; figures that print alike share a place."""
+    known = [line.estimate for line in column.estimates.values() if line.estimate is not None]
+    order = [] if column.best is None else list(dict.fromkeys(map(figure, known)))
+    forms = dict(zip(order, (r"\textbf{%s}", r"\underline{%s}"), strict=False))
+    for model in models:
+        line = column.estimates.get(model)
+        if line is None or line.estimate is None:
+            yield _NOTHING
+        else:
+            text = figure(line.estimate)
+            yield forms.get(text, "%s") % text + _marks(figures, column, model)
+
+
+def _marks(figures: PageFigures, column: MeasureColumn, model: str) -> str:
+    """Letters, as wide as they are; or a dagger, which hangs out of the cell so that digits align."""
+    if figures.all_pairs:
+        return rf"\textsuperscript{{{column.letters[model]}}}" if column.letters else ""
+    line = figures.by_model(column).get(model)
+    p_value = None if line is None else decisive_p(line)
+    dagger = next((mark for level, mark in _LEVELS if p_value is not None and p_value < level), "")
+    return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
+
+
 def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
 
 
-def _models(figures: PageFigures, dataset: str, column: _Column) -> list[str]:
-    """The models in the config's order, those that could not be evaluated among them."""
-    failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == dataset}
-    return [model for model in figures.page.manifest.models if model in column.lines or model in failed]
+def _models(figures: PageFigures, board: Leaderboard) -> list[str]:
+    """The models in the config's order, including those that could not be evaluated."""
+    failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
+    return [model for model in figures.page.manifest.models if model in board.models or model in failed]
 
 
-def _caption(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
+def _caption(figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn]) -> Iterator[str]:
     """What the figures are of, what the marks mean, and by which rules."""
-    n_queries = max(line.n_queries for column in columns for line in column.lines.values())
-    yield f"{escaped(clipped(display_name(dataset), _LETTERS))}, {queries(n_queries)}."
-    if any(column.best for column in columns):
+    n_queries = max(column.n_queries for column in columns)
+    yield f"{escaped(short_text(display_name(board.dataset)))}, {queries(n_queries)}."
+    if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
-    yield from _significance(figures, dataset, columns)
+    yield from _significance(figures, board.dataset, columns)
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 
 
 def _conventions(chosen: RecordedConventions) -> Iterator[str]:
-    """The profile, and each choice that is not its own."""
+    """The profile, and each choice that differs from it."""
     profile = PROFILES[chosen.profile]
     yield profile.name
     for name, own in asdict(profile.conventions).items():
@@ -188,14 +159,14 @@ def _conventions(chosen: RecordedConventions) -> Iterator[str]:
             yield f"{name}: {value}"
 
 
-def _significance(figures: PageFigures, dataset: str, columns: Sequence[_Column]) -> Iterator[str]:
-    """What daggers or letters mean, where there are any comparisons."""
-    if not any(column.letters or column.differing for column in columns):
+def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn]) -> Iterator[str]:
+    """What daggers or letters mean, if there are any comparisons."""
+    if not any(column.letters if figures.all_pairs else column.comparisons for column in columns):
         return
     if figures.all_pairs:
-        yield f"Models that share a letter do not differ at $p < {figures.alpha:.3g}$."
+        yield f"Models that share a letter do not differ at $p < {columns[0].alpha:.3g}$."
     else:
-        baseline = escaped(clipped(figures.baseline(dataset) or "", _LETTERS))
+        baseline = escaped(short_text(figures.baseline(dataset) or ""))
         yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
     if comparison := figures.page.manifest.comparison:
         yield _rule(comparison, figures.on_all(dataset))
@@ -203,8 +174,7 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[_Column]
 
 def _rule(comparison: RecordedComparison, lines: Sequence[Comparison]) -> str:
     """The test and the correction."""
-    test = comparison.test
-    correction = comparison.correction
+    test, correction = comparison.test, comparison.correction
     family = next((line.family for line in lines if line.family), "")
     among = f" among {escaped(family)}" if family and correction != "none" else ""
     return f"Paired {_TESTS[test]}, {_CORRECTIONS[correction]}{among}."

@@ -1,344 +1,70 @@
-"""The leaderboard and the table of differences, from which every surface renders its own.
+"""What every surface renders in its own way: leaderboards, differences, worst slices and interval bars.
 
-Piepho 2004, doi:10.1198/1061860043515, an algorithm for a letter-based representation of all-pairwise comparisons:
-insert and absorb.
+A surface chooses how many rows, columns and characters it has room for; which figures there are, in which order and
+with which marks, is decided here.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, TypeAlias, TypeVar
 
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, number
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation
-from rankledger.pipeline.types.views import Page
+from rankledger.pipeline.report.effects import EffectLabel, effect_label, is_alike, letter_display
+from rankledger.pipeline.report.text_table import TextTable, number, queries, short_text
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation, Verdict
+from rankledger.pipeline.types.views import Night, Page
 
 __all__ = [
-    "ALL",
-    "FEW",
     "FEWEST_CELLS",
     "FLIPS",
     "MOST_CELLS",
     "POOLED",
     "UNSURE",
-    "EffectLabel",
+    "DifferenceRow",
     "Interval",
+    "Key",
     "Leaderboard",
-    "TextScale",
-    "best",
-    "cell",
-    "challengers",
+    "MeasureColumn",
+    "PageFigures",
+    "Scale",
+    "SideBySide",
     "comparability_notes",
-    "differences",
+    "difference_rows",
+    "difference_table",
     "display_name",
-    "effect_label",
-    "effect_rule",
+    "families",
     "figure",
-    "is_alike",
+    "interval_bar",
+    "interval_text",
     "leaderboards",
-    "leading",
-    "letter_display",
-    "lettered",
-    "letters_of",
-    "marked",
     "models",
-    "of_one_measure",
     "p_value",
-    "ranked",
+    "page_figures",
+    "scale_header",
+    "shared_baseline",
     "shared_lead_measures",
+    "side_by_side",
     "signed",
-    "text_scale",
+    "worst_differences",
+    "worst_figures",
 ]
 
-FEW = LEAST_CLUSTERS
-"""Clusters under which a slice is shown and not judged."""
-
-EffectLabel: TypeAlias = Literal["better", "worse", "no difference that matters", "unclear"]
-
-
-def effect_label(line: Comparison, matters: Mapping[str, float]) -> EffectLabel:
-    """What a difference comes to.
-
-    Args:
-        line: the comparison.
-        matters: by measure the least difference that matters; 0 where it has none.
-    """
-    margin = matters.get(line.measure, 0.0)
-    line = line.without_rounding()
-    if line.ci_low is None or line.ci_high is None or line.mark == "sparse" or line.n_clusters < FEW:
-        return "unclear"
-    if line.ci_low > margin:
-        return "better"
-    if line.ci_high < -margin:
-        return "worse"
-    return "no difference that matters" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
-
-
-def effect_rule(measure: str, matters: Mapping[str, float]) -> str:
-    """How the words are found, in a sentence."""
-    margin = matters.get(measure)
-    if margin is None:
-        ends, within = ("0", "0"), "the two score the same on every query"
-    else:
-        ends = (f"+{margin:g}", f"−{margin:g}")
-        within = f"the whole interval lies between −{margin:g} and +{margin:g}"
-    return (
-        f"{measure}: better where the whole interval lies above {ends[0]}, worse where it lies below {ends[1]}, "
-        f"no difference that matters where {within}, unclear otherwise; each by itself, whatever the number of tests"
-    )
-
-
-def is_alike(line: Comparison, alpha: float) -> bool:
-    """Whether two models are not distinguishable: the test, corrected where it was, does not tell them apart.
-
-    Args:
-        line: the comparison.
-        alpha: the level of the test, such as 0.05.
-    """
-    p_value = line.p_value if line.p_corrected is None else line.p_corrected
-    return p_value is None or p_value >= alpha
-
-
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-
-
-def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
-    """The letters of each model, `a` being the first model's.
-
-    Two models share a letter if, and only if, they are alike; no letter's models are all among those of another.
-
-    Args:
-        order: the models, the best first.
-        alike: the pairs that are not distinguishable.
-
-    Returns:
-        By model its letters, in their order; `aa` and on, apart by blanks, where 26 are not enough.
-
-    Example:
-        letters(["dense", "bm25", "random"], {frozenset({"dense", "bm25"})}) gives a, a and b
-    """
-    place = {model: number for number, model in enumerate(order)}
-    columns = sorted(_columns(order, alike), key=lambda column: sorted(place[model] for model in column))
-    names = [_name(number) for number in range(len(columns))]
-    between = " " if len(columns) > len(_ALPHABET) else ""
-    return {
-        model: between.join(name for name, column in zip(names, columns, strict=True) if model in column)
-        for model in order
-    }
-
-
-def letters_of(order: Sequence[str], lines: Sequence[Comparison], alpha: float) -> dict[str, str]:
-    """The letters of models by one measure in one slice; none where not each of them was compared with each.
-
-    Args:
-        order: the models, the best first.
-        lines: their comparisons.
-        alpha: the level of the tests, such as 0.05.
-    """
-    pairs = {frozenset((line.model, line.baseline)) for line in lines}
-    if len(order) < 2 or len(pairs) < len(order) * (len(order) - 1) / 2:
-        return {}
-    return letter_display(order, {frozenset((line.model, line.baseline)) for line in lines if is_alike(line, alpha)})
-
-
-def _columns(order: Sequence[str], alike: Collection[frozenset[str]]) -> list[frozenset[str]]:
-    """The sets of models that share a letter: one of all, split at each pair that differs, less what others contain."""
-    columns = [frozenset(order)]
-    for place, model in enumerate(order):
-        for other in order[place + 1 :]:
-            if frozenset((model, other)) in alike:
-                continue
-            inserted = [part for column in columns for part in _split(column, model, other)]
-            columns = list(_absorbed(inserted))
-    return columns
-
-
-def _split(column: frozenset[str], model: str, other: str) -> tuple[frozenset[str], ...]:
-    """The column without either of two models that differ, where it has both."""
-    return (column - {model}, column - {other}) if {model, other} <= column else (column,)
-
-
-def _absorbed(columns: Sequence[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """The columns that are no part of another; of equal ones the first."""
-    for column in dict.fromkeys(columns):
-        if not any(column < other for other in columns):
-            yield column
-
-
-def _name(number: int) -> str:
-    """a to z, then aa, ab and on."""
-    more, last = divmod(number, len(_ALPHABET))
-    return (_name(more - 1) if more else "") + _ALPHABET[last]
-
-
 POOLED = "*"
-"""What the summary calls all datasets together."""
+"""The name of all datasets together in the summary."""
 
 FLIPS = "†"
-"""Beside a figure that leads because of the order of tied documents."""
+"""Marks a figure that leads only because of the order of tied documents."""
 
 UNSURE = "~"
-"""Behind an interval that is not to be trusted."""
+"""Marks an interval that is not reliable."""
 
-Leaderboard: TypeAlias = dict[str, dict[str, Estimate]]
-"""The lines of a dataset on all queries, by model and measure."""
+Key: TypeAlias = tuple[str, str, str]
+"""Dataset, slice and measure."""
 
-
-def leaderboards(evaluation: Evaluation) -> dict[str, Leaderboard]:
-    """The board of each dataset, in the order of the summary but for the leading measure, which comes first."""
-    found: dict[str, Leaderboard] = {}
-    for line in evaluation.estimates:
-        if line.slice == ALL:
-            found.setdefault(line.dataset, {}).setdefault(line.model, {})[line.measure] = line
-    return {
-        dataset: {model: _led(lines, evaluation.leading[dataset]) for model, lines in board.items()}
-        for dataset, board in found.items()
-    }
-
-
-def _led(lines: Mapping[str, Estimate], measure: str) -> dict[str, Estimate]:
-    """The lines by measure, that of this measure first."""
-    return dict(sorted(lines.items(), key=lambda item: item[0] != measure))
-
-
-def display_name(dataset: str) -> str:
-    """What a dataset is called, or all of them together."""
-    return "mean of all datasets" if dataset == POOLED else dataset
-
-
-def ranked(evaluation: Evaluation, board: Leaderboard, measure: str) -> list[str]:
-    """The models, the best first by this measure; those without a figure last."""
-    sign = 1 if evaluation.directions[measure] == "lower" else -1
-
-    def place(model: str) -> float:
-        figure = board[model][measure].estimate
-        return math.inf if figure is None else sign * figure
-
-    return sorted(board, key=place)
-
-
-def best(evaluation: Evaluation, board: Leaderboard, measure: str) -> float | None:
-    """The best figure, where one end is better."""
-    figures = [line.estimate for lines in board.values() if (line := lines[measure]).estimate is not None]
-    if not figures or evaluation.directions[measure] == "neither":
-        return None
-    return min(figures) if evaluation.directions[measure] == "lower" else max(figures)
-
-
-def challengers(evaluation: Evaluation, board: Leaderboard, leader: str, measure: str) -> list[str]:
-    """The models that another order of tied documents could put above the leader."""
-    sign = -1 if evaluation.directions[measure] == "lower" else 1
-
-    def ends(line: Estimate) -> list[float]:
-        return sorted(sign * end for end in (line.ties_least, line.ties_greatest) if end is not None)
-
-    worst = ends(board[leader][measure])[:1]
-    others = {model: ends(lines[measure])[-1:] for model, lines in board.items() if model != leader}
-    return [model for model, greatest in others.items() if worst and greatest and greatest > worst]
-
-
-def cell(line: Estimate) -> str:
-    """A figure with its interval, such as `0.4588 [0.4200, 0.5001]`."""
-    if line.estimate is None:
-        return "undefined"
-    if line.ci_low is None or line.ci_high is None:
-        return f"{line.estimate:.4f}"
-    return f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]{UNSURE if line.mark else ''}"
-
-
-def marked(evaluation: Evaluation, board: Leaderboard, model: str, measure: str) -> tuple[str, bool]:
-    """The same with the mark of a lead that ties decide, and whether the model leads by the measure."""
-    line, top = board[model][measure], best(evaluation, board, measure)
-    leads = top is not None and line.estimate == top
-    mark = FLIPS if leads and challengers(evaluation, board, model, measure) else ""
-    return cell(line) + mark, leads
-
-
-def lettered(evaluation: Evaluation, dataset: str, board: Leaderboard, measure: str) -> Mapping[str, str]:
-    """By model the letters that those share which are not distinguishable; none where not all pairs were compared."""
-    compared = [
-        line
-        for line in evaluation.comparison_lines
-        if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
-    ]
-    return letters_of(ranked(evaluation, board, measure), compared, 1 - evaluation.confidence)
-
-
-_ROWS = 45  # of a table at the end of an evaluation: all pairs of ten models
-
-
-def leading(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
-    """Of each dataset the comparisons by the leading measure on all queries, and where the others are.
-
-    Args:
-        lines: in the order of `comparisons.csv`.
-        measures: by dataset, the measure that leads.
-        width: columns of the terminal.
-        colour: whether to write the terminal's colours.
-    """
-    screen = TerminalText(width=width, colour=colour)
-    for dataset in dict.fromkeys(line.dataset for line in lines):
-        measure = measures[dataset]
-        own = [line for line in lines if line.dataset == dataset]
-        shown = [line for line in own if line.slice == ALL and line.measure == measure]
-        screen.draw(of_one_measure(dataset, shown[:_ROWS]).for_terminal(width))
-        families = dict.fromkeys(line.family for line in own if line.family)
-        said = [f"corrected p: among {family}" for family in families]
-        if len(shown) > _ROWS:
-            said.append(f"{len(shown) - _ROWS:,} more by {measure} in comparisons.csv")
-        if len(own) > len(shown):
-            said.append(f"{len(own) - len(shown):,} more in comparisons.csv, by other measures and slices")
-        screen.say("; ".join(said))
-    return str(screen)
-
-
-def of_one_measure(dataset: str, lines: Sequence[Comparison]) -> TextTable:
-    """The table by one measure, which its title names; and the baseline too, where all have the same."""
-    baselines = {line.baseline for line in lines}
-    against = f" against {lines[0].baseline}" if len(baselines) == 1 else ""
-    rows = [replace(line, baseline=line.model) if against else line for line in lines]
-    sheet = differences(f"{dataset}: {lines[0].measure}{against}", rows, "measure", ("baseline", "figure"))
-    return sheet.only([header for header in sheet.headers if header != "measure"])
-
-
-def differences(
-    title: str, lines: Sequence[Comparison], by: str, sides: tuple[str, str] = ("before", "after")
-) -> TextTable:
-    """A row per comparison.
-
-    Args:
-        title: of the table.
-        lines: the comparisons.
-        by: what tells the rows of a pair apart: `measure` or `slice`.
-        sides: what the baseline's figure and the model's are called.
-    """
-    rows = [
-        (
-            models(line.model, line.baseline),
-            getattr(line, by),
-            figure(line.baseline_estimate),
-            figure(line.estimate),
-            signed(line.difference),
-            "" if line.ci_low is None else f"[{signed(line.ci_low)}, {signed(line.ci_high)}]",
-            p_value(line.p_value),
-            p_value(line.p_corrected),
-            f"{line.wins:,} / {line.ties:,} / {line.losses:,}",
-            _mark(line),
-        )
-        for line in (line.without_rounding() for line in lines)
-    ]
-    headers = ("model", by, *sides, "difference", "interval", "p", "corrected", "+ / = / −", "mark")
-    corrected = any(line.p_corrected is not None for line in lines)
-    unmarked = () if any(map(_mark, lines)) else ("mark",)
-    spare = ("+ / = / −", "p" if corrected else "corrected", sides[0], *unmarked)
-    return TextTable(title, headers, (False, False, *[True] * 7, False), tuple(rows), spare=spare)
-
-
-def models(model: str, baseline: str) -> str:
-    """A pair of models; a model that is held against itself is one."""
-    return model if model == baseline else f"{model} against {baseline}"
+Line = TypeVar("Line", Estimate, Comparison)
 
 
 def figure(value: float | None) -> str:
@@ -348,103 +74,529 @@ def figure(value: float | None) -> str:
 
 def signed(value: float | None) -> str:
     """A difference with its sign; 0 has none."""
-    if value is None or math.isnan(value):
-        return "undefined"
-    return number(value, whole=False) if value <= 0 else f"+{number(value, whole=False)}"
+    return f"+{figure(value)}" if value is not None and value > 0 else figure(value)
 
 
 def p_value(value: float | None) -> str:
-    """A p-value with four decimals, or an exponent; empty where there is none."""
+    """A p-value with four decimals, or with an exponent if it is too small; empty if there is none."""
     if value is None:
         return ""
     return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
 
 
-def _mark(line: Comparison) -> str:
-    few = "" if line.slice == ALL or line.n_clusters >= FEW else f"under {FEW}, not judged"
-    return ", ".join(filter(None, (line.mark, few)))
+def models(model: str, baseline: str) -> str:
+    """A pair of models."""
+    return model if model == baseline else f"{model} against {baseline}"
 
 
-FEWEST_CELLS = 13
-"""Cells of a drawing in which two figures can stand at its ends."""
-
-MOST_CELLS = 24
-"""Cells beyond which a drawing tells no more."""
+def display_name(dataset: str) -> str:
+    """The name of a dataset, or of all of them together."""
+    return "mean of all datasets" if dataset == POOLED else dataset
 
 
-class Interval(Protocol):
-    """A figure with its interval; None where there is none."""
-
-    @property
-    def estimate(self) -> float | None:
-        """The figure."""
-
-    @property
-    def ci_low(self) -> float | None:
-        """Lower end."""
-
-    @property
-    def ci_high(self) -> float | None:
-        """Upper end."""
+def interval_text(low: float | None, high: float | None, write: Callable[[float | None], str] = figure) -> str:
+    """The ends of an interval in brackets; empty if there is none."""
+    return "" if low is None or high is None else f"[{write(low)}, {write(high)}]"
 
 
 @dataclass(frozen=True)
-class TextScale:
-    """From where to where intervals are drawn.
+class Interval:
+    """A figure or difference with its confidence interval; None if there is none.
 
     Attributes:
-        low: what the first cell stands for.
-        high: the last.
-        n_cells: how many there are.
+        value: the figure or difference.
+        low: lower end.
+        high: upper end.
+        reliable: whether the interval has no mark.
     """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    reliable: bool = True
+
+    @classmethod
+    def of(cls, line: Estimate | Comparison | Verdict | Night) -> Interval:
+        """The figure of a line, or the difference of a comparison, without rounding errors."""
+        if isinstance(line, Comparison):
+            line = line.without_rounding()
+            return cls(line.difference, line.ci_low, line.ci_high, not line.mark)
+        return cls(line.estimate, line.ci_low, line.ci_high, not line.mark)
+
+    def ends(self, write: Callable[[float | None], str] = figure) -> str:
+        """The ends in brackets, marked if they are not reliable, such as `[0.4200, 0.5001]`; empty if there are none.
+
+        Args:
+            write: how to write an end.
+        """
+        text = interval_text(self.low, self.high, write)
+        return f"{text}{UNSURE}" if text and not self.reliable else text
+
+    def __str__(self) -> str:
+        """The figure with its interval, such as `0.4588 [0.4200, 0.5001]`."""
+        return f"{figure(self.value)} {self.ends()}".strip()
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The values at the left and the right end of drawn intervals."""
 
     low: float
     high: float
-    n_cells: int
+
+    @classmethod
+    def of(cls, intervals: Iterable[Interval], *others: float) -> Scale:
+        """The shortest scale with all of the intervals and other values; from 0 to 0 if there are none."""
+        values = [*others, *(end for line in intervals for end in (line.low, line.value, line.high) if end is not None)]
+        return cls(min(values, default=0.0), max(values, default=0.0))
+
+    def share(self, value: float) -> float:
+        """Where a value lies, from 0 at the left end to 1 at the right end; the middle if the scale has no length."""
+        length = self.high - self.low
+        return min(1.0, max(0.0, (value - self.low) / length)) if length > 0 else 0.5
+
+    def cell(self, value: float, n_cells: int) -> int:
+        """The cell of a value, from 0 to `n_cells` - 1."""
+        return round(self.share(value) * (n_cells - 1))
+
+    def text(self, write: Callable[[float | None], str] = figure) -> str:
+        """Both ends, such as `0.1000 to 0.5000`."""
+        return f"{write(self.low)} to {write(self.high)}"
+
+
+FEWEST_CELLS = 13
+"""Cells of an interval bar below which its header does not fit."""
+
+MOST_CELLS = 24
+"""Cells of an interval bar beyond which it shows no more."""
+
+
+def interval_bar(interval: Interval, scale: Scale, n_cells: int) -> str:
+    """The interval and its figure, such as `  ├──●───┤ `."""
+    cells = [" "] * n_cells
+    if interval.low is not None and interval.high is not None:
+        left, right = scale.cell(interval.low, n_cells), scale.cell(interval.high, n_cells)
+        cells[left : right + 1] = ["─"] * (right + 1 - left)
+        cells[left], cells[right] = "├", "┤"
+    if interval.value is not None:
+        cells[scale.cell(interval.value, n_cells)] = "●"
+    return "".join(cells)
+
+
+def scale_header(scale: Scale, n_cells: int) -> str:
+    """The header of a column of interval bars: both ends of the scale; wider than the bars if the numbers are."""
+    low, high = figure(scale.low), figure(scale.high)
+    return f"{low} {high:>{max(n_cells - 1 - len(low), 0)}}"
+
+
+@dataclass(frozen=True)
+class MeasureColumn:
+    """The models of a dataset and slice by one measure.
+
+    Attributes:
+        dataset: the dataset; `*` for the mean of all.
+        slice: `all`, or `column=value`.
+        measure: the measure.
+        direction: whether `higher` or `lower` is better, or `neither`.
+        estimates: by model, the best first; models without a figure last.
+        comparisons: the paired differences.
+        alpha: the level of the tests, such as 0.05.
+    """
+
+    dataset: str
+    slice: str
+    measure: str
+    direction: str
+    estimates: Mapping[str, Estimate]
+    comparisons: Sequence[Comparison]
+    alpha: float
 
     @property
-    def header(self) -> str:
-        """Both ends as a column's header; wider than the cells where the figures are."""
-        low, high = figure(self.low), figure(self.high)
-        return f"{low} {high:>{max(self.n_cells - 1 - len(low), 0)}}"
+    def n_queries(self) -> int:
+        """The judged queries of the slice."""
+        return max(line.n_queries for line in self.estimates.values())
 
-    def draw(self, line: Interval) -> str:
-        """The interval and the figure, such as `  ├──●───┤ `."""
-        cells = [" "] * self.n_cells
-        if line.ci_low is not None and line.ci_high is not None:
-            left, right = self.place(line.ci_low), self.place(line.ci_high)
-            cells[left : right + 1] = ["─"] * (right + 1 - left)
-            cells[left], cells[right] = "├", "┤"
-        if line.estimate is not None:
-            cells[self.place(line.estimate)] = "●"
-        return "".join(cells)
+    @cached_property
+    def scale(self) -> Scale:
+        """The scale of the intervals."""
+        return Scale.of(map(Interval.of, self.estimates.values()))
 
-    def place(self, value: float) -> int:
-        """The cell of a value, from 0 on."""
-        last = self.n_cells - 1
-        return round((value - self.low) / (self.high - self.low) * last) if self.high > self.low else self.n_cells // 2
+    @cached_property
+    def best(self) -> float | None:
+        """The best figure; None if there is no figure, or neither end is better."""
+        first = next(iter(self.estimates.values())).estimate
+        return None if self.direction == "neither" else first
+
+    @cached_property
+    def letters(self) -> Mapping[str, str]:
+        """By model, the letters shared by models that are not distinguishable; empty unless all pairs were compared."""
+        pairs = {frozenset((line.model, line.baseline)) for line in self.comparisons}
+        if len(self.estimates) < 2 or len(pairs) < len(self.estimates) * (len(self.estimates) - 1) / 2:
+            return {}
+        alike = (line for line in self.comparisons if is_alike(line, self.alpha))
+        return letter_display(list(self.estimates), {frozenset((line.model, line.baseline)) for line in alike})
+
+    def is_best(self, model: str) -> bool:
+        """Whether no model has a better figure."""
+        return self.best is not None and self.estimates[model].estimate == self.best
+
+    def challengers(self, leader: str) -> list[str]:
+        """The models that another order of tied documents could put above the leader."""
+        sign = -1 if self.direction == "lower" else 1
+
+        def ends(line: Estimate) -> list[float]:
+            return sorted(sign * end for end in (line.ties_least, line.ties_greatest) if end is not None)
+
+        worst = ends(self.estimates[leader])[:1]
+        greatest = {model: ends(line)[-1:] for model, line in self.estimates.items() if model != leader}
+        return [model for model, end in greatest.items() if worst and end and end > worst]
+
+    def mark(self, model: str) -> str:
+        """The mark of a best figure that another order of tied documents could beat; empty otherwise."""
+        return FLIPS if self.is_best(model) and self.challengers(model) else ""
+
+    def text(self, model: str) -> str:
+        """A model's figure with its interval and marks, such as `0.4588 [0.4200, 0.5001]†`."""
+        return f"{Interval.of(self.estimates[model])}{self.mark(model)}"
 
 
-def text_scale(lines: Iterable[Interval], n_cells: int) -> TextScale:
-    """The scale on which all of them have room: from 0 to 0 where none has a figure."""
-    ends = [end for line in lines for end in (line.ci_low, line.estimate, line.ci_high) if end is not None]
-    return TextScale(min(ends, default=0.0), max(ends, default=0.0), n_cells)
+@dataclass(frozen=True)
+class Leaderboard:
+    """The models of a dataset on all of its queries.
+
+    Attributes:
+        dataset: the dataset; `*` for the mean of all.
+        columns: by measure; the lead measure first.
+    """
+
+    dataset: str
+    columns: tuple[MeasureColumn, ...]
+
+    @property
+    def models(self) -> list[str]:
+        """The models by the lead measure, the best first."""
+        return list(self.columns[0].estimates)
+
+    @property
+    def measures(self) -> list[str]:
+        """The measures, the lead measure first."""
+        return [column.measure for column in self.columns]
+
+    @property
+    def title(self) -> str:
+        """The dataset and its size, such as `web (1,200 queries)`."""
+        return f"{short_text(display_name(self.dataset), 400)} ({queries(self.columns[0].n_queries)})"
+
+
+def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
+    """The leaderboard of each dataset, in the order of the summary."""
+    columns = _measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
+    return [
+        Leaderboard(
+            dataset,
+            tuple(
+                sorted(
+                    (column for column in columns.values() if column.dataset == dataset),
+                    key=lambda column: column.measure != evaluation.leading[dataset],
+                )
+            ),
+        )
+        for dataset in dict.fromkeys(dataset for dataset, _, _ in columns)
+    ]
+
+
+def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
+    """The lines of the summary by dataset, slice and measure."""
+    estimates: dict[Key, list[Estimate]] = {}
+    for line in lines:
+        estimates.setdefault((line.dataset, line.slice, line.measure), []).append(line)
+    comparisons = _comparisons(evaluation)
+    return {
+        key: MeasureColumn(
+            *key,
+            direction=evaluation.directions[key[2]],
+            estimates=_ranked(own, evaluation.directions[key[2]]),
+            comparisons=comparisons.get(key, ()),
+            alpha=1 - evaluation.confidence,
+        )
+        for key, own in estimates.items()
+    }
+
+
+def _comparisons(evaluation: Evaluation) -> dict[Key, list[Comparison]]:
+    """The comparisons by dataset, slice and measure."""
+    comparisons: dict[Key, list[Comparison]] = {}
+    for line in evaluation.comparison_lines:
+        comparisons.setdefault((line.dataset, line.slice, line.measure), []).append(line)
+    return comparisons
+
+
+def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
+    """By model, the best figure first; models without a figure last."""
+    sign = 1 if direction == "lower" else -1
+    ordered = sorted(lines, key=lambda line: math.inf if line.estimate is None else sign * line.estimate)
+    return {line.model: line for line in ordered}
+
+
+@dataclass(frozen=True)
+class PageFigures:
+    """The figures of a page by dataset, slice and measure.
+
+    Attributes:
+        page: the page.
+        columns: the figures of the models, in the order of the record.
+        comparisons: the paired differences.
+    """
+
+    page: Page
+    columns: Mapping[Key, MeasureColumn]
+    comparisons: Mapping[Key, Sequence[Comparison]]
+
+    @property
+    def leading(self) -> Mapping[str, str]:
+        """By dataset, the lead measure."""
+        return self.page.evaluation.leading
+
+    @property
+    def leading_difference(self) -> Mapping[str, str]:
+        """By dataset, the measure whose differences lead."""
+        return self.page.evaluation.leading_difference
+
+    @property
+    def practical_difference(self) -> Mapping[str, float]:
+        """By measure, the practical difference."""
+        return self.page.practical_difference
+
+    @cached_property
+    def all_pairs(self) -> bool:
+        """Whether each model was compared with each, and not all with one baseline."""
+        comparison = self.page.manifest.comparison
+        return comparison is not None and comparison.baseline == "all_pairs"
+
+    def columns_of(self, dataset: str) -> list[MeasureColumn]:
+        """A dataset's columns: all queries, then slice by slice; the lead measure first."""
+        own = [column for key, column in self.columns.items() if key[0] == dataset]
+        slices = {name: place for place, name in enumerate(dict.fromkeys(column.slice for column in own))}
+        lead = self.leading[dataset]
+        return sorted(own, key=lambda column: (column.slice != ALL, slices[column.slice], column.measure != lead))
+
+    def best_first(self, dataset: str) -> list[str]:
+        """The models by the lead measure of a dataset: their order, and so their colours, in all of its charts."""
+        return list(self.columns[dataset, ALL, self.leading[dataset]].estimates)
+
+    def on_all(self, dataset: str) -> Sequence[Comparison]:
+        """A dataset's leading comparisons on all queries."""
+        return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
+
+    def sliced(self, dataset: str) -> list[Comparison]:
+        """Its comparisons by the same measure on all queries and in every slice."""
+        measure = self.leading_difference[dataset]
+        own = (lines for key, lines in self.comparisons.items() if (key[0], key[2]) == (dataset, measure))
+        return [line for lines in own for line in lines]
+
+    def by_model(self, column: MeasureColumn) -> Mapping[str, Comparison]:
+        """By model, the comparison with the one baseline; empty if each model was compared with each."""
+        return {} if self.all_pairs else {line.model: line for line in column.comparisons}
+
+    def baseline(self, dataset: str) -> str | None:
+        """The one model that all others of a dataset were compared with; None if there is none."""
+        if self.all_pairs:
+            return None
+        own = (lines for key, lines in self.comparisons.items() if key[0] == dataset)
+        return next((line.baseline for lines in own for line in lines), None)
+
+
+def page_figures(page: Page) -> PageFigures:
+    """The figures of a page, in the order of its record."""
+    evaluation = page.evaluation
+    return PageFigures(page, _measure_columns(evaluation, evaluation.estimates), _comparisons(evaluation))
+
+
+@dataclass(frozen=True)
+class DifferenceRow:
+    """A comparison as every surface writes it.
+
+    Attributes:
+        line: the comparison, without rounding errors.
+        label: what the difference amounts to.
+        interval: the difference with its interval.
+        figure: the model's figure.
+        baseline_figure: the baseline's.
+        difference: with its sign.
+        p: the p-value.
+        corrected_p: the p-value corrected for the family of tests.
+        counts: queries on which the model is better, equal and worse.
+        mark: why not to rely on the difference; empty if nothing is wrong.
+    """
+
+    line: Comparison
+    label: EffectLabel
+    interval: Interval
+    figure: str
+    baseline_figure: str
+    difference: str
+    p: str
+    corrected_p: str
+    counts: tuple[str, str, str]
+    mark: str
+
+
+def difference_rows(
+    lines: Iterable[Comparison], practical_difference: Mapping[str, float] | None = None
+) -> tuple[DifferenceRow, ...]:
+    """A row per comparison.
+
+    Args:
+        lines: the comparisons.
+        practical_difference: by measure, the practical difference.
+    """
+    return tuple(_difference_row(line, practical_difference or {}) for line in lines)
+
+
+def _difference_row(line: Comparison, practical_difference: Mapping[str, float]) -> DifferenceRow:
+    few = f"under {LEAST_CLUSTERS}, not judged" if line.slice != ALL and line.n_clusters < LEAST_CLUSTERS else ""
+    exact = line.without_rounding()
+    return DifferenceRow(
+        line=exact,
+        label=effect_label(line, practical_difference),
+        interval=Interval.of(line),
+        figure=figure(line.estimate),
+        baseline_figure=figure(line.baseline_estimate),
+        difference=signed(exact.difference),
+        p=p_value(line.p_value),
+        corrected_p=p_value(line.p_corrected),
+        counts=(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
+        mark=", ".join(filter(None, (line.mark, few))),
+    )
+
+
+def shared_baseline(lines: Sequence[Comparison]) -> str | None:
+    """The baseline of all comparisons; None if they have several."""
+    baselines = {line.baseline for line in lines}
+    return lines[0].baseline if len(baselines) == 1 else None
+
+
+def families(lines: Iterable[Comparison]) -> list[str]:
+    """The families of tests among which p-values are corrected, in words."""
+    return list(dict.fromkeys(line.family for line in lines if line.family))
+
+
+def difference_table(
+    title: str,
+    rows: Sequence[DifferenceRow],
+    *,
+    by: Literal["measure", "slice", ""] = "",
+    sides: tuple[str, str] = ("baseline", "figure"),
+    pairs: bool = True,
+    labels: bool = False,
+    most: int = 2_000,
+) -> TextTable:
+    """Differences as text, a row per comparison.
+
+    Args:
+        title: of the table.
+        rows: the comparisons.
+        by: the column that tells the rows of a pair apart; empty leaves it out.
+        sides: the headers of the baseline's figure and the model's.
+        pairs: whether to name the baseline beside the model.
+        labels: whether to say what each difference amounts to.
+        most: characters of a name to show.
+    """
+    names = [(short_text(row.line.model, most), short_text(row.line.baseline, most) if pairs else None) for row in rows]
+    columns: dict[str, list[str]] = {
+        "model": [model if baseline is None else models(model, baseline) for model, baseline in names],
+        **({by: [str(getattr(row.line, by)) for row in rows]} if by else {}),
+        sides[0]: [row.baseline_figure for row in rows],
+        sides[1]: [row.figure for row in rows],
+        "difference": [row.difference for row in rows],
+        "interval": [interval_text(row.interval.low, row.interval.high, signed) for row in rows],
+        "p": [row.p for row in rows],
+        "corrected": [row.corrected_p for row in rows],
+        "+ / = / −": [" / ".join(row.counts) for row in rows],
+        "mark": [row.mark for row in rows],
+        **({"conclusion": [str(row.label) for row in rows]} if labels else {}),
+    }
+    corrected = any(row.corrected_p for row in rows)
+    return TextTable(
+        title,
+        headers=tuple(columns),
+        numeric=tuple(header not in ("model", by, "mark", "conclusion") for header in columns),
+        rows=tuple(zip(*columns.values(), strict=True)),
+        optional=(
+            *("+ / = / −", "p" if corrected else "corrected", sides[0]),
+            *(() if any(row.mark for row in rows) else ("mark",)),
+        ),
+    )
+
+
+def worst_differences(evaluation: Evaluation, dataset: str) -> list[Comparison]:
+    """A dataset's differences on slices by the leading measure, the lowest first; too few queries to judge last."""
+    measure = evaluation.leading_difference[dataset]
+    own = (line for line in evaluation.comparison_lines if (line.dataset, line.measure) == (dataset, measure))
+    return _worst_first((line for line in own if line.slice != ALL), lambda line: line.difference)
+
+
+def worst_figures(evaluation: Evaluation, dataset: str) -> list[Estimate]:
+    """The same of figures; none if neither end of the lead measure is better."""
+    measure = evaluation.leading[dataset]
+    direction = evaluation.directions[measure]
+    if direction == "neither":
+        return []
+    sign = -1 if direction == "lower" else 1
+    own = (line for line in evaluation.estimates if (line.dataset, line.measure) == (dataset, measure))
+    sliced = (line for line in own if line.slice != ALL)
+    return _worst_first(sliced, lambda line: None if line.estimate is None else sign * line.estimate)
+
+
+def _worst_first(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list[Line]:
+    known = [line for line in lines if value(line) is not None]
+    return sorted(known, key=lambda line: (line.n_clusters < LEAST_CLUSTERS, value(line) or 0.0))
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """The models of several evaluations on a dataset, by the measure that leads there.
+
+    Attributes:
+        dataset: the dataset.
+        measure: the measure.
+        rows: by model, the line of each evaluation; None for evaluations without the model.
+    """
+
+    dataset: str
+    measure: str
+    rows: Mapping[str, Sequence[Estimate | None]]
+
+
+def side_by_side(pages: Sequence[Page]) -> Iterator[SideBySide]:
+    """A table per dataset: a column per evaluation, models in the order of the first evaluation that has them."""
+    for dataset, measure in shared_lead_measures(pages).items():
+        own = [
+            {
+                line.model: line
+                for line in page.evaluation.estimates
+                if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
+            }
+            for page in pages
+        ]
+        names = dict.fromkeys(model for lines in own for model in lines)
+        yield SideBySide(dataset, measure, {model: [lines.get(model) for lines in own] for model in names})
 
 
 def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:
-    """By dataset of any of the evaluations the measure that leads; where they differ, that of the last."""
+    """By dataset of any of the evaluations, the lead measure; if they differ, that of the last evaluation."""
     by_age = sorted(pages, key=lambda page: str(page.manifest.created))
     last = {dataset: measure for page in by_age for dataset, measure in page.evaluation.leading.items()}
     return {dataset: last[dataset] for page in pages for dataset in page.datasets}
 
 
 def comparability_notes(pages: Sequence[Page]) -> Iterator[str]:
-    """What keeps their leading figures from being compared, a sentence each."""
+    """Why leading figures of the evaluations cannot be compared, a sentence each."""
     for dataset, measure in shared_lead_measures(pages).items():
         own = [page.manifest for page in pages if dataset in page.datasets]
         on = f"on {display_name(dataset)} in these evaluations: figures there cannot be compared"
         judged = [manifest.datasets.get(dataset) for manifest in own]
-        if len({found and found.reading for found in judged}) > 1:
-            yield f"the judgments are not the same {on}"
+        if len({described and described.reading for described in judged}) > 1:
+            yield f"the judgments differ {on}"
         if len({manifest.fingerprint(dataset, measure) for manifest in own} - {None}) > 1:
-            yield f"{measure} is not defined alike {on}"
+            yield f"the definitions of {measure} differ {on}"

@@ -1,15 +1,14 @@
-"""The leaderboard and the matrix of what would be evaluated, for a terminal; and the evaluation as data."""
+"""For a terminal: leaderboards, differences and the matrix of what would be evaluated; and the evaluation as data."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from textwrap import wrap
 from typing import Any
 
-from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -17,55 +16,91 @@ from rankledger.pipeline.report.messages import dataset_counts, failures, legend
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
     MOST_CELLS,
+    Interval,
     Leaderboard,
-    cell,
-    display_name,
+    MeasureColumn,
+    difference_rows,
+    difference_table,
+    families,
+    interval_bar,
     leaderboards,
-    lettered,
-    marked,
-    ranked,
-    text_scale,
+    scale_header,
+    shared_baseline,
 )
-from rankledger.pipeline.report.text_table import TerminalText, clipped, counted
+from rankledger.pipeline.report.text_table import TerminalText, counted, frame_width, queries, short_text
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.results import Estimate, Evaluation, Validation
+from rankledger.pipeline.types.results import ALL, Comparison, Evaluation, Validation
 
-__all__ = ["NO_RECORD", "as_data", "closing", "leaderboard", "matrix"]
+__all__ = ["NO_RECORD", "as_data", "closing", "differences", "leaderboard", "matrix"]
 
-NO_RECORD = "record: none, for no model output was evaluated"
+NO_RECORD = "record: none, because no model output was evaluated"
 
 _LETTERS = "letters"
-_BESIDE = 2  # measures that are rather shown than the intervals of the first drawn
-_FRAME = 3  # a line and a blank on either side
-_NARROWEST = 12  # what is left of a name on a narrow terminal
-_OUTPUTS = 30  # that have a line of their own
+_MEASURES = 2  # shown before the intervals of the first are drawn
+_NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
+_OUTPUTS = 30  # with a line of their own
+_PAIRS = 45  # of a table: all pairs of ten models
 _PAGE = "report.html"
-_NAME = 400  # letters of a name, of which there may be 10,000
-_LINE = 2_000  # letters of a remark
+_NAME = 400  # characters of a name, which may have 10,000
+_NOTE = 2_000  # characters
 
 
 def leaderboard(evaluation: Evaluation, *, width: int, colour: bool) -> str:
-    """A table per dataset, models by the leading measure, best first; then what to know about the data.
+    """A table per dataset, models by the lead measure, best first; then notes on the data.
 
     Args:
         evaluation: what to show.
         width: columns of the terminal; as many measures are shown as fit, and the intervals of the first drawn.
         colour: whether to write the terminal's colours.
     """
-    screen = TerminalText(width=width, colour=colour)
-    shown = [_Shown.fitting(evaluation, dataset, board, width) for dataset, board in leaderboards(evaluation).items()]
-    for each in shown:
-        screen.draw(each.table(width))
-        if each.left:
-            left = f"{counted(len(each.left), 'more measure')} in summary.csv: {', '.join(each.left)}"
-            screen.say(*wrap(left, width, break_on_hyphens=False))
-    for line in (*_legend(evaluation, shown, colour), *_remarks(evaluation), *failures(evaluation.failures)):
-        screen.say(clipped(visible(line), _LINE))
-    return str(screen)
+    text = TerminalText(width=width, colour=colour)
+    boards = [_FittedLeaderboard.fit(board, width) for board in leaderboards(evaluation)]
+    for board in boards:
+        text.add_table(board.table(width))
+        if omitted := board.board.measures[len(board.columns) :]:
+            line = f"{counted(len(omitted), 'more measure')} in summary.csv: {', '.join(omitted)}"
+            text.add(*wrap(line, width, break_on_hyphens=False))
+    lead = [interval for board in boards for interval in board.intervals]
+    signs = legend(
+        evaluation,
+        intervals=any(interval.low is not None for interval in lead),
+        drawn=any(board.n_cells for board in boards),
+        bold=colour and bool(boards),
+        letters=any(board.columns[0].letters for board in boards),
+    )
+    for line in (*filter(None, [signs]), *_notes(evaluation), *failures(evaluation.failures)):
+        text.add(short_text(line, _NOTE))
+    return str(text)
+
+
+def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, width: int, colour: bool) -> str:
+    """By dataset, the comparisons on all queries by the leading measure, and where the others are.
+
+    Args:
+        lines: in the order of `comparisons.csv`.
+        measures: by dataset, the measure that leads.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    text = TerminalText(width=width, colour=colour)
+    for dataset in dict.fromkeys(line.dataset for line in lines):
+        measure = measures[dataset]
+        own = [line for line in lines if line.dataset == dataset]
+        leading = [line for line in own if line.slice == ALL and line.measure == measure]
+        baseline = shared_baseline(leading)
+        title = f"{dataset}: {measure}{f' against {baseline}' if baseline else ''}"
+        text.add_table(difference_table(title, difference_rows(leading[:_PAIRS]), pairs=not baseline))
+        notes = [f"corrected p: among {family}" for family in families(own)]
+        if len(leading) > _PAIRS:
+            notes.append(f"{len(leading) - _PAIRS:,} more by {measure} in comparisons.csv")
+        if len(own) > len(leading):
+            notes.append(f"{len(own) - len(leading):,} more in comparisons.csv, by other measures and slices")
+        text.add("; ".join(notes))
+    return str(text)
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, record, what leads, estimates, comparisons, gates, quality, failures."""
+    """The evaluation as JSON can hold it: id, record, lead, estimates, comparisons, gates, quality, failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
         "record": None if evaluation.record is None else str(evaluation.record),
@@ -90,25 +125,23 @@ def matrix(validation: Validation, *, width: int) -> str:
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
     for dataset, n_queries in validation.n_queries.items():
-        measures = counted(validation.n_measures[dataset], "measure")
-        header = f"{visible(dataset)}\n{counted(n_queries, 'query', 'queries')}, {measures}"
+        header = f"{visible(dataset)}\n{queries(n_queries)}, {counted(validation.n_measures[dataset], 'measure')}"
         table.add_column(Text(header, overflow="fold"), overflow="fold")
     failed = {(failure.dataset, failure.model) for failure in validation.failures}
     for model in validation.models:
         tasks = [(dataset, model) for dataset in validation.n_queries]
         states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
         table.add_row(Text(visible(model)), *states)
-    screen = TerminalText(width=width)
-    screen.draw(table)
+    text = TerminalText(width=width)
+    text.add_table(table)
     for (dataset, model), quality in validation.quality.items():
-        screen.say(f"{model} on {dataset}: {dataset_counts(quality, validation.n_queries[dataset])}")
-    for line in failures(validation.failures, verb=""):
-        screen.say(line)
-    return str(screen)
+        text.add(f"{model} on {dataset}: {dataset_counts(quality, validation.n_queries[dataset])}")
+    text.add(*failures(validation.failures, verb=""))
+    return str(text)
 
 
 def closing(evaluation: Evaluation) -> list[str]:
-    """Where the evaluation is: the MLflow store, if one has it, the page, and on the last line the record."""
+    """Where the evaluation is: the MLflow store if one has it, the page, and on the last line the record."""
     if evaluation.record is None:
         return ["", NO_RECORD]
     lines = [""]
@@ -121,107 +154,83 @@ def closing(evaluation: Evaluation) -> list[str]:
     return [*lines, f"record: {evaluation.record}"]
 
 
-def _remarks(evaluation: Evaluation) -> list[str]:
-    """What to know about the data; of very many outputs the first are told of."""
-    found = list(notes(evaluation))  # a line for each output comes first
+def _notes(evaluation: Evaluation) -> list[str]:
+    """Notes on the data; of very many outputs on the first alone."""
+    lines = list(notes(evaluation))  # a line for each output comes first
     n_left = len(evaluation.quality) - _OUTPUTS
     if n_left > 0:
-        found[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
-    return found
+        lines[_OUTPUTS : _OUTPUTS + n_left] = [f"{counted(n_left, 'more output')} in manifest.json"]
+    return lines
 
 
 @dataclass(frozen=True)
-class _Shown:
-    """What is shown of a board.
+class _FittedLeaderboard:
+    """A leaderboard cut to the width of the terminal.
 
     Attributes:
-        evaluation: whose board it is.
-        dataset: of which dataset.
-        board: its figures.
-        measures: those that fit, the first of all for certain.
-        left: the others.
-        letters: of the models by the first measure; none where not each was compared with each.
-        n_cells: the width in which the intervals of the first measure are drawn; 0 where they are not.
+        board: all of it.
+        columns: the measures that fit; always the first.
+        n_cells: the width of the interval bars of the first measure; 0 if they are not drawn.
     """
 
-    evaluation: Evaluation
-    dataset: str
     board: Leaderboard
-    measures: tuple[str, ...]
-    left: tuple[str, ...]
-    letters: Mapping[str, str]
+    columns: tuple[MeasureColumn, ...]
     n_cells: int
 
     @classmethod
-    def fitting(cls, evaluation: Evaluation, dataset: str, board: Leaderboard, width: int) -> _Shown:
-        """As much as fits beside names, of which long ones are folded; a drawing takes the place of a third measure."""
-        measures = tuple(next(iter(board.values())))
-        letters = lettered(evaluation, dataset, board, measures[0])
-        names = min(_wide(["model", *map(_named, board)]), width // 2)
-        room = width - 1 - names - (_wide([_LETTERS]) if letters else 0)
-        ends = [*accumulate(_wide([measure, *map(cell, _column(board, measure))]) for measure in measures)]
-        n_shown = max(1, sum(end <= room for end in ends))
+    def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
+        """As much as fits beside the names, of which long ones are folded; bars take the place of a third measure."""
+        lead = board.columns[0]
+        names = min(frame_width(["model", *map(_short_name, board.models)]), width // 2)
+        room = width - 1 - names - (frame_width([_LETTERS]) if lead.letters else 0)
+        ends = list(accumulate(map(_width, board.columns)))
+        n_measures = max(1, sum(end <= room for end in ends))
         n_cells = 0
-        if len(board) > 1 and any(line.ci_low is not None for line in _column(board, measures[0])):
-            if n_shown > _BESIDE and room - ends[n_shown - 1] < _wide(["." * FEWEST_CELLS]):
-                n_shown -= 1
-            fits = min(room - ends[n_shown - 1] - _wide([""]), MOST_CELLS)
-            n_cells = fits if fits >= len(text_scale(_column(board, measures[0]), FEWEST_CELLS).header) else 0
-        return cls(evaluation, dataset, board, measures[:n_shown], measures[n_shown:], letters, n_cells)
+        if len(board.models) > 1 and any(line.ci_low is not None for line in lead.estimates.values()):
+            if n_measures > _MEASURES and room - ends[n_measures - 1] < frame_width(["." * FEWEST_CELLS]):
+                n_measures -= 1
+            fits = min(room - ends[n_measures - 1] - frame_width([""]), MOST_CELLS)
+            n_cells = fits if fits >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
+        return cls(board, board.columns[:n_measures], n_cells)
+
+    @property
+    def intervals(self) -> Iterator[Interval]:
+        """The intervals of the lead measure."""
+        return map(Interval.of, self.columns[0].estimates.values())
 
     def table(self, width: int) -> Table:
-        """The table, as rich prints it: as wide as `width` allows, and wider rather than with figures cut."""
-        n_queries = next(iter(_column(self.board, self.measures[0]))).n_queries
-        title = Text(f"{_named(display_name(self.dataset))} ({counted(n_queries, 'query', 'queries')})")
+        """The table: as wide as `width` allows, but wider if figures would be cut."""
+        lead, *others = self.columns
         least = self._least_width
+        title = Text(self.board.title)
         table = Table(title=title, title_justify="left", width=least if least > width else None)
-        scale = text_scale(_column(self.board, self.measures[0]), self.n_cells)
         table.add_column("model", overflow="fold")
-        for place, measure in enumerate(self.measures):
-            table.add_column(Text(measure), justify="right", no_wrap=True)
-            if self.letters and not place:
-                table.add_column(_LETTERS)
-            if self.n_cells and not place:
-                table.add_column(scale.header, no_wrap=True)
-        for model in ranked(self.evaluation, self.board, self.measures[0]):
-            figures = (marked(self.evaluation, self.board, model, measure) for measure in self.measures)
-            first, *others = (Text(text, style="bold" if leads else "") for text, leads in figures)
-            beside = [Text(self.letters[model])] if self.letters else []
-            beside += [Text(scale.draw(self.board[model][self.measures[0]]))] if self.n_cells else []
-            table.add_row(Text(_named(model)), first, *beside, *others)
+        table.add_column(Text(lead.measure), justify="right", no_wrap=True)
+        if lead.letters:
+            table.add_column(_LETTERS)
+        if self.n_cells:
+            table.add_column(scale_header(lead.scale, self.n_cells), no_wrap=True)
+        for column in others:
+            table.add_column(Text(column.measure), justify="right", no_wrap=True)
+        for model, line in lead.estimates.items():
+            first, *rest = (Text(c.text(model), style="bold" if c.is_best(model) else "") for c in self.columns)
+            beside = [Text(lead.letters[model])] if lead.letters else []
+            beside += [Text(interval_bar(Interval.of(line), lead.scale, self.n_cells))] if self.n_cells else []
+            table.add_row(Text(_short_name(model)), first, *beside, *rest)
         return table
 
     @property
     def _least_width(self) -> int:
-        """The columns of the terminal without which the first measure would be cut."""
-        names = min(_wide(["model", *map(_named, self.board)]), _NARROWEST + _FRAME)
-        figures = _wide([self.measures[0], *map(cell, _column(self.board, self.measures[0]))])
-        return 1 + names + figures + (_wide([_LETTERS, *self.letters.values()]) if self.letters else 0)
+        """The columns of the terminal below which the first measure would be cut."""
+        lead = self.columns[0]
+        names = min(frame_width(["model", *map(_short_name, self.board.models)]), _NARROWEST)
+        return 1 + names + _width(lead) + (frame_width([_LETTERS, *lead.letters.values()]) if lead.letters else 0)
 
 
-def _named(name: str) -> str:
-    """A name as a table has it."""
-    return clipped(visible(name), _NAME)
+def _short_name(name: str) -> str:
+    return short_text(name, _NAME)
 
 
-def _column(board: Leaderboard, measure: str) -> list[Estimate]:
-    """The lines of a measure."""
-    return [lines[measure] for lines in board.values()]
-
-
-def _wide(cells: Iterable[str]) -> int:
-    """The columns of the terminal that cells below one another take with their frame."""
-    return max(map(cell_len, cells)) + _FRAME
-
-
-def _legend(evaluation: Evaluation, shown: Sequence[_Shown], colour: bool) -> Iterator[str]:
-    firsts = [line for each in shown for line in _column(each.board, each.measures[0])]
-    said = legend(
-        evaluation,
-        intervals=any(line.ci_low is not None for line in firsts),
-        drawn=any(each.n_cells for each in shown),
-        bold=colour and bool(shown),
-        letters=any(each.letters for each in shown),
-    )
-    if said:
-        yield said
+def _width(column: MeasureColumn) -> int:
+    """The columns of the terminal that a measure takes, without marks of ties."""
+    return frame_width([column.measure, *(str(Interval.of(line)) for line in column.estimates.values())])

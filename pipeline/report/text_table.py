@@ -1,11 +1,11 @@
-"""Tables and lines of text, for a terminal or Markdown, within a width or a number of bytes."""
+"""Tables, lines and numbers as text, for a terminal or Markdown, within a width or a number of bytes."""
 
 from __future__ import annotations
 
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from rich.cells import cell_len
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from rankledger.pipeline.errors import shorten
 from rankledger.pipeline.support.escaping import one_line, visible
 
 __all__ = [
@@ -20,96 +21,171 @@ __all__ = [
     "ByteBudget",
     "TerminalText",
     "TextTable",
-    "clipped",
+    "byte_size",
     "counted",
+    "frame_width",
     "n_bytes",
     "number",
     "numbers",
     "plain",
     "printable",
-    "size",
+    "queries",
+    "short_text",
 ]
 
-_NARROWEST = 12  # what is left of a column of text on a narrow terminal
-_FRAME = 3  # a line and a blank on either side
-_CELL = 2_000  # letters of a cell that a terminal shows
-_UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # of XML's characters, those of one line
+_NARROWEST = 12  # columns left for text on a narrow terminal
+_FRAME = 3  # a line, and a blank on either side
+_CELL = 2_000  # characters of a cell that a terminal shows
+_UNWRITABLE = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML's characters, without line ends
+
+
+def printable(text: str) -> str:
+    """Text on one line that UTF-8 and XML can hold: others, such as half a surrogate pair, are spelled out."""
+    return _UNWRITABLE.sub(lambda match: ascii(match[0])[1:-1], visible(text))
+
+
+def short_text(text: object, most: int = 80) -> str:
+    """The text on one line, at most `most` characters of it, with unprintable characters spelled out."""
+    return printable(shorten(str(text), most))
+
+
+def plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    text = printable(text)
+    for sign in "\\`*_{}[]<>|#~&$":
+        text = text.replace(sign, f"\\{sign}")
+    return text
+
+
+def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
+    """A number as people read it.
+
+    Args:
+        value: the number.
+        whole: whether to write it without decimals; None writes whole numbers without decimals.
+        decimals: how many to write otherwise; a number too small for them gets an exponent.
+    """
+    value += 0.0  # turns -0.0 into 0.0
+    if value.is_integer() if whole is None else whole:
+        return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
+    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
+
+
+def numbers(values: Sequence[float | bool | None]) -> list[str]:
+    """A column of numbers: without decimals if all are whole, else with four."""
+    whole = all(value is None or float(value).is_integer() for value in values)
+    return ["" if value is None else number(float(value), whole=whole) for value in values]
+
+
+def counted(amount: int, thing: str, things: str = "") -> str:
+    """A number of things; `things` is the plural if it is not the singular with an s."""
+    return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
+
+
+def queries(amount: int) -> str:
+    """A number of queries."""
+    return counted(amount, "query", "queries")
+
+
+def byte_size(amount: int) -> str:
+    """A number of bytes as people read it, in powers of 1,000."""
+    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
+        if amount >= 10**power:
+            return f"{amount / 10**power:.1f} {unit}"
+    return f"{amount} B"
+
+
+def n_bytes(lines: Iterable[str]) -> int:
+    """The bytes of lines with their ends."""
+    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+
+
+def frame_width(cells: Iterable[str]) -> int:
+    """The columns of the terminal that cells below one another take, with their frame."""
+    return max(map(cell_len, cells)) + _FRAME
 
 
 @dataclass(frozen=True)
 class TextTable:
-    """A table as text: its title, and for each column the header, whether it holds numbers, and the cells.
+    """A table as text.
 
-    The columns of the headers that are `drawn` hold pictures of one width, which stand as they are. A narrow terminal
-    does without those that are `spare`, the empty ones first and then in their order, and says so.
+    Attributes:
+        title: stands above it.
+        headers: of the columns.
+        numeric: by column, whether it holds numbers.
+        rows: the cells.
+        fixed: headers of columns that are never folded, such as drawings of one width.
+        optional: headers of columns that a narrow terminal leaves out: the empty ones first, then in this order. Those
+            that held something are named below the table.
     """
 
     title: str
     headers: tuple[str, ...]
     numeric: tuple[bool, ...]
     rows: tuple[tuple[str, ...], ...]
-    drawn: Collection[str] = ()
-    spare: tuple[str, ...] = ()
+    fixed: Collection[str] = ()
+    optional: tuple[str, ...] = ()
+
+    def without(self, *headers: str) -> TextTable:
+        """The table without these columns."""
+        return self.only([header for header in self.headers if header not in headers])
 
     def only(self, headers: Collection[str]) -> TextTable:
         """The table of these columns alone."""
-        kept = [column for column, header in enumerate(self.headers) if header in headers]
-        return TextTable(
-            title=self.title,
-            headers=tuple(self.headers[column] for column in kept),
-            numeric=tuple(self.numeric[column] for column in kept),
-            rows=tuple(tuple(row[column] for column in kept) for row in self.rows),
-            drawn=self.drawn,
-            spare=self.spare,
+        columns = [column for column, header in enumerate(self.headers) if header in headers]
+        return replace(
+            self,
+            headers=tuple(self.headers[column] for column in columns),
+            numeric=tuple(self.numeric[column] for column in columns),
+            rows=tuple(tuple(row[column] for column in columns) for row in self.rows),
         )
 
     def for_terminal(self, width: int) -> Table:
-        """The table with its frame: as wide as `width` allows, and wider rather than with numbers broken."""
-        sheet, left = self._within(width)
-        return sheet._framed_for(width, f"a wider terminal shows {', '.join(left)} too" if left else None)
+        """The table with its frame: as wide as `width` allows, but wider if numbers would break."""
+        table, omitted = self._fitted(width)
+        return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
 
-    def _within(self, width: int) -> tuple[TextTable, list[str]]:
-        """The table without spare columns until it fits or none is left, and those of them that hold something."""
-        filled = {h for column, h in enumerate(self.headers) if any(row[column] for row in self.rows)}
-        sheet, left = self, []
-        for header in sorted(self.spare, key=lambda header: header in filled):
-            if header in self.headers and sheet._least_width > width:
-                sheet = sheet.only([kept for kept in sheet.headers if kept != header])
-                left += [header] if header in filled else []
-        return sheet, left
+    def _fitted(self, width: int) -> tuple[TextTable, list[str]]:
+        """The table without optional columns until it fits or none is left; and which of those held something."""
+        filled = {header for column, header in enumerate(self.headers) if any(row[column] for row in self.rows)}
+        table, omitted = self, []
+        for header in sorted(self.optional, key=lambda header: header in filled):
+            if header in self.headers and table._least_width > width:
+                table = table.without(header)
+                omitted += [header] if header in filled else []
+        return table, omitted
 
-    def _framed_for(self, width: int, caption: str | None) -> Table:
-        rows = [[clipped(visible(cell), _CELL) for cell in row] for row in self.rows]
-        framed = self._least_width if self._least_width > width else None
+    def _framed(self, width: int, caption: str | None) -> Table:
         table = Table(
-            title=Text(clipped(visible(self.title), _CELL)),
+            title=Text(short_text(self.title, _CELL)),
             title_justify="left",
             caption=caption,
             caption_justify="left",
-            width=framed,
+            width=self._least_width if self._least_width > width else None,
         )
-        for header, numeric, kept, least in zip(self.headers, self.numeric, self._whole, self._least(), strict=True):
+        for header, numeric, least in zip(self.headers, self.numeric, self._least_widths(), strict=True):
             justify: Literal["right", "left"] = "right" if numeric else "left"
-            table.add_column(Text(visible(header)), justify=justify, no_wrap=kept, overflow="fold", min_width=least)
-        for row in rows:
+            unbroken = numeric or header in self.fixed
+            table.add_column(Text(visible(header)), justify=justify, no_wrap=unbroken, overflow="fold", min_width=least)
+        for row in self._terminal_rows():
             table.add_row(*map(Text, row))
         return table
 
-    @property
-    def _whole(self) -> list[bool]:
-        """Whether each column's cells stand whole."""
-        return [numeric or header in self.drawn for header, numeric in zip(self.headers, self.numeric, strict=True)]
+    def _terminal_rows(self) -> list[list[str]]:
+        return [[short_text(cell, _CELL) for cell in row] for row in self.rows]
 
-    def _least(self) -> list[int]:
+    def _least_widths(self) -> list[int]:
         """The columns of the terminal that each column needs."""
-        rows = [[clipped(visible(cell), _CELL) for cell in row] for row in self.rows]
-        widest = [max(map(cell_len, column)) for column in zip(self.headers, *rows, strict=True)]
-        return [found if kept else min(found, _NARROWEST) for found, kept in zip(widest, self._whole, strict=True)]
+        widest = [max(map(cell_len, cells)) for cells in zip(self.headers, *self._terminal_rows(), strict=True)]
+        return [
+            width if numeric or header in self.fixed else min(width, _NARROWEST)
+            for width, header, numeric in zip(widest, self.headers, self.numeric, strict=True)
+        ]
 
     @property
     def _least_width(self) -> int:
         """The columns of the terminal that the table needs with its frame."""
-        return sum(self._least()) + _FRAME * len(self.headers) + 1
+        return sum(self._least_widths()) + _FRAME * len(self.headers) + 1
 
     def in_markdown(self) -> Iterator[str]:
         """Its lines in GitHub's form, without the title."""
@@ -119,59 +195,8 @@ class TextTable:
             yield f"| {' | '.join(map(plain, row))} |"
 
 
-def numbers(values: Sequence[float | bool | None]) -> list[str]:
-    """A column of numbers: whole ones where all are, else four decimals."""
-    whole = all(value is None or float(value).is_integer() for value in values)
-    return ["" if value is None else number(float(value), whole=whole) for value in values]
-
-
-def number(value: float, *, whole: bool | None = None, decimals: int = 4) -> str:
-    """A number as people read it.
-
-    Args:
-        value: the number.
-        whole: whether to write it without decimals; where it has none unless given.
-        decimals: how many to write otherwise; one too small for them has an exponent.
-    """
-    value += 0.0  # -0 has no sign to those who read it
-    if value.is_integer() if whole is None else whole:
-        return f"{value:.0f}" if abs(value) < 1e15 else f"{value:g}"
-    return f"{value:.{decimals}f}" if value == 0 or abs(value) >= 0.5 * 10**-decimals else f"{value:.1e}"
-
-
-def printable(text: str) -> str:
-    """Text on one line that UTF-8 and XML can hold: what they cannot, such as half a surrogate pair, is spelt out."""
-    return _UNWRITABLE.sub(lambda found: ascii(found[0])[1:-1], visible(text))
-
-
-def clipped(text: str, letters: int = 80) -> str:
-    """Text cut to so many letters, the last of which then is an ellipsis."""
-    return text if len(text) <= letters else f"{text[: letters - 1]}…"
-
-
-def plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
-    text = visible(text)
-    for sign in "\\`*_{}[]<>|#~&$":
-        text = text.replace(sign, f"\\{sign}")
-    return text
-
-
-def counted(amount: int, thing: str, things: str = "") -> str:
-    """How many there are of a thing; several are called `things`, or else by the thing's name and an s."""
-    return f"{amount:,} {thing}" if amount == 1 else f"{amount:,} {things or f'{thing}s'}"
-
-
-def size(n_bytes: int) -> str:
-    """A number of bytes as people read it, in powers of 1,000."""
-    for unit, power in (("TB", 12), ("GB", 9), ("MB", 6), ("kB", 3)):
-        if n_bytes >= 10**power:
-            return f"{n_bytes / 10**power:.1f} {unit}"
-    return f"{n_bytes} B"
-
-
 class TerminalText:
-    """What is shown, from top to bottom; `str` gives it.
+    """Text for a terminal, from top to bottom; `str` gives it.
 
     Attributes:
         width: columns of the terminal.
@@ -190,14 +215,14 @@ class TerminalText:
             file=self._text, width=width, force_terminal=colour, no_color=not colour, highlight=False
         )
 
-    def say(self, *lines: str, style: str = "") -> None:
-        """Show lines, which the terminal itself may wrap; what would steer it is spelt out."""
+    def add(self, *lines: str, style: str = "") -> None:
+        """Add lines, which the terminal itself may wrap; what would steer it is spelled out."""
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 
-    def draw(self, table: Table) -> None:
-        """Show a table: wider than the terminal rather than cut."""
-        self._console.print(table, crop=False)
+    def add_table(self, table: Table | TextTable) -> None:
+        """Add a table: wider than the terminal rather than cut."""
+        self._console.print(table.for_terminal(self.width) if isinstance(table, TextTable) else table, crop=False)
 
     def columns(self, table: Table) -> int:
         """How wide a table would like to be."""
@@ -209,59 +234,60 @@ class TerminalText:
 
 
 COMMENT = 60_000
-"""Bytes of a text for a pull request: GitHub cuts a comment at 65,536 letters."""
+"""Bytes of a text for a pull request: GitHub cuts a comment at 65,536 characters."""
 
-_SPARE = 200  # bytes that are kept for what is said of rows that were cut, and for the end of what is folded away
+_RESERVE = 200  # bytes left for the line that counts the rows left out, and for the end of folded text
 
 
 class ByteBudget:
-    """Lines, as many as there is room for.
+    """Lines within a number of bytes.
 
     Attributes:
-        lines: those that were put in, without their ends.
-        left: bytes that there is still room for.
+        lines: those added, without their ends.
+        left: bytes that may still be added.
     """
 
     def __init__(self, most: int) -> None:
-        """Room for so many bytes."""
+        """Allow so many bytes."""
         self.lines: list[str] = []
         self.left = most
 
-    def put(self, *lines: str, spare: int = _SPARE) -> bool:
-        """Whether the lines fit: they are put in all together, or none of them.
+    def add(self, *lines: str, reserve: int = _RESERVE) -> bool:
+        """Add all of the lines if they fit, or none of them; whether they fit.
 
         Args:
             lines: without their ends.
-            spare: bytes that must be left behind them.
+            reserve: bytes that must be left after them.
         """
-        fits = n_bytes(lines) + spare <= self.left
+        size = n_bytes(lines)
+        fits = size + reserve <= self.left
         if fits:
             self.lines += lines
-            self.left -= n_bytes(lines)
+            self.left -= size
         return fits
 
-    def put_rows(
-        self, head: Sequence[str], rows: Iterable[str], *, where: str, most: int | None = None, spare: int = 0
+    def add_rows(
+        self, head: Sequence[str], rows: Iterable[str], *, file: str, most: int | None = None, reserve: int = 0
     ) -> None:
-        """Put a table in, as many of its rows as fit, and say how many more there are.
+        """Add a table with as many of its rows as fit, and a line that counts the others.
 
         Args:
             head: the lines above the rows.
             rows: a line each.
-            where: the file that has the others.
-            most: rows to show, if they fit; all unless given.
-            spare: bytes that must be left behind the table.
+            file: the file that has the others.
+            most: rows to show if they fit; None shows all.
+            reserve: bytes that must be left after the table.
         """
-        waiting = list(rows)
+        rows = list(rows)
         n_shown = 0
-        if self.put(*head):
-            while n_shown < len(waiting[:most]) and self.put(waiting[n_shown], spare=_SPARE + spare):
+        if self.add(*head):
+            while n_shown < len(rows[:most]) and self.add(rows[n_shown], reserve=_RESERVE + reserve):
                 n_shown += 1
-        self.put("", spare=0)
-        if n_shown < len(waiting):
-            self.put(f"{len(waiting) - n_shown:,} more in {where}.", "", spare=_SPARE // 2)
+        self.add("", reserve=0)
+        if n_shown < len(rows):
+            self.add(f"{len(rows) - n_shown:,} more in {file}.", "", reserve=_RESERVE // 2)
 
-
-def n_bytes(lines: Iterable[str]) -> int:
-    """The bytes of lines with their ends."""
-    return sum(len(line.encode("utf-8", "replace")) + 1 for line in lines)
+    def add_table(self, table: TextTable, *, file: str, most: int | None = None, reserve: int = 0) -> None:
+        """Add a table in Markdown, without its title, by the rule of `add_rows`."""
+        head, rule, *rows = table.in_markdown()
+        self.add_rows((head, rule), rows, file=file, most=most, reserve=reserve)

@@ -22,6 +22,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
+from rankledger.pipeline.errors import shorten
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -34,7 +35,6 @@ from rankledger.pipeline.types.mlflow_names import (
     Naming,
     allowed,
     clashes,
-    cut,
     experiment_of,
     overall,
     overview,
@@ -491,8 +491,8 @@ def _name(manifest: Description, what: str) -> str:
     Tables have room for some twenty letters; the year is told by MLflow itself.
     """
     day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.date or manifest.created[:10])
-    when = f" {cut(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
-    return storable(cut(what, NAME_LIMIT - len(when)) + when)
+    when = f" {shorten(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
+    return storable(shorten(what, NAME_LIMIT - len(when)) + when)
 
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
@@ -518,11 +518,13 @@ def _tags(manifest: Description, ours: Mapping[str, str], given: Mapping[str, st
     known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
     ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
     found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
-    return {key: cut(storable(value), TAG_LIMIT) for key, value in found.items()}
+    return {key: shorten(storable(value), TAG_LIMIT) for key, value in found.items()}
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, str]:
-    return by_name("params", [(key, key, cut(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()])
+    return by_name(
+        "params", [(key, key, shorten(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()]
+    )
 
 
 def _inputs(datasets: Mapping[str, Dataset]) -> tuple[RunInput, ...]:

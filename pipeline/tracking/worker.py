@@ -27,6 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rankledger.pipeline.errors import shorten
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
 from rankledger.pipeline.tracking.delivery import deliver
@@ -264,7 +265,7 @@ def _told(error: Exception, uri: str) -> dict[str, Any]:
     said = str(root) if isinstance(root, OSError) else str(error)
     line = " ".join(said.partition("\n")[0].split()) or type(root).__name__
     line = without_credentials(line, uri)
-    shown = line if len(line) <= 300 else f"{line[:299]}…"
+    shown = shorten(line, 300)
     refused = isinstance(error, MlflowException) and int(error.get_http_status_code()) < 500  # type: ignore[no-untyped-call]
     return {"error": f"MLflow at {public_uri(uri)}: {shown}", "unreachable": not refused}
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import DataWarning, Failure
@@ -482,4 +482,4 @@ def _schema_of(data: bytes) -> str:
 def _in_one_line(text: str) -> str:
     """As much of it as a message has room for, without characters that a terminal obeys."""
     plain = "".join(letter if letter.isprintable() else "�" for letter in text)
-    return plain if len(plain) <= 300 else plain[:300] + "…"
+    return shorten(plain, 300)

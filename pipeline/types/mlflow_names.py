@@ -31,7 +31,6 @@ __all__ = [
     "Naming",
     "allowed",
     "clashes",
-    "cut",
     "experiment_of",
     "overall",
     "overview",
@@ -161,8 +160,3 @@ def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
 def text_of(value: object) -> str:
     """A value as YAML writes it: `true`, `0.9`, and a text without quotes."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def cut(text: str, limit: int) -> str:
-    """The text, ending in `…` where it had more letters than that."""
-    return text if len(text) <= limit else f"{text[: limit - 1]}…"

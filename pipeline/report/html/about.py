@@ -15,16 +15,15 @@ from rankledger.pipeline.report.html.blocks import (
     Facts,
     Group,
     Kind,
-    PageFigures,
     PagePart,
     Row,
     Section,
     Table,
     Words,
-    queries,
-    short_text,
 )
 from rankledger.pipeline.report.messages import rerun_command
+from rankledger.pipeline.report.tables import PageFigures
+from rankledger.pipeline.report.text_table import queries, short_text
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import (
     Dataset,
@@ -38,7 +37,7 @@ from rankledger.pipeline.types.manifest import (
 
 __all__ = ["definitions", "provenance", "quality"]
 
-_WARNING = 600  # letters
+_WARNING = 600  # characters
 _HEADS = (
     *("model", "rows", "queries without output", "queries without judgments, ignored", "judged down to rank 10"),
     *("tied scores", "unpaired ratings", "documents retrieved: least", "median", "most"),
@@ -46,7 +45,7 @@ _HEADS = (
 
 
 def quality(figures: PageFigures) -> Section:
-    """A table per dataset, and how much is judged at each rank."""
+    """By dataset, what the outputs hold and how much is judged at each rank."""
     parts = tuple(
         PagePart(short_text(name), tuple(_dataset(figures, name, described)))
         for name, described in figures.page.manifest.datasets.items()
@@ -116,27 +115,27 @@ def definitions(figures: PageFigures) -> Section:
         for measure, meant in [*manifest.definitions.items(), *own]
     )
     table = Table("definitions", "Definitions of the measures", columns, (Group(rows),), searched="measure")
-    conventions = tuple((name.replace("_", " "), _written(value)) for name, value in manifest.conventions)
+    conventions = tuple((name.replace("_", " "), _setting(value)) for name, value in manifest.conventions)
     return Section("definitions", "Definitions", (table, PagePart("Conventions", (Facts(conventions),))))
 
 
 def _parameters(meant: Definition) -> str:
     """Every parameter that has an effect, and the cutoff."""
     parameters = meant.parameters | ({} if meant.k is None else {"k": meant.k})
-    return ", ".join(f"{name}={_written(value)}" for name, value in parameters.items()) or "none"
+    return ", ".join(f"{name}={_setting(value)}" for name, value in parameters.items()) or "none"
 
 
-def _written(value: Any) -> str:
+def _setting(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_setting, value))}]"
     return f"{value:g}" if isinstance(value, float) else short_text(value)
 
 
-_PACKAGES = ("rankledger", "numpy", "scipy", "pyarrow", "pandas")  # what decides figures
-_COMMAND = 2_000  # letters
-_PATH = 300  # letters
+_PACKAGES = ("rankledger", "numpy", "scipy", "pyarrow", "pandas")  # that figures depend on
+_COMMAND = 2_000  # characters
+_PATH = 300  # characters
 _COLUMNS = (
     *(Column("dataset", "name"), Column("what", "name"), Column("path", "name"), Column("bytes")),
     Column("sha256", "text"),
@@ -144,12 +143,12 @@ _COLUMNS = (
 
 
 def provenance(figures: PageFigures) -> Section:
-    """How to make the same again, with what, and from which files."""
+    """How to make the same figures again, with which settings and versions, and from which files."""
     manifest = figures.page.manifest
     again = (
         Words("From the folder that it was evaluated in:"),
         Command(short_text(rerun_command(manifest), _COMMAND)),
-        Words("In the folder of this page, where that is the record's:"),
+        Words("In the folder of this page, if it is the record's:"),
         Command("rankledger reproduce ."),
     )
     blocks = (
@@ -162,7 +161,7 @@ def provenance(figures: PageFigures) -> Section:
 
 
 def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
-    """What decides the figures beside the files."""
+    """The settings and versions that figures depend on."""
     bootstrap, comparison = manifest.bootstrap, manifest.comparison
     if manifest.config:
         yield "config", short_text(manifest.config, _PATH)
@@ -175,7 +174,7 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
         yield "comparison", short_text(f"against {comparison.baseline}, test {comparison.test}{corrected}", _PATH)
     if manifest.practical_difference:
         least = (f"{measure}: {least:g}" for measure, least in manifest.practical_difference.items())
-        yield "least difference that matters", ", ".join(least)
+        yield "practical difference", ", ".join(least)
     yield "versions", ", ".join(_versions(manifest.environment))
     if git := manifest.environment.git:
         yield "commit of the config", f"{short_text(git.commit)}{' with changes' if git.dirty else ''}"
@@ -194,7 +193,7 @@ def _inputs(manifest: Description) -> Iterator[Row]:
             yield _file_row(name, file.role, file)
     for model, extra in manifest.extras.items():
         if extra.file:
-            yield _file_row("", f"numbers of {model}", extra.file)
+            yield _file_row("", f"external metrics of {model}", extra.file)
 
 
 def _outputs(manifest: Description) -> Iterator[Row]:

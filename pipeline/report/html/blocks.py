@@ -1,45 +1,33 @@
-"""What a page is made of: sections of blocks, the figures they show, and the words they share."""
+"""What a page is made of: sections of blocks, and cells with interval bars."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 from unicodedata import bidirectional
 
-from rankledger.pipeline.report.tables import (
-    ALL,
-    UNSURE,
-    Leaderboard,
-    effect_label,
-    figure,
-    letters_of,
-    models,
-    ranked,
-    signed,
-)
-from rankledger.pipeline.report.text_table import counted, printable
-from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
-from rankledger.pipeline.types.views import Page
+from rankledger.pipeline.report.effects import EffectLabel
+from rankledger.pipeline.report.tables import Interval, Scale, display_name, models, signed
+from rankledger.pipeline.report.text_table import short_text
 
 if TYPE_CHECKING:
     from rankledger.pipeline.report.html.charts import Chart
 
 __all__ = [
+    "TONES",
     "Block",
     "Cell",
-    "CellScale",
     "Chips",
     "Column",
     "Command",
+    "DifferenceBars",
     "Drawing",
     "Drawings",
     "Facts",
     "Folded",
     "Group",
-    "Key",
     "Kind",
-    "PageFigures",
     "PagePart",
     "Row",
     "Section",
@@ -47,27 +35,16 @@ __all__ = [
     "Tone",
     "Words",
     "against",
-    "difference_scale",
+    "bar_cell",
+    "dataset_title",
     "estimate_scale",
-    "interval",
     "isolated",
-    "page_figures",
-    "queries",
-    "short_text",
-    "tone_of",
 ]
 
 Kind: TypeAlias = Literal["name", "reason", "text", "number", "bar", "difference"]
 Tone: TypeAlias = Literal["", "good", "bad", "warn", "quiet"]
 
-_LETTERS = 80  # of a name; the files of the record have it whole
-_SHORT = 8  # rows that one sees at a glance
-
-
-def short_text(text: object, letters: int = _LETTERS) -> str:
-    """Text on one line, without what steers; cut where it is longer than so many letters."""
-    line = printable(str(text))
-    return line if len(line) <= letters else f"{line[: letters - 1]}…"
+_SHORT = 8  # rows that need no search
 
 
 @dataclass(frozen=True)
@@ -75,10 +52,10 @@ class Cell:
     """A cell that is more than its text.
 
     Attributes:
-        text: what it says.
-        tone: how it is taken.
-        bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty where none is drawn.
-        strong: whether it stands out, being the best.
+        text: the text.
+        tone: its colour.
+        bar: custom properties that place an interval in the cell, `--l:.25;--w:.5;--m:.5`; empty if none is drawn.
+        strong: whether it is bold, such as the best figure.
     """
 
     text: str
@@ -95,9 +72,9 @@ class Column:
     """A column of a table.
 
     Attributes:
-        title: its head.
-        kind: `name` is text of users, which may run from right to left, and `reason` a sentence of it; `text` is ours;
-            `bar` is an interval and its picture, `difference` one with what lies behind it.
+        title: its header.
+        kind: `name` is text of users, which may run from right to left, and `reason` a sentence of theirs; `text` is
+            ours; `bar` is an interval with its bar, `difference` one with the line of zero behind it.
     """
 
     title: str
@@ -110,11 +87,11 @@ class Group:
 
     Attributes:
         rows: their cells.
-        title: what they have in common, above them; empty where the table has one group alone.
-        measure: the measure that they are by, to choose them by; empty where there is nothing to choose.
-        slice: the slice that they are of.
-        note: what is to be known of them, behind the title, such as the ends of the bars' scale.
-        ground: custom properties of what is drawn behind the bars: the line of zero, and the band of what matters.
+        title: what they have in common; empty if the table has one group only.
+        measure: the measure to choose them by; empty if there is nothing to choose.
+        slice: the slice to choose them by.
+        note: stands after the title, such as the ends of the bars' scale.
+        ground: custom properties of what is drawn behind the bars: a line at zero and the band of no difference.
         open: whether they are shown until another measure or slice is chosen.
     """
 
@@ -129,15 +106,15 @@ class Group:
 
 @dataclass(frozen=True)
 class Table:
-    """A table whose rows can be sorted, and filtered by their measure, slice and name where it says so.
+    """A table whose rows can be sorted, and filtered by measure, slice or name.
 
     Attributes:
-        name: what it is called where it is saved, such as `leaderboard-web`.
+        name: of the file it is saved to, such as `leaderboard-web`.
         caption: what it shows.
         columns: of its rows.
         groups: its rows.
         chosen: whether measure and slice are chosen from lists.
-        searched: what is looked for in its first column, such as `model`; empty where nothing is.
+        searched: the header of the first column if it can be searched, such as `model`; empty otherwise.
     """
 
     kind: ClassVar[str] = "table"
@@ -150,7 +127,7 @@ class Table:
 
     @property
     def is_long(self) -> bool:
-        """Whether there is so much that one searches it, or may be once something else is chosen."""
+        """Whether the table is long enough to search, or may be once another measure or slice is chosen."""
         return self.chosen or sum(len(group.rows) for group in self.groups) > _SHORT
 
     @property
@@ -176,7 +153,7 @@ class Words:
 
 @dataclass(frozen=True)
 class Chips:
-    """A few short statements in a line, each with how it is taken, behind what they are."""
+    """A few short statements in a line, each with its colour, after their title."""
 
     kind: ClassVar[str] = "chips"
     title: str
@@ -185,7 +162,7 @@ class Chips:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and what they are."""
+    """Names and their values."""
 
     kind: ClassVar[str] = "facts"
     items: tuple[tuple[str, str], ...]
@@ -193,7 +170,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Command:
-    """A line to be typed."""
+    """A command to type."""
 
     kind: ClassVar[str] = "command"
     text: str
@@ -201,7 +178,7 @@ class Command:
 
 @dataclass(frozen=True)
 class Drawing:
-    """A chart, and what it is called where its data are saved."""
+    """A chart, and the name of the file its data are saved to."""
 
     name: str
     chart: Chart
@@ -218,7 +195,7 @@ class Drawings:
 
 @dataclass(frozen=True)
 class Folded:
-    """What is seen once it is opened, and in print: of which `name`, which users gave, and what is said of it."""
+    """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title."""
 
     kind: ClassVar[str] = "folded"
     name: str
@@ -243,9 +220,9 @@ class Section:
     """A section of the page.
 
     Attributes:
-        key: what a link to it ends with.
+        key: the end of a link to it.
         title: its heading.
-        blocks: what it holds.
+        blocks: its content.
     """
 
     key: str
@@ -253,183 +230,84 @@ class Section:
     blocks: tuple[Block, ...]
 
 
-_LEAST = 1e-9  # of a scale's length
+TONES: Mapping[EffectLabel, Tone] = {"better": "good", "worse": "bad", "no practical difference": "", "unclear": ""}
+"""The colours of effect labels."""
+
+
+def estimate_scale(intervals: Iterable[Interval]) -> Scale:
+    """The scale of figures with a twentieth more at either end, but not below 0 if no end of an interval is."""
+    scale = Scale.of(intervals)
+    padded = _padded(scale)
+    return Scale(max(padded.low, 0.0), padded.high) if scale.low >= 0 else padded
+
+
+def _padded(scale: Scale) -> Scale:
+    """The scale with a twentieth more at either end, or with a half if it has no length."""
+    margin = (scale.high - scale.low) / 20 or 0.5
+    return Scale(scale.low - margin, scale.high + margin)
+
+
+def bar_cell(interval: Interval, scale: Scale, text: str, tone: Tone = "") -> Cell:
+    """A cell with an interval bar; without an interval the text alone."""
+    if interval.low is None or interval.high is None or interval.value is None:
+        return Cell(text, tone)
+    left, middle, right = map(scale.share, (interval.low, interval.value, interval.high))
+    return Cell(text, tone, f"--l:{_css(left)};--w:{_css(right - left)};--m:{_css(middle)}")
 
 
 @dataclass(frozen=True)
-class CellScale:
-    """The values at the left and the right end of the picture; `written` says what they are."""
-
-    low: float
-    high: float
-    written: str
-
-    def cell(self, low: float | None, middle: float | None, high: float | None, text: str, tone: Tone = "") -> Cell:
-        """A cell with an interval, and what is in its middle; without its ends the text alone."""
-        if low is None or high is None or middle is None:
-            return Cell(text, tone)
-        left, right = self._place(low), self._place(high)
-        return Cell(text, tone, f"--l:{_share(left)};--w:{_share(right - left)};--m:{_share(self._place(middle))}")
-
-    def ground(self, margin: float) -> str:
-        """What lies behind differences: the line of zero, and as far as `margin` on both sides what does not matter."""
-        left, right = self._place(-margin), self._place(margin)
-        return f"--z:{_share(self._place(0))};--a:{_share(left)};--b:{_share(right - left)}"
-
-    def _place(self, value: float) -> float:
-        return min(1.0, max(0.0, (value - self.low) / max(self.high - self.low, _LEAST)))
-
-
-def estimate_scale(lines: Iterable[Estimate]) -> CellScale:
-    """From the least to the greatest end of intervals and a twentieth more, but not below 0 where none is."""
-    ends = [end for line in lines for end in (line.ci_low, line.estimate, line.ci_high) if end is not None]
-    low, high = _padded(ends)
-    low = max(low, 0.0) if min(ends, default=0.0) >= 0 else low
-    return CellScale(low, high, f"{figure(low)} to {figure(high)}")
-
-
-def difference_scale(lines: Iterable[Comparison | Verdict], margin: float) -> CellScale:
-    """The same of differences; 0 and what does not matter are on it."""
-    ends = [
-        end
-        for line in lines
-        for end in (line.ci_low, line.difference if isinstance(line, Comparison) else line.estimate, line.ci_high)
-        if end is not None
-    ]
-    low, high = _padded([*ends, -margin, 0.0, margin])
-    return CellScale(low, high, f"{signed(low)} to {signed(high)}")
-
-
-def _padded(ends: list[float]) -> tuple[float, float]:
-    """With a twentieth more at either end; a half where all are the same, which is in the middle then."""
-    low, high = min(ends, default=0.0), max(ends, default=0.0)
-    margin = (high - low) / 20 or 0.5
-    return low - margin, high + margin
-
-
-def _share(value: float) -> str:
-    """A share of the picture, to a thousandth of it."""
-    return f"{value:.3f}".rstrip("0").rstrip(".").removeprefix("0") or "0"
-
-
-Key: TypeAlias = tuple[str, str, str]
-"""Dataset, slice and measure."""
-
-
-@dataclass(frozen=True)
-class PageFigures:
-    """What is shown of a page again and again.
+class DifferenceBars:
+    """Bars of differences on one scale, before a line at zero and the band of no practical difference.
 
     Attributes:
-        page: whose figures they are.
-        estimates: the lines of the summary, by model.
-        comparisons: the paired differences.
-        leading: by dataset, the measure that leads.
-        leading_difference: by dataset, the measure whose differences lead.
-        matters: by measure, the least difference that matters.
-        all_pairs: whether each model was compared with each, and not all with one.
-        alpha: the level of the tests.
+        scale: of the bars, with a twentieth more at either end; 0 and the band are on it.
+        margin: the practical difference; 0 if there is none.
     """
 
-    page: Page
-    estimates: Mapping[Key, Mapping[str, Estimate]]
-    comparisons: Mapping[Key, Sequence[Comparison]]
-    leading: Mapping[str, str]
-    leading_difference: Mapping[str, str]
-    practical_difference: Mapping[str, float]
-    all_pairs: bool
-    alpha: float
+    scale: Scale
+    margin: float
 
-    def keys(self, dataset: str) -> list[Key]:
-        """The keys of a dataset's estimates: all queries, then slice by slice; the leading measure first."""
-        found = [key for key in self.estimates if key[0] == dataset]
-        slices = list(dict.fromkeys(part for _, part, _ in found))
-        lead = self.leading[dataset]
-        return sorted(found, key=lambda key: (key[1] != ALL, slices.index(key[1]), key[2] != lead))
+    @classmethod
+    def of(cls, intervals: Iterable[Interval], margin: float) -> DifferenceBars:
+        """The bars of these differences."""
+        return cls(_padded(Scale.of(intervals, -margin, 0.0, margin)), margin)
 
-    def ranked(self, key: Key) -> list[str]:
-        """The models, the best first; those without a figure last."""
-        return ranked(self.page.evaluation, self.board(key), key[2])
+    def cells(self, interval: Interval, tone: Tone = "") -> tuple[Cell, Cell]:
+        """A difference, and its interval with the bar."""
+        return Cell(signed(interval.value), tone), bar_cell(interval, self.scale, interval.ends(signed), tone)
 
-    def best_first(self, dataset: str) -> list[str]:
-        """The models by the leading measure of a dataset: their order, and so their colours, in all of its charts."""
-        return self.ranked((dataset, ALL, self.leading[dataset]))
+    @property
+    def ends(self) -> str:
+        """Both ends of the scale."""
+        return self.scale.text(signed)
 
-    def board(self, key: Key) -> Leaderboard:
-        """The lines of a key as a board of one measure."""
-        return {model: {key[2]: line} for model, line in self.estimates[key].items()}
+    @property
+    def ground(self) -> str:
+        """What is drawn behind the bars: the line and the band."""
+        left, right = self.scale.share(-self.margin), self.scale.share(self.margin)
+        return f"--z:{_css(self.scale.share(0))};--a:{_css(left)};--b:{_css(right - left)}"
 
-    def on_all(self, dataset: str) -> Sequence[Comparison]:
-        """A dataset's leading comparisons on all queries."""
-        return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
-
-    def sliced(self, dataset: str) -> list[Comparison]:
-        """Its comparisons by the same measure on all queries and in every slice."""
-        measure = self.leading_difference[dataset]
-        own = (lines for key, lines in self.comparisons.items() if (key[0], key[2]) == (dataset, measure))
-        return [line for lines in own for line in lines]
-
-    def by_model(self, key: Key) -> Mapping[str, Comparison]:
-        """The comparisons with the one baseline; none where each was compared with each."""
-        return {} if self.all_pairs else {line.model: line for line in self.comparisons.get(key, ())}
-
-    def letters(self, key: Key) -> Mapping[str, str]:
-        """The letters of the models, where all pairs of them were compared; they begin with the best."""
-        return letters_of(self.ranked(key), self.comparisons.get(key, ()), self.alpha)
-
-    def baseline(self, dataset: str) -> str | None:
-        """The one model that all others of a dataset were compared with, where there is one."""
-        if self.all_pairs:
-            return None
-        of_dataset = (lines for key, lines in self.comparisons.items() if key[0] == dataset)
-        return next((line.baseline for lines in of_dataset for line in lines), None)
+    def group(self, rows: Iterable[Row], title: str, measure: str = "", slice: str = "", *, open: bool = True) -> Group:
+        """A group of rows with these bars."""
+        return Group(tuple(rows), title, measure, slice, f"bars from {self.ends}", self.ground, open)
 
 
-def page_figures(page: Page) -> PageFigures:
-    """The figures of a page, in the order of its record."""
-    estimates: dict[Key, dict[str, Estimate]] = {}
-    for line in page.evaluation.estimates:
-        estimates.setdefault((line.dataset, line.slice, line.measure), {})[line.model] = line
-    comparisons: dict[Key, list[Comparison]] = {}
-    for compared in page.evaluation.comparison_lines:
-        comparisons.setdefault((compared.dataset, compared.slice, compared.measure), []).append(compared)
-    return PageFigures(
-        page=page,
-        estimates=estimates,
-        comparisons=comparisons,
-        leading=page.evaluation.leading,
-        leading_difference=page.evaluation.leading_difference,
-        practical_difference=page.practical_difference,
-        all_pairs=page.manifest.comparison is not None and page.manifest.comparison.baseline == "all_pairs",
-        alpha=1 - page.manifest.bootstrap.confidence,
-    )
+def _css(share: float) -> str:
+    """A share of the cell's width, to a thousandth of it."""
+    return f"{share:.3f}".rstrip("0").rstrip(".").removeprefix("0") or "0"
 
 
-def interval(line: Estimate | Comparison | Verdict, written: Callable[[float | None], str]) -> str:
-    """An interval's ends in brackets, marked where it is not to be trusted; empty where it has none."""
-    line = line.without_rounding() if isinstance(line, Comparison) else line
-    if line.ci_low is None or line.ci_high is None:
-        return ""
-    return f"[{written(line.ci_low)}, {written(line.ci_high)}]{UNSURE if line.mark else ''}"
-
-
-def queries(amount: int) -> str:
-    """How many queries there are."""
-    return counted(amount, "query", "queries")
+def dataset_title(dataset: str) -> str:
+    """The name of a dataset, or of all together, cut to what can be read."""
+    return short_text(display_name(dataset))
 
 
 def isolated(name: str) -> str:
-    """A name within a sentence, which it cannot turn round: one with letters from right to left is set apart."""
-    turns = any(bidirectional(letter) in ("R", "AL", "AN") for letter in name)
-    return f"\u2068{name}\u2069" if turns else name
+    """A name in a sentence, which it cannot reverse: a name with characters from right to left is isolated."""
+    reverses = any(bidirectional(character) in ("R", "AL", "AN") for character in name)
+    return f"\u2068{name}\u2069" if reverses else name
 
 
 def against(model: str, baseline: str) -> str:
     """A pair of models, each cut to what can be read and in its own direction."""
     return models(isolated(short_text(model)), isolated(short_text(baseline)))
-
-
-def tone_of(line: Comparison, matters: Mapping[str, float]) -> Tone:
-    """How a difference is taken."""
-    tones: Mapping[str, Tone] = {"better": "good", "worse": "bad"}
-    return tones.get(effect_label(line, matters), "")

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from rich.cells import cell_len
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.report.effects import EffectLabel, effect_label
 from rankledger.pipeline.report.html import svg
-from rankledger.pipeline.report.html.blocks import queries
 from rankledger.pipeline.report.html.charts import Chart, cut, data, short
-from rankledger.pipeline.report.tables import FEW, EffectLabel, display_name, effect_label, figure, models, signed
-from rankledger.pipeline.report.text_table import counted, printable
-from rankledger.pipeline.types.results import ALL, Comparison
+from rankledger.pipeline.report.tables import display_name, figure, models, signed
+from rankledger.pipeline.report.text_table import counted, printable, queries
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = ["distribution", "forest", "scatter", "slices"]
@@ -33,7 +33,7 @@ _MOST_PANELS = 8
 
 _LOOKS: dict[EffectLabel, tuple[str, int]] = {  # colour and shape, in the order of drawing
     "unclear": (svg.MUTED, 0),
-    "no difference that matters": (svg.MUTED, 0),
+    "no practical difference": (svg.MUTED, 0),
     "worse": (svg.WORSE, 4),
     "better": (svg.BETTER, 2),
 }
@@ -47,7 +47,7 @@ def forest(lines: _Lines, practical_difference: float | None = None) -> Chart | 
 
     Args:
         lines: comparisons on one dataset, by one measure and in one slice.
-        practical_difference: the least difference that matters, which is drawn as a band.
+        practical_difference: the least difference that practical_difference, which is drawn as a band.
 
     Returns:
         None if no difference is known.
@@ -69,7 +69,7 @@ def slices(lines: _Lines, practical_difference: float | None = None) -> Chart | 
 
     Args:
         lines: comparisons on one dataset and by one measure, in the slices and on all queries.
-        practical_difference: the least difference that matters, which is drawn as a band.
+        practical_difference: the least difference that practical_difference, which is drawn as a band.
 
     Returns:
         None if no difference of a slice is known.
@@ -137,7 +137,7 @@ def _draw_differences(panel: svg.Panel, rows: _Rows, band: float | None) -> None
 
 
 def _unjudged(line: Comparison) -> bool:
-    return line.mark == "sparse" or line.n_clusters < FEW
+    return line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS
 
 
 def _label(line: Comparison, practical_difference: float | None) -> EffectLabel:
@@ -174,7 +174,7 @@ def _summary(lines: _Lines, practical_difference: float | None) -> list[str]:
     ordered = sorted(lines, key=_descending)
     ends = [_described(line, lines) for line in (ordered[0], ordered[-1])]
     found = [_label(line, practical_difference) for line in lines]
-    labels: tuple[EffectLabel, ...] = ("better", "worse", "no difference that matters", "unclear")
+    labels: tuple[EffectLabel, ...] = ("better", "worse", "no practical difference", "unclear")
     counts = ", ".join(f"{found.count(label):,} {label}" for label in labels if label in found)
     return [
         *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),

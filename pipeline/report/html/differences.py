@@ -6,31 +6,36 @@ from collections.abc import Iterator
 
 from rankledger.pipeline.report.html import difference_charts
 from rankledger.pipeline.report.html.blocks import (
+    TONES,
     Block,
     Cell,
-    CellScale,
     Column,
+    DifferenceBars,
     Drawing,
     Drawings,
     Folded,
     Group,
-    Key,
-    PageFigures,
     PagePart,
     Row,
     Section,
     Table,
     Words,
     against,
-    difference_scale,
-    interval,
+    dataset_title,
     isolated,
-    short_text,
-    tone_of,
 )
-from rankledger.pipeline.report.tables import ALL, display_name, effect_label, figure, p_value, signed
+from rankledger.pipeline.report.tables import (
+    DifferenceRow,
+    Key,
+    PageFigures,
+    difference_rows,
+    families,
+    figure,
+    signed,
+)
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.changes import QueryChange
-from rankledger.pipeline.types.results import Comparison
+from rankledger.pipeline.types.results import ALL
 from rankledger.pipeline.types.views import PairedScores
 
 __all__ = ["differences", "queries", "slices"]
@@ -38,51 +43,43 @@ __all__ = ["differences", "queries", "slices"]
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (
     "Better, equal, worse: queries. Effect size: the mean difference in standard deviations of the differences. "
-    "Detectable: the least difference that would be found in 80% of samples of this size."
+    "Detectable: the smallest difference that 80% of samples of this size would find."
 )
 _COLUMNS = (
+    *(Column("model", "name"), Column("baseline", "name"), Column("figure"), Column("baseline's")),
+    *(Column("difference"), Column("interval", "difference"), Column("p"), Column("corrected p")),
     *(
-        Column("model", "name"),
-        Column("baseline", "name"),
-        Column("figure"),
-        Column("baseline's"),
-        Column("difference"),
-    ),
-    *(
-        Column("interval", "difference"),
-        Column("p"),
-        Column("corrected p"),
         Column("effect size"),
         Column("minimum detectable difference"),
+        Column("better"),
+        Column("equal"),
+        Column("worse"),
     ),
-    *(Column("better"), Column("equal"), Column("worse"), Column("reading", "text")),
+    Column("conclusion", "text"),
 )
 
 
 def differences(figures: PageFigures) -> Section | None:
-    """A forest plot and a table per dataset; None where nothing was compared."""
+    """A forest plot and a table per dataset; None if nothing was compared."""
     lead = figures.leading_difference
     keys = sorted((key for key in figures.comparisons if key[1] == ALL), key=lambda key: key[2] != lead[key[0]])
     whole = sum(len(figures.comparisons[key]) for key in keys) <= _ROWS
-    found = {name: [key for key in keys if key[0] == name and (whole or key[2] == lead[name])] for name in lead}
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
-    parts += [
-        PagePart(short_text(display_name(name)), tuple(_dataset(figures, name, own)))
-        for name, own in found.items()
-        if own
-    ]
+    for dataset, measure in lead.items():
+        own = [key for key in keys if key[0] == dataset and (whole or key[2] == measure)]
+        parts += [PagePart(dataset_title(dataset), tuple(_dataset(figures, dataset, own)))] if own else []
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
 
 
 def slices(figures: PageFigures) -> Section | None:
-    """The differences on each slice by the leading measure of each dataset; None where nothing was compared on any."""
-    found = []
+    """The differences on each slice by the leading measure of each dataset; None if no slice was compared."""
+    charts = []
     for dataset, measure in figures.leading_difference.items():
         lines = figures.sliced(dataset)
         if any(line.slice != ALL for line in lines):
             chart = difference_charts.slices(lines, figures.practical_difference.get(measure))
-            found += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
-    return Section("slices", "Slices", (Drawings(tuple(found)),)) if found else None
+            charts += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
+    return Section("slices", "Slices", (Drawings(tuple(charts)),)) if charts else None
 
 
 def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
@@ -92,99 +89,84 @@ def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Bl
         yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
     yield Table(
         name=f"differences-{short_text(dataset)}",
-        caption=f"Differences on {short_text(display_name(dataset))}",
+        caption=f"Differences on {dataset_title(dataset)}",
         columns=_COLUMNS,
         groups=tuple(_group(figures, key) for key in keys),
         chosen=len(keys) > 1,
         searched="model",
     )
-    families = dict.fromkeys(line.family for key in keys for line in figures.comparisons[key] if line.family)
-    for family in families:
-        yield Words(f"Corrected p: among {short_text(family, 200)}.", "quiet")
+    for family in families(line for key in keys for line in figures.comparisons[key]):
+        yield Words(f"Corrected p: among {short_text(family, _NOTE)}.", "quiet")
 
 
 def _group(figures: PageFigures, key: Key) -> Group:
     dataset, _, measure = key
-    lines = figures.comparisons[key]
-    margin = figures.practical_difference.get(measure, 0.0)
-    scale = difference_scale(lines, margin)
-    return Group(
-        rows=tuple(_row(figures, line, scale) for line in lines),
-        title=measure,
-        measure=measure,
-        slice=ALL,
-        note=f"bars from {scale.written}",
-        ground=scale.ground(margin),
-        open=measure == figures.leading_difference[dataset],
-    )
+    rows = difference_rows(figures.comparisons[key], figures.practical_difference)
+    bars = DifferenceBars.of((row.interval for row in rows), figures.practical_difference.get(measure, 0.0))
+    is_open = measure == figures.leading_difference[dataset]
+    return bars.group((_row(row, bars) for row in rows), measure, measure, ALL, open=is_open)
 
 
-def _row(figures: PageFigures, line: Comparison, scale: CellScale) -> Row:
-    tone = tone_of(line, figures.practical_difference)
+def _row(row: DifferenceRow, bars: DifferenceBars) -> Row:
+    line, tone = row.line, TONES[row.label]
     return (
-        short_text(line.model),
-        short_text(line.baseline),
-        figure(line.estimate),
-        figure(line.baseline_estimate),
-        Cell(signed(line.difference), tone),
-        scale.cell(line.ci_low, line.difference, line.ci_high, interval(line, signed), tone),
-        p_value(line.p_value),
-        p_value(line.p_corrected),
+        *(short_text(line.model), short_text(line.baseline), row.figure, row.baseline_figure),
+        *bars.cells(row.interval, tone),
+        *(row.p, row.corrected_p),
         "" if line.effect_size is None else signed(line.effect_size),
         "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
-        *(f"{amount:,}" for amount in (line.wins, line.ties, line.losses)),
-        Cell(effect_label(line, figures.practical_difference), tone),
+        *row.counts,
+        Cell(row.label, tone),
     )
 
 
-_REMARK = 300  # letters
+_NOTE = 300  # characters
 _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank before"), Column("rank after"))
 
 
 def queries(figures: PageFigures) -> Section | None:
-    """A part per pair, and what is left out; None where there is neither."""
+    """A part per pair, and what is left out; None if there is neither."""
     blocks: list[Block] = [
         PagePart(_title(pair), tuple(_pair(pair, place, _is_ranked(figures, pair.dataset))))
         for place, pair in enumerate(figures.page.pairs, start=1)
     ]
-    blocks += [Words(f"{short_text(line, _REMARK)}.", "quiet") for line in figures.page.remarks]
+    blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
 
 
 def _title(pair: PairedScores) -> str:
-    return f"{against(pair.model, pair.baseline)} on {isolated(short_text(display_name(pair.dataset)))}, {pair.measure}"
+    return f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}"
 
 
 def _is_ranked(figures: PageFigures, dataset: str) -> bool:
-    """Whether models return documents on it; ratings and scores that were made elsewhere have no ranks."""
+    """Whether models return documents on it; ratings and external scores have no ranks."""
     return figures.page.manifest.datasets[dataset].kind == "rankings"
 
 
 def _pair(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
-    """The charts, and the queries that moved most, each opening to its relevant documents where any are ranked."""
-    drawn = (("scores", difference_charts.scatter(pair)), ("changes", difference_charts.distribution(pair)))
-    found = tuple(Drawing(f"{name}-{place}", chart) for name, chart in drawn if chart)
-    if found:
-        yield Drawings(found, beside=tuple(_moved(pair, place, is_ranked)))
+    """The charts, and the queries with the largest changes, each with its relevant documents if any are ranked."""
+    charts = (("scores", difference_charts.scatter(pair)), ("changes", difference_charts.distribution(pair)))
+    drawings = tuple(Drawing(f"{name}-{place}", chart) for name, chart in charts if chart)
+    if drawings:
+        yield Drawings(drawings, beside=tuple(_largest_changes(pair, place, is_ranked)))
 
 
-def _moved(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
-    """The queries that moved most below what they are."""
+def _largest_changes(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
     if not pair.movers:
-        yield Words("No query moved.")
+        yield Words("No query changed.")
     elif is_ranked:
-        yield Words("The queries that moved most, with their best ranked relevant documents:")
-        yield from (_mover(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1))
+        yield Words("Queries with the largest changes, with their best ranked relevant documents:")
+        yield from (_query(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1))
     else:
-        yield Words("The queries that moved most:")
+        yield Words("Queries with the largest changes:")
         yield from (Words(f"{isolated(short_text(query.query_id))}: {_change(query)}") for query in pair.movers)
 
 
-def _mover(query: QueryChange, table: str) -> Folded:
-    """A query that moved, and the ranks of its relevant documents before and after."""
+def _query(query: QueryChange, table: str) -> Folded:
+    """A query, and the ranks of its relevant documents before and after."""
     name, title = short_text(query.query_id), _change(query)
     if query.documents is None:
-        return Folded(name, title, (Words("The ranks of its documents were not kept.", "quiet"),))
+        return Folded(name, title, (Words("The ranks of its documents were not recorded.", "quiet"),))
     if not query.documents:
         return Folded(name, title, (Words("It has no relevant documents.", "quiet"),))
     caption = f"Relevant documents of {isolated(name)}"

@@ -6,53 +6,49 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from rankledger.pipeline.report.html.blocks import (
+    TONES,
     Block,
     Cell,
-    CellScale,
     Column,
+    DifferenceBars,
     Group,
-    Key,
-    PageFigures,
     PagePart,
     Row,
     Section,
     Table,
     Words,
-    difference_scale,
+    bar_cell,
+    dataset_title,
     estimate_scale,
-    interval,
-    queries,
-    short_text,
-    tone_of,
 )
 from rankledger.pipeline.report.tables import (
-    ALL,
-    FEW,
     FLIPS,
     UNSURE,
-    best,
-    challengers,
+    DifferenceRow,
+    Interval,
+    MeasureColumn,
+    PageFigures,
+    SideBySide,
     comparability_notes,
-    display_name,
+    difference_rows,
     figure,
-    p_value,
-    shared_lead_measures,
-    signed,
+    side_by_side,
 )
-from rankledger.pipeline.types.results import Comparison, Estimate
+from rankledger.pipeline.report.text_table import queries, short_text
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Estimate
 
 __all__ = ["leaderboard", "overview"]
 
-_ROWS = 2_000  # beyond which slices are shown by the leading measure alone
+_ROWS = 2_000  # beyond which slices are shown by the lead measure alone
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """Which columns a dataset's table has beside the model, its figure and the interval.
+    """The columns of a dataset's table beside the model, its figure and the interval.
 
     Attributes:
         baseline: the one model that all others were compared with; None leaves out the differences.
-        letters: whether each was compared with each.
+        letters: whether each model was compared with each.
         ties: whether the bounds over the orders of ties are known.
     """
 
@@ -62,116 +58,102 @@ class _Layout:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Their heads."""
-        found = [Column("model", "name"), Column("figure"), Column("interval", "bar")]
+        columns = [Column("model", "name"), Column("figure"), Column("interval", "bar")]
         if self.baseline is not None:
             against = f"difference to {short_text(self.baseline, 30)}"
-            found += [Column(against), Column("interval of the difference", "difference"), Column("p")]
+            columns += [Column(against), Column("interval of the difference", "difference"), Column("p")]
         if self.letters:
-            found += [Column("letters", "text")]
-        return tuple([*found, Column("over orders of ties")] if self.ties else found)
+            columns += [Column("letters", "text")]
+        return tuple([*columns, Column("over orders of ties")] if self.ties else columns)
 
 
 def leaderboard(figures: PageFigures) -> Section:
     """A table per dataset: models, the best first, with their figures, differences or letters, and bounds of ties."""
     whole = len(figures.page.evaluation.estimates) <= _ROWS
-    found = {name: _keys(figures, name, whole) for name in figures.leading}
-    layouts = {name: _layout(figures, name, keys) for name, keys in found.items()}
+    boards = {
+        dataset: [
+            column
+            for column in figures.columns_of(dataset)
+            if whole or column.slice == ALL or column.measure == measure
+        ]
+        for dataset, measure in figures.leading.items()
+    }
+    layouts = {dataset: _layout(figures, dataset, columns) for dataset, columns in boards.items()}
     parts: list[Block] = [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
     parts += [
-        PagePart(short_text(display_name(name)), (_board(figures, name, found[name], layouts[name]),)) for name in found
+        PagePart(dataset_title(dataset), (_board(figures, dataset, columns, layouts[dataset]),))
+        for dataset, columns in boards.items()
     ]
-    lines = (line for keys in found.values() for key in keys for line in figures.estimates[key].values())
-    marked = any(line.mark and line.ci_low is not None for line in lines)
-    parts += [Words(text, "quiet") for text in _legend(marked, layouts.values())]
+    lines = (line for columns in boards.values() for column in columns for line in column.estimates.values())
+    unreliable = any(line.mark and line.ci_low is not None for line in lines)
+    parts += [Words(text, "quiet") for text in _legend(unreliable, layouts.values())]
     return Section("leaderboard", "Leaderboard", tuple(parts))
 
 
-def _keys(figures: PageFigures, dataset: str, whole: bool) -> list[Key]:
-    measure = figures.leading[dataset]
-    return [key for key in figures.keys(dataset) if whole or key[1] == ALL or key[2] == measure]
-
-
-def _layout(figures: PageFigures, dataset: str, keys: Sequence[Key]) -> _Layout:
+def _layout(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn]) -> _Layout:
     return _Layout(
         baseline=figures.baseline(dataset),
-        letters=figures.all_pairs and any(key in figures.comparisons for key in keys),
-        ties=any(line.ties_least is not None for key in keys for line in figures.estimates[key].values()),
+        letters=figures.all_pairs and any(column.comparisons for column in columns),
+        ties=any(line.ties_least is not None for column in columns for line in column.estimates.values()),
     )
 
 
-def _board(figures: PageFigures, dataset: str, keys: Sequence[Key], layout: _Layout) -> Table:
+def _board(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], layout: _Layout) -> Table:
     return Table(
         name=f"leaderboard-{short_text(dataset)}",
-        caption=f"Leaderboard of {short_text(display_name(dataset))}",
+        caption=f"Leaderboard of {dataset_title(dataset)}",
         columns=layout.columns,
-        groups=tuple(_group(figures, key, layout) for key in keys),
-        chosen=len(keys) > 1,
+        groups=tuple(_group(figures, column, layout) for column in columns),
+        chosen=len(columns) > 1,
         searched="model",
     )
 
 
-def _group(figures: PageFigures, key: Key, layout: _Layout) -> Group:
+def _group(figures: PageFigures, column: MeasureColumn, layout: _Layout) -> Group:
     """The rows by one measure in one slice."""
-    dataset, part, measure = key
-    lines, compared = figures.estimates[key], figures.by_model(key)
-    margin = figures.practical_difference.get(measure, 0.0)
-    own, theirs = estimate_scale(lines.values()), difference_scale(compared.values(), margin)
-    shared = figures.letters(key) if layout.letters else {}
-    leader = _leader(figures, key)
+    intervals = {model: Interval.of(line) for model, line in column.estimates.items()}
+    differences = difference_rows(figures.by_model(column).values(), figures.practical_difference)
+    by_model = {row.line.model: row for row in differences}
+    scale = estimate_scale(intervals.values())
+    bars = DifferenceBars.of(
+        (row.interval for row in differences), figures.practical_difference.get(column.measure, 0.0)
+    )
 
     def row(model: str) -> Row:
-        line = lines[model]
-        cells: list[str | Cell] = [short_text(model), leader.get(model, figure(line.estimate))]
-        cells += [own.cell(line.ci_low, line.estimate, line.ci_high, interval(line, figure))]
+        best = Cell(f"{figure(intervals[model].value)}{column.mark(model)}", strong=True)
+        cells: list[str | Cell] = [short_text(model), best if column.is_best(model) else figure(intervals[model].value)]
+        cells += [bar_cell(intervals[model], scale, intervals[model].ends())]
         if layout.baseline is not None:
-            cells += _against(figures, compared.get(model), theirs)
+            cells += _against(by_model.get(model), bars)
         if layout.letters:
-            cells += [shared.get(model, "")]
-        return tuple([*cells, _ties(line)] if layout.ties else cells)
+            cells += [column.letters.get(model, "")]
+        return tuple([*cells, _ties(column.estimates[model])] if layout.ties else cells)
 
     return Group(
-        rows=tuple(map(row, figures.ranked(key))),
-        title=_title(figures, key),
-        measure=measure,
-        slice=short_text(part),
-        note=f"bars from {own.written}" + (f", of differences from {theirs.written}" if compared else ""),
-        ground=theirs.ground(margin) if compared else "",
-        open=part == ALL and measure == figures.leading[dataset],
+        rows=tuple(map(row, column.estimates)),
+        title=_title(column),
+        measure=column.measure,
+        slice=short_text(column.slice),
+        note=f"bars from {scale.text()}" + (f", of differences from {bars.ends}" if by_model else ""),
+        ground=bars.ground if by_model else "",
+        open=column.slice == ALL and column.measure == figures.leading[column.dataset],
     )
 
 
-def _leader(figures: PageFigures, key: Key) -> dict[str, Cell]:
-    """The cells of the best figures, marked where another order of ties would put another model first."""
-    evaluation, board, measure = figures.page.evaluation, figures.board(key), key[2]
-    top = best(evaluation, board, measure)
-    found: dict[str, Cell] = {}
-    for model, line in figures.estimates[key].items():
-        if top is not None and line.estimate == top:
-            mark = FLIPS if challengers(evaluation, board, model, measure) else ""
-            found[model] = Cell(f"{figure(line.estimate)}{mark}", strong=True)
-    return found
+def _title(column: MeasureColumn) -> str:
+    """The measure, the slice and its size, such as `ndcg@10, market=de: 120 queries`."""
+    line = next(iter(column.estimates.values()))
+    lower = ", lower is better" if column.direction == "lower" else ""
+    judged = column.slice == ALL or line.n_clusters >= LEAST_CLUSTERS
+    few = "" if judged else f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
+    return f"{column.measure}{lower}, {short_text(column.slice)}: {queries(column.n_queries)}{few}"
 
 
-def _title(figures: PageFigures, key: Key) -> str:
-    """What the rows are by, and how many queries that are, such as `ndcg@10, market=de: 120 queries`."""
-    _, part, measure = key
-    line = next(iter(figures.estimates[key].values()))
-    lower = ", lower is better" if figures.page.evaluation.directions[measure] == "lower" else ""
-    few = f", under {FEW} to judge by: shown and not judged" if part != ALL and line.n_clusters < FEW else ""
-    return f"{measure}{lower}, {short_text(part)}: {queries(line.n_queries)}{few}"
-
-
-def _against(figures: PageFigures, line: Comparison | None, scale: CellScale) -> Sequence[str | Cell]:
-    """The difference to the baseline, its interval and its p-value; nothing for the baseline itself."""
-    if line is None:
+def _against(row: DifferenceRow | None, bars: DifferenceBars) -> Sequence[str | Cell]:
+    """The difference to the baseline, its interval and its p-value; empty for the baseline itself."""
+    if row is None:
         return ("", "", "")
-    tone = tone_of(line, figures.practical_difference)
-    return (
-        Cell(signed(line.difference), tone),
-        scale.cell(line.ci_low, line.difference, line.ci_high, interval(line, signed), tone),
-        p_value(line.p_value if line.p_corrected is None else line.p_corrected),
-    )
+    return (*bars.cells(row.interval, TONES[row.label]), row.corrected_p or row.p)
 
 
 def _ties(line: Estimate) -> str:
@@ -180,42 +162,38 @@ def _ties(line: Estimate) -> str:
     return f"{figure(line.ties_least)} to {figure(line.ties_greatest)}"
 
 
-def _legend(marked: bool, layouts: Collection[_Layout]) -> Iterator[str]:
-    """What the marks and heads of the tables mean, those that there are."""
-    if marked:
+def _legend(unreliable: bool, layouts: Collection[_Layout]) -> Iterator[str]:
+    """What the marks and headers of the tables mean."""
+    if unreliable:
         yield (
-            f"{UNSURE} an interval that is not to be trusted: fewer than {FEW} queries or clusters differ from the "
-            "most frequent score, or all of them score alike."
+            f"{UNSURE} an interval that is not reliable: fewer than {LEAST_CLUSTERS} queries or clusters differ from "
+            "the most frequent score, or all of them score alike."
         )
     if any(layout.baseline is not None for layout in layouts):
-        yield "Differences above 0 are for the better; p: of no difference, corrected unless the config says not to."
+        yield "Differences above 0 are better; p: of no difference, corrected unless the config says not to."
     if any(layout.letters for layout in layouts):
         yield "Letters: models that share one are not distinguishable."
     if any(layout.ties for layout in layouts):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
 
 
-def overview(found: Sequence[PageFigures]) -> Section:
+def overview(pages: Sequence[PageFigures]) -> Section:
     """A row per model and a column per evaluation, dataset by dataset."""
-    pages = [figures.page for figures in found]
-    columns = (Column("model", "name"), *(Column(short_text(figures.page.title), "bar") for figures in found))
-    groups = tuple(_overview_group(found, dataset, measure) for dataset, measure in shared_lead_measures(pages).items())
-    table = Table("overview", "Figures by the leading measure of each dataset", columns, groups, searched="model")
-    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(short_text, comparability_notes(pages)))]
+    own = [figures.page for figures in pages]
+    columns = (Column("model", "name"), *(Column(short_text(page.title), "bar") for page in own))
+    groups = tuple(map(_overview_group, side_by_side(own)))
+    table = Table("overview", "Figures by the lead measure of each dataset", columns, groups, searched="model")
+    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(short_text, comparability_notes(own)))]
     return Section("overview", "Overview", tuple(blocks))
 
 
-def _overview_group(found: Sequence[PageFigures], dataset: str, measure: str) -> Group:
-    """The models on a dataset, in the order of the first evaluation that has them."""
-    lines = [figures.estimates.get((dataset, ALL, measure), {}) for figures in found]
-    scale = estimate_scale(line for board in lines for line in board.values())
-
-    def cell(line: Estimate | None) -> str | Cell:
-        if line is None:
-            return ""
-        text = f"{figure(line.estimate)} {interval(line, figure)}"
-        return scale.cell(line.ci_low, line.estimate, line.ci_high, text.strip())
-
-    models = dict.fromkeys(model for board in lines for model in board)
-    rows = tuple((short_text(model), *(cell(board.get(model)) for board in lines)) for model in models)
-    return Group(rows, title=f"{short_text(display_name(dataset))}: {measure}", note=f"bars from {scale.written}")
+def _overview_group(table: SideBySide) -> Group:
+    intervals = {
+        model: [None if line is None else Interval.of(line) for line in lines] for model, lines in table.rows.items()
+    }
+    scale = estimate_scale(line for lines in intervals.values() for line in lines if line is not None)
+    rows = tuple(
+        (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
+        for model, lines in intervals.items()
+    )
+    return Group(rows, title=f"{dataset_title(table.dataset)}: {table.measure}", note=f"bars from {scale.text()}")

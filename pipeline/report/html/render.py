@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from rankledger.pipeline.report.html.about import definitions, provenance, quality
-from rankledger.pipeline.report.html.blocks import Cell, Column, PageFigures, Row, Section, page_figures, short_text
+from rankledger.pipeline.report.html.blocks import Cell, Column, Row, Section
 from rankledger.pipeline.report.html.differences import differences, queries, slices
 from rankledger.pipeline.report.html.leaderboard import leaderboard, overview
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.html.trends import curves, history
+from rankledger.pipeline.report.tables import PageFigures, page_figures
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
 
 if TYPE_CHECKING:
@@ -27,12 +29,12 @@ if TYPE_CHECKING:
 __all__ = ["CLASSES", "html", "rows"]
 
 CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", "difference": "b d"}
-"""What the style sheet calls cells, by the kind of their column; short, for they are many."""
+"""The style sheet's classes of cells, by the kind of their column; short because there are many."""
 
 
-def rows(columns: Sequence[Column], found: Sequence[Row]) -> Markup:
-    """A line per row, whose first cell heads it; whatever a cell says is escaped."""
-    return Markup("\n".join(_row(columns, cells) for cells in found))
+def rows(columns: Sequence[Column], cells: Sequence[Row]) -> Markup:
+    """A line per row, headed by its first cell; the text of cells is escaped."""
+    return Markup("\n".join(_row(columns, row) for row in cells))
 
 
 def _row(columns: Sequence[Column], cells: Row) -> str:
@@ -41,7 +43,7 @@ def _row(columns: Sequence[Column], cells: Row) -> str:
 
 
 def _cell(column: Column, cell: str | Cell) -> str:
-    """The attributes and the content; text of users stands in a `bdi`, since it may run from right to left."""
+    """The attributes and the content; text of users stands in a `bdi` because it may run from right to left."""
     if isinstance(cell, str):
         cell = Cell(cell)
     names = "" if column.kind in ("bar", "difference") and not cell.bar else CLASSES[column.kind]
@@ -69,7 +71,7 @@ _SECTIONS = (
 
 @dataclass(frozen=True)
 class _Article:
-    """The sections of one evaluation; `prefix` begins their ids where a page has several."""
+    """The sections of one evaluation; `prefix` begins their ids if a page has several evaluations."""
 
     title: str
     prefix: str
@@ -77,23 +79,23 @@ class _Article:
 
 
 def html(pages: Sequence[Page]) -> str:
-    """One page over one or several evaluations; of several an overview comes first.
+    """One page of one or several evaluations, several with an overview first.
 
-    It is the same, byte for byte, for the same pages: nothing in it is of the moment, the machine or the place.
+    The same pages give the same bytes: nothing depends on the time, the machine or the folder.
 
     Args:
         pages: at least one.
     """
-    found = [page_figures(page) for page in pages]
-    several = len(found) > 1
-    articles = [_article(figures, f"e{place}-" if several else "") for place, figures in enumerate(found, start=1)]
+    figures = [page_figures(page) for page in pages]
+    several = len(pages) > 1
+    articles = [_article(own, f"e{place}-" if several else "") for place, own in enumerate(figures, start=1)]
     script = _resource("page.js")
     return (
         _environment()
         .get_template("page.html")
         .render(
             title=" and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else ""),
-            overview=overview(found) if several else None,
+            overview=overview(figures) if several else None,
             articles=articles,
             style=_resource("page.css"),
             script=script,
@@ -110,17 +112,17 @@ def _article(figures: PageFigures, prefix: str) -> _Article:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined  # which takes as long as reading a small config
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # slow to import
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("rankledger.pipeline.report.html"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(rows=rows, classes=CLASSES)
-    return made
+    environment.globals.update(rows=rows, classes=CLASSES)
+    return environment
 
 
 @cache

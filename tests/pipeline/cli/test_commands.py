@@ -62,7 +62,7 @@ class Outcome:
 
 
 Command = Callable[..., Outcome]
-NO_RECORD = "record: none, for no model output was evaluated"
+NO_RECORD = "record: none, because no model output was evaluated"
 
 
 @pytest.fixture

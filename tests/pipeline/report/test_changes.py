@@ -212,7 +212,7 @@ def test_figures_that_moved_in_no_part_are_counted():
     text = shown(movement(splits=splits, unlike=("web: the judgments differ",)))
 
     assert re.findall(r"^│ (\w+) .* all of it", text, re.MULTILINE) == ["cancels", "shares"]
-    assert "not moved in any part: 1 figure\n" in text
+    assert "no part changed: 1 figure\n" in text
     assert "what the change is due to" not in shown(movement(splits=splits[:1]))
 
 
@@ -220,7 +220,7 @@ def test_where_nothing_moved_no_table_is_shown():
     """One line says it all."""
     text = shown(movement(moved=False))
 
-    assert "nothing moved" in text
+    assert "nothing changed" in text
     assert "│" not in text
 
 

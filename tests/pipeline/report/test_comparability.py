@@ -24,9 +24,9 @@ def test_each_dataset_leads_as_in_the_newest_evaluation_that_has_it():
     ("changes", "said"),
     [
         ({}, []),
-        ({"datasets": {"web": {"reading": "new"}}}, ["the judgments are not the same on web"]),
-        ({"definitions": {"ap": {"fingerprint": "0" * 16}}}, ["ap is not defined alike on web"]),
-        ({"definitions": {"rr": {"fingerprint": "0" * 16}}}, []),  # is not shown side by side
+        ({"datasets": {"web": {"reading": "new"}}}, ["the judgments differ on web"]),
+        ({"definitions": {"ap": {"fingerprint": "0000000000000000"}}}, ["the definitions of ap differ on web"]),
+        ({"definitions": {"rr": {"fingerprint": "0000000000000000"}}}, []),  # is not shown side by side
     ],
 )
 def test_what_keeps_figures_from_being_compared_is_said(changes, said):

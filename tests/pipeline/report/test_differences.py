@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from rankledger.pipeline.report.tables import leading, signed
+from rankledger.pipeline.report.tables import signed
+from rankledger.pipeline.report.terminal import differences
 from rankledger.pipeline.types.results import Comparison
 
 LINE = Comparison(
@@ -36,7 +37,7 @@ RRF = replace(LINE, model="rrf", difference=-0.02, ci_low=-0.05, ci_high=0.01, p
 
 
 def shown(*lines: Comparison, width: int = 140) -> str:
-    return leading(lines, {line.dataset: "ndcg@10" for line in lines}, width=width, colour=False)
+    return differences(lines, {line.dataset: "ndcg@10" for line in lines}, width=width, colour=False)
 
 
 def cells(text: str) -> list[list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rankledger.pipeline.report.tables import effect_label, effect_rule, is_alike
+from rankledger.pipeline.report.effects import effect_label, effect_rule, is_alike
 from tests.support.sample_page import compared
 
 MATTERS = {"ndcg@10": 0.01}
@@ -17,9 +17,9 @@ MATTERS = {"ndcg@10": 0.01}
         (0.01, 0.05, "unclear"),
         (-0.05, -0.011, "worse"),
         (-0.05, -0.01, "unclear"),
-        (-0.01, 0.01, "no difference that matters"),
+        (-0.01, 0.01, "no practical difference"),
         (-0.011, 0.01, "unclear"),
-        (0.0, 0.0, "no difference that matters"),
+        (0.0, 0.0, "no practical difference"),
         (None, None, "unclear"),
     ],
 )
@@ -30,10 +30,10 @@ def test_the_whole_interval_is_held_against_what_matters(low, high, expected):
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
-    [(0.001, 0.05, "better"), (0.0, 0.05, "unclear"), (0.0, 0.0, "no difference that matters")],
+    [(0.001, 0.05, "better"), (0.0, 0.05, "unclear"), (0.0, 0.0, "no practical difference")],
 )
 def test_a_measure_without_such_a_difference_is_held_against_0(low, high, expected):
-    """Then only a model that is the same on every query has no difference that matters."""
+    """Then only a model that is the same on every query has no practical difference."""
     assert effect_label(compared("dense", 0.0, ci_low=low, ci_high=high), {"ap": 0.01}) == expected
 
 
@@ -42,7 +42,7 @@ def test_a_measure_without_such_a_difference_is_held_against_0(low, high, expect
     [
         (1.2e-15, 0.05, "unclear"),
         (-0.05, -1.2e-15, "unclear"),
-        (-1.2e-15, 1.2e-15, "no difference that matters"),
+        (-1.2e-15, 1.2e-15, "no practical difference"),
         (1.2e-12, 0.05, "better"),
     ],
 )
@@ -61,10 +61,8 @@ def test_too_few_queries_are_unclear(change):
 
 def test_the_rule_names_the_measure_and_what_matters():
     """The sentence has the numbers that the words were found by."""
-    assert effect_rule("ndcg@10", MATTERS).startswith(
-        "ndcg@10: better where the whole interval lies above +0.01, worse"
-    )
-    assert "above 0, worse where it lies below 0" in effect_rule("ap", MATTERS)
+    assert effect_rule("ndcg@10", MATTERS).startswith("ndcg@10: better if the whole interval lies above +0.01, worse")
+    assert "above 0, worse if it lies below 0" in effect_rule("ap", MATTERS)
 
 
 @pytest.mark.parametrize(

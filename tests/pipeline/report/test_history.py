@@ -127,7 +127,10 @@ def test_a_night_that_stands_alone_is_told():
     [
         ({"noise": None}, "steps were not looked for: too few nights that differ"),
         ({"noise": 0.0}, "0 steps: most nights repeat the figure before, and every change is a step"),
-        ({"correlated": True, "correlation": 0.314}, "successive nights are correlated (0.31): steps are told from"),
+        (
+            {"correlated": True, "correlation": 0.314},
+            "successive nights are correlated (0.31)",
+        ),
     ],
 )
 def test_what_steps_rest_on_is_said(changes, said):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.tables import letter_display
+from rankledger.pipeline.report.effects import letter_display
 
 ORDER = ("a1", "b2", "c3", "d4", "e5")
 

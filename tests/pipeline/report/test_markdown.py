@@ -88,7 +88,7 @@ def test_tables_written_by_hand():
     ]
     assert [(row[0], row[3], row[4], row[-1]) for row in differences[1:]] == [
         ("dense", "+0.0500", "[+0.0400, +0.0600]", "better"),
-        ("random", "+0.0010", "[-0.0090, +0.0110]", "no difference that matters"),
+        ("random", "+0.0010", "[-0.0090, +0.0110]", "no practical difference"),
     ]
 
 
@@ -111,11 +111,11 @@ def test_the_worst_slices_are_folded_away():
     assert [row[0] for row in lower[1:]] == ["bm25", "dense"]
 
 
-def test_the_queries_that_moved_most_are_folded_away():
+def test_the_largest_changes_are_folded_away():
     """Under the pair's name, with both scores and the ranks of their documents."""
     text = markdown([replace(page(estimates("web", FIGURES)), pairs=(moved("dense"),))])
 
-    assert "<details><summary>dense against bm25: the queries that moved most by ap</summary>" in text
+    assert "<details><summary>dense against bm25: largest changes by ap</summary>" in text
     assert tables(text)[-1][1] == ["q7", "1.0000", "0.5000", "-0.5000", "d1 (grade 2): 1 → 2"]
 
 
@@ -150,8 +150,8 @@ def test_several_evaluations_stand_side_by_side_first():
         ("new", "", "0.6000"),
     ]
     assert headings(text)[:2] == ["2 evaluations", "one"]
-    assert "- the judgments are not the same on web in these evaluations: figures there cannot be compared" in text
-    assert "- ap is not defined alike on web in these evaluations: figures there cannot be compared" in text
+    assert "- the judgments differ on web in these evaluations: figures there cannot be compared" in text
+    assert "- the definitions of ap differ on web in these evaluations: figures there cannot be compared" in text
     assert "cannot be compared" not in markdown([one, one])
 
 

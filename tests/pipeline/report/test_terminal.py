@@ -572,7 +572,7 @@ def test_the_intervals_of_the_first_measure_are_drawn_on_one_scale():
     assert high == " " + " " * 14 + "├───●────┤" + " "
     assert low == " ├────●───┤" + " " * 14 + " "
     assert "0.5000            1.0000" in text
-    assert "[low, high]: 95% intervals, drawn of the first measure" in text
+    assert "[low, high]: 95% intervals, drawn for the first measure" in text
 
 
 def test_two_measures_are_shown_rather_than_a_drawing():

@@ -17,28 +17,28 @@ def of_columns(*headers: str) -> Table:
 
 def test_lines_are_left_for_the_terminal_to_wrap():
     """A line that is longer than the terminal is wide stays one, so that it can be copied."""
-    screen = TerminalText(width=10)
-    screen.say("a line of more than ten columns", "", "another")
+    text = TerminalText(width=10)
+    text.add("a line of more than ten columns", "", "another")
 
-    assert str(screen) == "a line of more than ten columns\n\nanother\n"
+    assert str(text) == "a line of more than ten columns\n\nanother\n"
 
 
 def test_what_would_steer_the_terminal_is_spelt_out():
-    """A name that rings, clears the screen or has rich's markup does none of it."""
-    screen = TerminalText(width=80, colour=True)
-    screen.say("\x07\x1b[2J[bold]bm25[/bold]\n")
+    """A name that rings, clears the text or has rich's markup does none of it."""
+    text = TerminalText(width=80, colour=True)
+    text.add("\x07\x1b[2J[bold]bm25[/bold]\n")
 
-    assert str(screen) == "\\x07\\x1b[2J[bold]bm25[/bold]\\n\n"
+    assert str(text) == "\\x07\\x1b[2J[bold]bm25[/bold]\\n\n"
 
 
 def test_a_table_that_needs_more_columns_gets_them():
     """It is wider than the terminal rather than without its last column; titles leave no spaces at the ends."""
-    screen = TerminalText(width=12)
-    screen.draw(of_columns("estimates", "intervals"))
+    text = TerminalText(width=12)
+    text.add_table(of_columns("estimates", "intervals"))
 
-    lines = str(screen).splitlines()
-    assert "estimates" in str(screen)
-    assert "intervals" in str(screen)
+    lines = str(text).splitlines()
+    assert "estimates" in str(text)
+    assert "intervals" in str(text)
     assert lines == [line.rstrip() for line in lines]
 
 
@@ -46,16 +46,16 @@ def test_a_table_that_needs_more_columns_gets_them():
 def test_colours_are_written_where_they_are_wanted(monkeypatch, colour):
     """Whoever asks decides, not the variables of the terminal."""
     monkeypatch.setenv("FORCE_COLOR", "1")
-    screen = TerminalText(width=80, colour=colour)
-    screen.say("passed", style="bold green")
+    text = TerminalText(width=80, colour=colour)
+    text.add("passed", style="bold green")
 
-    assert ("\x1b[" in str(screen)) is colour
+    assert ("\x1b[" in str(text)) is colour
 
 
 def test_columns_are_those_that_a_table_takes_where_there_is_room():
     """Its widest line, by its own drawing on a wide terminal."""
-    screen = TerminalText(width=200)
+    text = TerminalText(width=200)
     table = of_columns("estimates", "intervals")
-    screen.draw(table)
+    text.add_table(table)
 
-    assert screen.columns(table) == max(map(len, str(screen).splitlines()))
+    assert text.columns(table) == max(map(len, str(text).splitlines()))

@@ -147,8 +147,8 @@ def test_the_same_outputs_have_not_moved(nights, tmp_path):
     assert not found.moved
     assert {line.difference for line in found.comparisons} == {0.0}
     assert found.movers == ()
-    assert "nothing moved" in tables(found, width=120, colour=False)
-    assert "nothing moved" in markdown(found)
+    assert "nothing changed" in tables(found, width=120, colour=False)
+    assert "nothing changed" in markdown(found)
 
 
 # ---- models

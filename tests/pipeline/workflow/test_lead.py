@@ -137,7 +137,7 @@ def test_markdown_and_latex(night):
     text = night.made("markdown")
 
     assert re.findall(r"^\| model \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
-    for said in ("Differences, web: ap against bm25:", "Worst slices by ap", "the queries that moved most by ap<"):
+    for said in ("Differences, web: ap against bm25:", "Worst slices by ap", "largest changes by ap<"):
         assert said in text
     assert re.findall(r"^ +Model & (\S+) &", night.made("latex"), re.MULTILINE) == ["ap", "ap", "rmse"]
 
@@ -155,10 +155,10 @@ def test_a_comparison_of_two_models(night, capfd, monkeypatch):
     text = printed(capfd, *sides)
 
     assert re.findall(r"^│ (\S+)", text, re.MULTILINE)[0] == "ap"
-    for said in ("web: the queries that moved most by ap", "stars: the queries that moved most by rmse"):
+    for said in ("web: largest changes by ap", "stars: largest changes by rmse"):
         assert said in " ".join(text.split())
     asked = " ".join(printed(capfd, *sides, "--measure", "rr@10").split())
-    assert "web: the queries that moved most by rr@10" in asked
+    assert "web: largest changes by rr@10" in asked
     picked = report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
     assert re.findall(r"^ +Model & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
 

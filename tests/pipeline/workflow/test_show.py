@@ -11,8 +11,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.report.markdown import note
-from rankledger.pipeline.report.tables import leading
-from rankledger.pipeline.report.terminal import as_data, closing, leaderboard
+from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
 from rankledger.pipeline.report.verdicts import table
 from rankledger.pipeline.workflow.browse import evaluation_of
 from tests.support.generated_data import rating_collection, search_collection, write_config
@@ -55,7 +54,7 @@ def test_what_is_printed_of_a_record_is_what_evaluate_printed(tmp_path, sections
     for of in (shown, evaluated):
         assert of.leading == {"web": "ap", "stars": "rmse"}
     printed = [
-        leading(of.comparison_lines, of.leading_difference, width=120, colour=False) for of in (shown, evaluated)
+        differences(of.comparison_lines, of.leading_difference, width=120, colour=False) for of in (shown, evaluated)
     ]
     assert printed[0] == printed[1]
     assert table(shown.verdicts, width=120, colour=False) == table(evaluated.verdicts, width=120, colour=False)

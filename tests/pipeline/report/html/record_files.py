@@ -12,7 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-__all__ = ["FEW", "Expected", "Line", "Recorded", "Tables", "called", "four", "interval", "p", "signed"]
+__all__ = [
+    "FEW",
+    "Expected",
+    "Line",
+    "Recorded",
+    "Tables",
+    "called",
+    "difference_of",
+    "four",
+    "interval",
+    "p",
+    "signed",
+]
 
 Line: TypeAlias = Mapping[str, str]
 
@@ -71,7 +83,7 @@ class Recorded:
         """Whether each model was compared with each."""
         return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
 
-    def reading(self, line: Line) -> str:
+    def conclusion(self, line: Line) -> str:
         """The word for an interval, held against the least difference that matters."""
         margin = self.manifest["practical_difference"].get(line["measure"], 0.0)
         if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
@@ -79,7 +91,7 @@ class Recorded:
         low, high = (float(end) for end in ends(line))
         if low > margin or high < -margin:
             return "better" if low > margin else "worse"
-        return "no difference that matters" if -margin <= low and high <= margin else "unclear"
+        return "no practical difference" if -margin <= low and high <= margin else "unclear"
 
 
 def _csv(path: Path) -> list[Line]:
@@ -119,10 +131,18 @@ def interval(line: Line, write: Callable[[str], str]) -> str:
 
 def ends(line: Line) -> tuple[str, str]:
     """The ends of an interval; of two models', one that is below the twelfth digit of their figures is 0."""
+    return _without_rounding(line, "ci_low"), _without_rounding(line, "ci_high")
+
+
+def difference_of(line: Line) -> str:
+    """A difference of two figures; one below their twelfth digit is 0."""
+    return signed(_without_rounding(line, "difference"))
+
+
+def _without_rounding(line: Line, column: str) -> str:
     figures = [float(line[name]) for name in ("estimate", "baseline_estimate") if line.get(name)]
-    least = 1e-12 * max(map(abs, figures)) if "baseline_estimate" in line else -1.0
-    low, high = ("0" if abs(float(line[name])) <= least else line[name] for name in ("ci_low", "ci_high"))
-    return low, high
+    least = 1e-12 * max(map(abs, figures), default=0.0) if "baseline_estimate" in line else -1.0
+    return "0" if line[column] and abs(float(line[column])) <= least else line[column]
 
 
 def called(dataset: str) -> str:

@@ -7,37 +7,39 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.html.blocks import CellScale, difference_scale, estimate_scale
+from rankledger.pipeline.report.html.blocks import DifferenceBars, bar_cell, estimate_scale
+from rankledger.pipeline.report.tables import Interval, Scale
 from tests.support.sample_page import compared, estimate
 
 
 def test_an_interval_worked_by_hand():
     """From 0.5 to 1.5 on a scale from 0 to 2: it begins at a quarter and is half as wide, and 1 is in the middle."""
-    cell = CellScale(0.0, 2.0, "0 to 2").cell(0.5, 1.0, 1.5, "text", "good")
+    cell = bar_cell(Interval(1.0, 0.5, 1.5), Scale(0.0, 2.0), "text", "good")
 
     assert (cell.text, cell.tone, cell.bar) == ("text", "good", "--l:.25;--w:.5;--m:.5")
 
 
 def test_what_lies_behind_differences():
     """From -1 to 3, zero is at a quarter; what matters less than 0.4 is a band from 0.15, a fifth wide."""
-    assert CellScale(-1.0, 3.0, "").ground(0.4) == "--z:.25;--a:.15;--b:.2"
+    assert DifferenceBars(Scale(-1.0, 3.0), 0.4).ground == "--z:.25;--a:.15;--b:.2"
 
 
 def test_without_an_interval_there_is_no_bar():
     """The text stands alone."""
-    assert CellScale(0.0, 1.0, "").cell(None, 0.5, None, "").bar == ""
+    assert bar_cell(Interval(0.5), Scale(0.0, 1.0), "").bar == ""
 
 
 def test_the_scale_of_figures_ends_at_0_where_none_is_below():
     """Intervals of 0.5 ± 0.02 and 0.01 ± 0.01 span 0.52, a twentieth of which would reach below 0."""
-    scale = estimate_scale([estimate("bm25", 0.5), estimate("dense", 0.01, ci_low=0.0, ci_high=0.02)])
+    lines = [estimate("bm25", 0.5), estimate("dense", 0.01, ci_low=0.0, ci_high=0.02)]
+    scale = estimate_scale(map(Interval.of, lines))
 
-    assert (scale.low, scale.high, scale.written) == (0.0, 0.546, "0.0000 to 0.5460")
+    assert (scale.low, scale.high, scale.text()) == (0.0, 0.546, "0.0000 to 0.5460")
 
 
 def test_0_and_what_matters_are_on_the_scale_of_differences():
     """Though the one interval is from 0.18 to 0.22, with 0.1 that matters the scale begins below -0.1."""
-    scale = difference_scale([compared("dense", 0.2)], 0.1)
+    scale = DifferenceBars.of([Interval.of(compared("dense", 0.2))], 0.1).scale
 
     assert (round(scale.low, 6), round(scale.high, 6)) == (-0.116, 0.236)
 
@@ -45,7 +47,8 @@ def test_0_and_what_matters_are_on_the_scale_of_differences():
 @given(st.lists(st.floats(-1e9, 1e9), min_size=3, max_size=3).map(sorted), st.floats(-1e9, 1e9), st.floats(0, 1e9))
 def test_a_bar_stays_in_its_cell(ends, low, length):
     """Whatever the interval and the scale, also one of no length, shares are from 0 to 1 without an exponent."""
-    bar = CellScale(low, low + length, "").cell(*ends, "").bar
+    lower, middle, upper = ends
+    bar = bar_cell(Interval(middle, lower, upper), Scale(low, low + length), "").bar
 
     shares = re.fullmatch(r"--l:([\d.]+);--w:([\d.]+);--m:([\d.]+)", bar)
     assert shares is not None
@@ -54,8 +57,8 @@ def test_a_bar_stays_in_its_cell(ends, low, length):
 
 def test_where_all_is_the_same_the_scale_reaches_a_half_to_either_side():
     """Models that did not change since yesterday stand in the middle, on the line of zero; so it is without any."""
-    same = difference_scale([compared("dense", 0.0, ci_low=0.0, ci_high=0.0)], 0.0)
+    same = DifferenceBars.of([Interval.of(compared("dense", 0.0, ci_low=0.0, ci_high=0.0))], 0.0)
 
-    assert (same.written, same.ground(0.0)) == ("-0.5000 to +0.5000", "--z:.5;--a:.5;--b:0")
-    assert difference_scale([], 0.0) == same
-    assert estimate_scale([]).written == "0.0000 to 0.5000"
+    assert (same.ends, same.ground) == ("-0.5000 to +0.5000", "--z:.5;--a:.5;--b:0")
+    assert DifferenceBars.of([], 0.0) == same
+    assert estimate_scale([]).text() == "0.0000 to 0.5000"

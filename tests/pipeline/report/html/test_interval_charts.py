@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.report.html.difference_charts import forest, slices
-from rankledger.pipeline.report.tables import effect_label
 from rankledger.pipeline.types.results import Comparison
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
@@ -59,7 +59,7 @@ def test_the_greatest_difference_stands_first():
         (0.03, 0.01, BETTER, "better"),
         (-0.03, 0.01, WORSE, "worse"),
         (0.03, 0.026, OPEN, "unclear"),
-        (0.001, 0.003, OPEN, "no difference that matters"),
+        (0.001, 0.003, OPEN, "no practical difference"),
     ],
 )
 def test_a_row_has_the_colour_of_its_word(difference, half, colour, word):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import combinations
 
-from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words, page_figures
+from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words
 from rankledger.pipeline.report.html.leaderboard import leaderboard
+from rankledger.pipeline.report.tables import page_figures
 from tests.support.sample_page import compared, estimate, page
 
 ALL_PAIRS = {"comparison": {"baseline": "all_pairs", "test": "randomization", "correction": "maxt"}}
@@ -26,7 +27,7 @@ def texts(rows) -> list[list[str]]:
 
 
 def test_models_stand_best_first_beside_their_baseline():
-    """The best figure stands out, the baseline has no difference, and readings colour the others."""
+    """The best figure stands out, the baseline has no difference, and conclusions colour the others."""
     group = table(page()).groups[0]
 
     assert texts(group.rows) == [
@@ -63,7 +64,7 @@ def test_a_slice_of_few_clusters_is_shown_and_not_judged():
     lines = (estimate("bm25", 0.5), estimate("bm25", 0.4, slice="market=de", n_queries=40, n_clusters=29))
 
     assert (
-        table(page(estimates=lines)).groups[1].title.endswith("40 queries, under 30 to judge by: shown and not judged")
+        table(page(estimates=lines)).groups[1].title.endswith("40 queries, under 30 to judge by: shown but not judged")
     )
 
 
@@ -119,7 +120,7 @@ def test_marks_are_explained_once_for_all_datasets():
     plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks
 
     assert [type(block) for block in blocks] == [PagePart, PagePart, Words]
-    assert blocks[-1].text.startswith("~ an interval that is not to be trusted")
+    assert blocks[-1].text.startswith("~ an interval that is not reliable")
     assert [type(block) for block in plain] == [PagePart]
 
 

@@ -17,12 +17,12 @@ from rankledger.pipeline.report.html.blocks import (
     Table,
     Words,
     isolated,
-    page_figures,
-    short_text,
 )
 from rankledger.pipeline.report.html.differences import differences, queries
 from rankledger.pipeline.report.html.summary import verdict
 from rankledger.pipeline.report.html.trends import history
+from rankledger.pipeline.report.tables import page_figures
+from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.types.views import History, Night, Series
 from tests.support import sample_page
@@ -64,7 +64,7 @@ def test_the_verdict_leads():
     ]
 
 
-def test_what_was_found_is_said_where_it_came_to_something_else():
+def test_outcomes_are_counted_if_they_are_not_the_effects():
     """An inconclusive verdict that warns, beside one that passes; nothing where the headline has the same counts."""
     waived = replace(sample_page.verdict(), outcome="inconclusive", effect="warn")
     passed = replace(waived, outcome="pass", effect="pass")
@@ -81,19 +81,19 @@ def test_what_is_missing_is_said_at_once():
     """An output that was refused makes the evaluation incomplete, with its reason."""
     blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: no such file"),)))).blocks
 
-    assert "Incomplete: 3 models on 1 dataset evaluated; 1 model output missing or refused." in said(blocks)
+    assert "Incomplete: 3 models on 1 dataset; 1 model output missing or refused." in said(blocks)
     assert table(blocks, "failures") == [["late", "web", "late.tsv: no such file"]]
 
 
 def test_models_stand_to_their_baseline():
-    """Each has its reading against the 0.01 that matter, and the words are explained."""
+    """Each has its conclusion against the 0.01 that matter, and the words are explained."""
     blocks = verdict(page_figures(page())).blocks
 
     assert table(blocks, "standing") == [
         ["dense", "-0.0300", "[-0.0500, -0.0100]", "unclear", "0.4700"],
         ["hybrid", "+0.0500", "[+0.0300, +0.0700]", "better", "0.5500"],
     ]
-    assert any("better where the whole interval lies above +0.01" in text for text in said(blocks))
+    assert any("better if the whole interval lies above +0.01" in text for text in said(blocks))
 
 
 def test_what_changed_since_another_record_comes_before_the_baseline():
@@ -140,17 +140,17 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
     assert [row[1] for row in table(verdict(page_figures(found)).blocks, "worst-figures")] == ["b"]
 
 
-def test_numbers_from_outside_stand_beside_owners():
+def test_external_metrics_stand_beside_owners():
     """In full, and those that cannot be read with the reason."""
     extras = sample_page.manifest()["extras"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
     blocks = verdict(page_figures(page({"extras": extras}))).blocks
 
-    assert table(blocks, "outside") == [["dense", "team-d", "12.5", "3"]]
+    assert table(blocks, "external") == [["dense", "team-d", "12.5", "3"]]
     assert "hybrid: costs.json: is not JSON" in said(blocks)
 
 
 def test_a_row_of_differences():
-    """Both figures, the difference with all that is known of it, and its reading."""
+    """Both figures, the difference with all that is known of it, and its conclusion."""
     section = differences(page_figures(page()))
 
     assert section is not None
@@ -181,14 +181,14 @@ def test_a_query_that_moved_opens_to_its_documents():
     assert said(section.blocks)[-1] == "1 of 2 pairs is shown."
 
 
-def test_a_query_whose_ranks_were_not_kept():
+def test_a_query_whose_ranks_were_not_recorded():
     """It says so instead of showing an empty table."""
     pair = page().pairs[0]
     query = replace(pair.movers[0], documents=None)
     section = queries(page_figures(page(pairs=(replace(pair, movers=(query,)),))))
 
     assert section is not None
-    assert "The ranks of its documents were not kept." in said(section.blocks)
+    assert "The ranks of its documents were not recorded." in said(section.blocks)
 
 
 def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
@@ -199,7 +199,7 @@ def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
     section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
 
     assert section is not None
-    assert said(section.blocks)[:2] == ["The queries that moved most:", "q1: 1.0000 → 0.2500 (-0.7500)"]
+    assert said(section.blocks)[:2] == ["Queries with the largest changes:", "q1: 1.0000 → 0.2500 (-0.7500)"]
     assert not any("documents" in text for text in said(section.blocks))
 
 
@@ -233,7 +233,7 @@ def test_provenance_names_what_decides_figures():
 
     assert table(section.blocks, "inputs") == [
         ["web", "judgments", "web/qrels.tsv", "1,234", "ab" * 32],
-        ["", "numbers of dense", "costs.json", "1,234", "ab" * 32],
+        ["", "external metrics of dense", "costs.json", "1,234", "ab" * 32],
     ]
     assert table(section.blocks, "outputs") == [["web", "dense", "web/dense.tsv", "1,234", "ab" * 32]]
     assert facts["versions"] == "Python 3.11.7, numpy 2.4.6"

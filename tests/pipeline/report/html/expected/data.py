@@ -36,7 +36,7 @@ def provenance(recorded: Recorded) -> Tables:
     """The files that were read."""
     datasets, extras = recorded.manifest["datasets"], recorded.manifest["extras"]
     inputs = [_file(name, file["role"], file) for name, found in datasets.items() for file in found["inputs"]]
-    outside = [_file("", f"numbers of {model}", file) for model, file in extras.items() if "path" in file]
+    outside = [_file("", f"external metrics of {model}", file) for model, file in extras.items() if "path" in file]
     yield "inputs", [Expected("", [*inputs, *outside])]
     outputs = recorded.manifest["outputs"]
     rows = [_file(output["dataset"], output["model"], file) for output in outputs for file in output["files"]]

@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tests.pipeline.report.html.record_files import Expected, Line, Recorded, Tables, four, interval, p, signed
+from tests.pipeline.report.html.record_files import (
+    Expected,
+    Line,
+    Recorded,
+    Tables,
+    difference_of,
+    four,
+    interval,
+    p,
+    signed,
+)
 
 __all__ = ["difference", "differences", "leaderboards"]
 
@@ -60,7 +70,7 @@ def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Li
         return {head: "", "interval of the difference": "", "p": ""}
     (line,) = found
     p_value = p(line["p_corrected"] or line["p_value"])
-    return {head: signed(line["difference"]), "interval of the difference": interval(line, signed), "p": p_value}
+    return {head: difference_of(line), "interval of the difference": interval(line, signed), "p": p_value}
 
 
 def _worth(recorded: Recorded, line: Line, measure: str) -> float:
@@ -106,7 +116,7 @@ def difference(recorded: Recorded, line: Line) -> dict[str, str]:
         "baseline": line["baseline"],
         "figure": four(line["estimate"]),
         "baseline's": four(line["baseline_estimate"]),
-        "difference": signed(line["difference"]),
+        "difference": difference_of(line),
         "interval": interval(line, signed),
         "p": p(line["p_value"]),
         "corrected p": p(line["p_corrected"]),
@@ -116,7 +126,7 @@ def difference(recorded: Recorded, line: Line) -> dict[str, str]:
         "better": f"{int(line['wins']):,}",
         "equal": f"{int(line['ties']):,}",
         "worse": f"{int(line['losses']):,}",
-        "reading": recorded.reading(line),
+        "conclusion": recorded.conclusion(line),
     }
 
 

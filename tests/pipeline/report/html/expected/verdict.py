@@ -13,6 +13,7 @@ from tests.pipeline.report.html.record_files import (
     Recorded,
     Tables,
     called,
+    difference_of,
     four,
     interval,
     signed,
@@ -65,12 +66,12 @@ def _outside(recorded: Recorded) -> Tables:
         if numbers or models[model]["owner"]
     ]
     if rows:
-        yield "outside", [Expected("", rows)]
+        yield "external", [Expected("", rows)]
 
 
 def _against_baseline(recorded: Recorded, dataset: str) -> list[dict[str, str]]:
     key = (dataset, "all", recorded.leading(dataset))
-    kept = ("model", "difference", "interval", "reading", "figure")
+    kept = ("model", "difference", "interval", "conclusion", "figure")
     lines = [line for line in recorded.comparisons if (line["dataset"], line["slice"], line["measure"]) == key]
     return [{name: difference(recorded, line)[name] for name in kept} for line in lines]
 
@@ -101,14 +102,14 @@ def _worst(recorded: Recorded) -> Tables:
 
 def _slice(recorded: Recorded, line: Line, column: str, write: Callable[[str], str]) -> dict[str, str]:
     few = int(line["n_clusters"]) < FEW
-    word = "not judged" if few else recorded.reading(line) if column == "difference" else ""
+    word = "not judged" if few else recorded.conclusion(line) if column == "difference" else ""
     return {
         "model": line["model"],
         "slice": line["slice"],
         "queries": f"{int(line['n_queries']):,}",
-        {"estimate": "figure"}.get(column, column): write(line[column]),
+        **({"difference": difference_of(line)} if column == "difference" else {"figure": write(line[column])}),
         "interval": interval(line, write),
-        "reading": word,
+        "conclusion": word,
     }
 
 
@@ -122,7 +123,7 @@ def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
     names = {head: line[head] for head in ("model", "slice", "gate", "outcome")}
     ends = {"ci_low": str(line["ci_low"]), "ci_high": str(line["ci_high"]), "mark": line["mark"]}
     figures = {"difference": signed(str(line["estimate"])), "interval": interval(ends, signed)}
-    return {**names, "held against": line["reference"], **figures}
+    return {**names, "reference": line["reference"], **figures}
 
 
 def verdicts(recorded: Recorded) -> Tables:

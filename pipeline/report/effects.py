@@ -1,0 +1,120 @@
+"""What differences amount to: labels for pairs of models, and letters that models share that do not differ."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from rankledger.pipeline.types.results import LEAST_CLUSTERS, Comparison
+
+__all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display"]
+
+EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
+
+
+def effect_label(line: Comparison, practical_difference: Mapping[str, float]) -> EffectLabel:
+    """What a difference amounts to.
+
+    Args:
+        line: the comparison.
+        practical_difference: by measure, the practical difference; 0 for measures that it does not name.
+    """
+    margin = practical_difference.get(line.measure, 0.0)
+    line = line.without_rounding()
+    if line.ci_low is None or line.ci_high is None or line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS:
+        return "unclear"
+    if line.ci_low > margin:
+        return "better"
+    if line.ci_high < -margin:
+        return "worse"
+    return "no practical difference" if -margin <= line.ci_low and line.ci_high <= margin else "unclear"
+
+
+def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
+    """The rule behind the effect labels, in a sentence."""
+    margin = practical_difference.get(measure)
+    if margin is None:
+        above, below, within = "0", "0", "if the two score the same on every query"
+    else:
+        above, below = f"+{margin:g}", f"−{margin:g}"
+        within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
+    return (
+        f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
+        f"no practical difference {within}, unclear otherwise; each pair by itself, not corrected for the number of "
+        "tests"
+    )
+
+
+def decisive_p(line: Comparison) -> float | None:
+    """The corrected p-value, or the p-value if it was not corrected."""
+    return line.p_value if line.p_corrected is None else line.p_corrected
+
+
+def is_alike(line: Comparison, alpha: float) -> bool:
+    """Whether the test, corrected if it was, does not tell two models apart.
+
+    Args:
+        line: the comparison.
+        alpha: the level of the test, such as 0.05.
+    """
+    p_value = decisive_p(line)
+    return p_value is None or p_value >= alpha
+
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
+
+
+def letter_display(order: Sequence[str], alike: Collection[frozenset[str]]) -> dict[str, str]:
+    """The letters of each model, `a` being the first model's.
+
+    Two models share a letter if, and only if, they are alike; no letter's models are all among those of another.
+
+    Args:
+        order: the models, the best first.
+        alike: the pairs that are not distinguishable.
+
+    Returns:
+        By model, its letters in their order; `aa` and so on, separated by blanks, if 26 are not enough.
+
+    Reference:
+        Piepho 2004, doi:10.1198/1061860043515: insert and absorb.
+
+    Example:
+        letter_display(["dense", "bm25", "random"], {frozenset({"dense", "bm25"})}) gives a, a and b
+    """
+    rank = {model: number for number, model in enumerate(order)}
+    groups = sorted(_letter_groups(order, alike), key=lambda group: sorted(rank[model] for model in group))
+    letters = [_letter(number) for number in range(len(groups))]
+    separator = " " if len(groups) > len(_ALPHABET) else ""
+    return {
+        model: separator.join(letter for letter, group in zip(letters, groups, strict=True) if model in group)
+        for model in order
+    }
+
+
+def _letter_groups(order: Sequence[str], alike: Collection[frozenset[str]]) -> list[frozenset[str]]:
+    """The sets of models that share a letter: the set of all, split at each pair that differs, without subsets."""
+    groups = [frozenset(order)]
+    for number, model in enumerate(order):
+        for other in order[number + 1 :]:
+            if frozenset((model, other)) not in alike:
+                groups = list(_absorbed([half for group in groups for half in _split(group, model, other)]))
+    return groups
+
+
+def _split(group: frozenset[str], model: str, other: str) -> tuple[frozenset[str], ...]:
+    """The group without either of two models that differ, if it has both."""
+    return (group - {model}, group - {other}) if {model, other} <= group else (group,)
+
+
+def _absorbed(groups: Sequence[frozenset[str]]) -> Iterator[frozenset[str]]:
+    """The groups that are not part of another; of equal groups the first."""
+    for group in dict.fromkeys(groups):
+        if not any(group < other for other in groups):
+            yield group
+
+
+def _letter(number: int) -> str:
+    """a to z, then aa, ab and so on."""
+    more, last = divmod(number, len(_ALPHABET))
+    return (_letter(more - 1) if more else "") + _ALPHABET[last]
