@@ -378,7 +378,7 @@ def test_failures_are_in_the_json(run_cli, config, broken):
     found = json.loads(told.out)
 
     assert (told.code, told.err) == (4, "")
-    assert [failure.reason.startswith(broken) for failure in found["failures"]] == [True]
+    assert [failure["reason"].startswith(broken) for failure in found["failures"]] == [True]
     assert {line["model"] for line in found["estimates"]} == {"bm25"}
 
 
