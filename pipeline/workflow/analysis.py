@@ -30,7 +30,6 @@ from rankledger.pipeline.record.accepted import ACCEPTED
 from rankledger.pipeline.record.accepted import config_of as recorded_config
 from rankledger.pipeline.record.folder import Judged
 from rankledger.pipeline.record.lookup import Line, RecordHistory, created_at, failures_in_a_row
-from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.parallel import Workers
@@ -42,6 +41,7 @@ from rankledger.pipeline.workflow.baselines import CurrentEvaluation, ResolvedBa
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.sources import Opened
 from rankledger.pipeline.workflow.tracking import fetch_record
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = [
     "Analysis",
@@ -231,10 +231,9 @@ def analyze(
     inputs: Inputs,
     results: Sequence[Scores],
     recall: Sequence[Scores],
+    workspace: Workspace,
     *,
     workers: Workers,
-    runs_dir: Path,
-    records: Records,
     started: datetime,
 ) -> Analysis:
     """Resample every dataset once, and say what follows.
@@ -244,16 +243,15 @@ def analyze(
         inputs: everything that was read.
         results: the scores of every model.
         recall: those that their curves are made of.
+        workspace: where earlier evaluations are.
         workers: run the resampling.
-        runs_dir: the runs folder.
-        records: where earlier evaluations are.
         started: when the evaluation began; only earlier ones are looked back on.
     """
     config, planned = opened.loaded.config, opened.planned
     before = created_at(opened.record) if opened.record else started
-    shelf = RecordHistory(records, config.name, before)
-    tonight = CurrentEvaluation(config.conventions.resolved, inputs, workers, runs_dir)
-    fetch = partial(fetch_record, tracking=config.tracking, runs_dir=runs_dir, records=records)
+    shelf = RecordHistory(workspace.records, config.name, before)
+    tonight = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace.cache)
+    fetch = partial(fetch_record, tracking=config.tracking, runs_dir=workspace.runs_dir, records=workspace.records)
     past = resolve_baselines(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
     samples = _draw(config, [*results, *past.scores], recall, inputs, workers)
     extras = read_extras(planned)

@@ -46,13 +46,13 @@ class CurrentEvaluation:
         profile: the conventions.
         inputs: everything that was read.
         workers: run the scoring.
-        runs_dir: where the output cache is.
+        cache: the output cache.
     """
 
     profile: Profile
     inputs: Inputs
     workers: Workers
-    runs_dir: Path
+    cache: OutputCache
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +167,7 @@ def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: Curr
     then = next(found for found in planned.datasets if found.name == dataset.name)
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
     judged = record.manifest.datasets[dataset.name].files("judgments")
-    kept = output_store(then, judged, tonight.profile.conventions, OutputCache(tonight.runs_dir / "cache"))
+    kept = output_store(then, judged, tonight.profile.conventions, tonight.cache)
     now = tonight.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was no dataset of rankings; give the dataset of now another name")

@@ -26,6 +26,7 @@ from rankledger.pipeline.tracking.payload import TrackingError, runs_of
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.tracking import Stores, lost_store, open_store, tracking_of
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["SyncResult", "deliver", "log_record", "run_page", "sync"]
 
@@ -176,14 +177,15 @@ def sync(
         InputError: the place of records is none.
         OSError: it cannot be reached.
     """
-    kept = open_records(Path(runs_dir), records)
-    clear_left_behind(kept, Path(runs_dir))
-    with Stores(open_store, Path(runs_dir)) as stores:
-        find = partial(tracking_of, runs_dir=Path(runs_dir), uri=tracking_uri, allow_env=allow_env, by_default=False)
-        courier = _Syncer(kept, Path(runs_dir), stores, find, again=again)
-        ids = kept.ids()
+    workspace = Workspace.open(runs_dir, records)
+    folder = workspace.runs_dir
+    clear_left_behind(workspace.records, folder)
+    with Stores(open_store, folder) as stores:
+        find = partial(tracking_of, runs_dir=folder, uri=tracking_uri, allow_env=allow_env, by_default=False)
+        syncer = _Syncer(workspace, stores, find, again=again)
+        ids = workspace.records.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
-            found = courier.deliver(evaluation_id)
+            found = syncer.deliver(evaluation_id)
             if found != SyncResult(evaluation_id):
                 yield found
 
@@ -191,15 +193,13 @@ def sync(
 class _Syncer:
     """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
-    def __init__(
-        self, records: Records, runs_dir: Path, stores: Stores, find: Callable[[Path], Tracking], *, again: bool
-    ) -> None:
-        self._records = records
-        self._runs_dir = runs_dir
+    def __init__(self, workspace: Workspace, stores: Stores, find: Callable[[Path], Tracking], *, again: bool) -> None:
+        self._records = workspace.records
+        self._runs_dir = workspace.runs_dir
         self._stores = stores
         self._find = find
         self._again = again
-        self._places = {records.place: records}
+        self._places = {self._records.place: self._records}
         self._away: dict[str, OSError] = {}
 
     def deliver(self, evaluation_id: str) -> SyncResult:

@@ -19,11 +19,10 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, load
 from rankledger.pipeline.config.values import checked_jobs
-from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.retention import clear_left_behind
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, score
 from rankledger.pipeline.support.credentials import without_credentials
@@ -40,6 +39,7 @@ from rankledger.pipeline.workflow.manifest import build_manifest
 from rankledger.pipeline.workflow.page import Column, largest_changes, new_page, paired_scores
 from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source
 from rankledger.pipeline.workflow.tracking import is_from_environment, open_for_logging, sync_command, with_own_targets
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = [
     "Backend",
@@ -75,14 +75,13 @@ class Computed:
     clock: Clock
 
 
-def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Records, started: datetime) -> Computed:
+def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: datetime) -> Computed:
     """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
         opened: the config and what it comes to; of a record, inputs must be what they were.
         workers: share the work.
-        runs_dir: the runs folder, in which the output cache is.
-        records: where earlier evaluations are.
+        workspace: where the output cache and earlier evaluations are.
         started: when the evaluation began.
 
     Raises:
@@ -94,7 +93,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
             planned,
             config.conventions.resolved.conventions,
             workers,
-            store=OutputCache(runs_dir / "cache") if config.execution.cache else None,
+            store=workspace.cache if config.execution.cache else None,
             record=opened.record,
         )
     check_comparison(config, planned, inputs, workers)
@@ -102,9 +101,7 @@ def compute(opened: Opened, workers: Workers, *, runs_dir: Path, records: Record
         results = _score(config, planned, inputs, workers)
         recall = score_recall(config, planned, inputs, workers)
     with clock.stage("resample"):
-        inferred = analyze(
-            opened, inputs, results, recall, workers=workers, runs_dir=runs_dir, records=records, started=started
-        )
+        inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
     return Computed(inputs, results, inferred, clock)
 
 
@@ -269,14 +266,13 @@ def evaluate(
             among the evaluation's failures instead, and the others are evaluated.
         OSError: the record could not be written.
     """
-    kept = open_records(Path(runs_dir), records)
-    opened = open_source(config, kept, overrides=overrides, date=date, allow_env=allow_env)
-    opened = with_own_targets(opened, Path(runs_dir), tracking=tracking)
+    workspace = Workspace.open(runs_dir, records)
+    opened = open_source(config, workspace.records, overrides=overrides, date=date, allow_env=allow_env)
+    opened = with_own_targets(opened, workspace.runs_dir, tracking=tracking)
     return evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend),
-        runs_dir=Path(runs_dir),
-        records=open_records(Path(runs_dir), opened.planned.records if records is None else records),
+        Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
         tracking=tracking,
         command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate({str(config)!r})",
     )
@@ -285,9 +281,8 @@ def evaluate(
 def evaluate_opened(
     opened: Opened,
     workers: Workers,
+    workspace: Workspace,
     *,
-    runs_dir: Path,
-    records: Records,
     tracking: bool,
     command: str,
     evaluation_id: str | None = None,
@@ -298,8 +293,7 @@ def evaluate_opened(
     Args:
         opened: the config and what it comes to; what its plan says is late is not read.
         workers: share the work.
-        runs_dir: the runs folder.
-        records: where records are kept.
+        workspace: where the evaluation goes, and earlier ones are.
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: what asked for it.
         evaluation_id: what the record is to be called; a new id unless given.
@@ -309,14 +303,14 @@ def evaluate_opened(
         InputError: judgments, queries or documents are wrong.
         OSError: the record could not be written.
     """
-    config = opened.loaded.config
-    clear_left_behind(records, runs_dir)
+    config, records = opened.loaded.config, workspace.records
+    clear_left_behind(records, workspace.runs_dir)
     wanted = config.tracking if tracking and config.tracking.enabled else None
     with open_for_logging(
-        wanted, runs_dir
+        wanted, workspace.runs_dir
     ) as store:  # MLflow is loaded by a process of its own while this one computes
         started = datetime.now(UTC)
-        computed = compute(opened, workers, runs_dir=runs_dir, records=records, started=started)
+        computed = compute(opened, workers, workspace, started=started)
         evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
         path = records.folder / evaluation_id
         if not (computed.results or even_of_nothing):

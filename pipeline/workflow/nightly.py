@@ -29,7 +29,6 @@ from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.record.nights import Claim, claim_night
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.retention import clear_left_behind
-from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
@@ -40,6 +39,7 @@ from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, work
 from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.sources import Opened
 from rankledger.pipeline.workflow.tracking import lost_store, open_for_logging, sync_command
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["AwaitedInput", "Clock", "LateInput", "SystemClock", "nightly", "wait_for"]
 
@@ -213,22 +213,21 @@ def nightly(
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
     workers = workers_of(loaded.config, jobs, backend)
-    kept = open_records(Path(runs_dir), Planning(loaded, night).records() if records is None else records)
-    clear_left_behind(kept, Path(runs_dir))
-    with claim_night(kept, loaded.config.name, night) as claim:
+    workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
+    clear_left_behind(workspace.records, workspace.runs_dir)
+    with claim_night(workspace.records, loaded.config.name, night) as claim:
         if claim.away:
             _remark(f"{claim.away}; the night is evaluated all the same, for this machine alone")
         evaluated = None if again else _evaluated(claim)
         if evaluated is not None:
-            return _delivered(evaluated, loaded, kept, Path(runs_dir), tracking=tracking)
+            return _delivered(evaluated, loaded, workspace, tracking=tracking)
         opened = _ready(Path(config), loaded, night, clock)
         evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
         claim.begin(evaluation_id)
         return evaluate_opened(
             opened,
             workers,
-            runs_dir=Path(runs_dir),
-            records=kept,
+            workspace,
             tracking=tracking,
             command=shlex.join(map(without_credentials, command)) or f"rankledger.pipeline.nightly({str(config)!r})",
             evaluation_id=evaluation_id,
@@ -251,9 +250,9 @@ def _evaluated(claim: Claim) -> Path | None:
     return next((path for found in reversed(claim.evaluations) if (path := claim.records.fetch(found))), None)
 
 
-def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, tracking: bool) -> Evaluation:
+def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Evaluation:
     """The evaluation that a record is of; what could not be delivered when it was made is delivered now."""
-    record = read_record(path)
+    record, records = read_record(path), workspace.records
     evaluation = evaluation_of(record)
     try:
         receipt = read_receipt(records, path.name)
@@ -264,7 +263,7 @@ def _delivered(path: Path, loaded: Loaded, records: Records, runs_dir: Path, *, 
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and receipt is None
     lost = lost_store(record, config) if wanted else None
-    with open_for_logging(config if wanted and not lost else None, runs_dir) as store:
+    with open_for_logging(config if wanted and not lost else None, workspace.runs_dir) as store:
         found = deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
     return replace(found, untracked=lost) if lost else found
 

@@ -43,6 +43,7 @@ from rankledger.pipeline.workflow.sources import (
     refuse_foreign_servers,
     repository_of,
 )
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["LocatedInputs", "locate", "reproduce"]
 
@@ -263,7 +264,7 @@ def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_di
     again = replace(opened, planned=located.planned, record=None if located.changed else opened.record)
     started = datetime.now(UTC)
     try:
-        computed = compute(again, workers, runs_dir=runs_dir, records=open_records(runs_dir), started=started)
+        computed = compute(again, workers, Workspace.open(runs_dir), started=started)
     except InputError as error:
         return _Rerun(None, opened.record.manifest, error.lines)
     known = {(failure.dataset, failure.model) for failure in opened.record.manifest.failures}

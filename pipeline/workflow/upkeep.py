@@ -38,6 +38,7 @@ from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Acceptance, Record
 from rankledger.pipeline.workflow.browse import record_to_show, resolve_record
 from rankledger.pipeline.workflow.tracking import Stores, open_existing_store, open_for_reading, tracking_of
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["Accepted", "Verification", "accept", "prune", "verify"]
 
@@ -176,8 +177,9 @@ def verify(
     Raises:
         InputError: there is no such record, or it is not what was written; a line per file.
     """
-    kept = open_records(Path(runs_dir), records)
-    found = resolve_record(record, kept, Path(runs_dir), tracking_uri)
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    kept = workspace.records
+    found = resolve_record(record, kept, workspace.runs_dir, tracking_uri)
     digest = digest_of(found.path)
     receipt = _receipt(found, kept)
     witnesses = {} if receipt is None else {"its receipt": receipt.manifest_sha256}
@@ -185,7 +187,7 @@ def verify(
     remarks: list[str] = []
     if tracking and not faults:  # a config that was changed might name any store
         try:
-            witnesses |= _logged(found, Path(runs_dir), tracking_uri)
+            witnesses |= _logged(found, workspace)
         except InputError as error:
             remarks += error.lines
     faults += _denied(found.path / MANIFEST, digest, witnesses)
@@ -200,15 +202,15 @@ def _receipt(record: Record, kept: Records) -> Receipt | None:
     return read_receipt(kept, evaluation_id) or read_receipt(Records(record.path.parent), evaluation_id)
 
 
-def _logged(record: Record, runs_dir: Path, tracking_uri: str | None) -> dict[str, str]:
+def _logged(record: Record, workspace: Workspace) -> dict[str, str]:
     """The hash of the manifest that the evaluation's own run of MLflow has.
 
     Raises:
         InputError: there is no such store, it cannot be reached, or the environment does not say where it is.
     """
-    tracking = tracking_of(record.path, runs_dir, uri=tracking_uri)
+    tracking = tracking_of(record.path, workspace.runs_dir, uri=workspace.tracking_uri)
     evaluation_id, name = record.manifest.evaluation_id, record.manifest.name
-    with open_for_reading(tracking, runs_dir) as store:
+    with open_for_reading(tracking, workspace.runs_dir) as store:
         found = store.ask("logged_digests", evaluation_id=evaluation_id, name=name)
     return {f"the run {run_id} of MLflow": digest for run_id, digest in found.items()}
 
@@ -239,7 +241,7 @@ def prune(
     """Delete what is old and not needed any more, or say what that would be.
 
     Args:
-        keep_days: records of fewer days stay, and blocks that were used since then.
+        keep_days: records of fewer days stay, and files of the output cache that were used since then.
         delete: whether to delete anything.
         tracking: whether the runs of MLflow go, too.
         configs: configs of the same name as those that were evaluated, beside which a list of what is accepted lies,
@@ -256,20 +258,21 @@ def prune(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(days=min(keep_days, (now - _FIRST).days))
-    kept, store = open_records(Path(runs_dir), records), OutputCache(Path(runs_dir) / "cache")
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    kept = workspace.records
     going, stays = _sorted_out(kept, before, configs, tracking=tracking)
     failures: list[str] = []
     if delete:
-        with Stores(open_existing_store, Path(runs_dir)) as stores:
-            deleting = _Deleting(kept, Path(runs_dir), stores, tracking_uri)
+        with Stores(open_existing_store, workspace.runs_dir) as stores:
+            deleting = _Deleting(workspace, stores)
             going = [found for found in each("Deleting", going, len(going), "records") if deleting.delete(found)]
         failures = deleting.failures
-        clear_left_behind(kept, Path(runs_dir))
+        clear_left_behind(kept, workspace.runs_dir)
         clear_leftovers(kept, before=now - _CUT_SHORT)
-    blocks = [*_sizes(store, before)]
-    for path, _ in blocks if delete else ():
+    cached = [*_sizes(workspace.cache, before)]
+    for path, _ in cached if delete else ():
         path.unlink(missing_ok=True)
-    return PruneResult(before, delete, tuple(going), len(blocks), sum(n for _, n in blocks), stays, tuple(failures))
+    return PruneResult(before, delete, tuple(going), len(cached), sum(n for _, n in cached), stays, tuple(failures))
 
 
 def _sorted_out(
@@ -306,12 +309,10 @@ def _runs_of(receipt: Receipt | None) -> tuple[str, ...]:
 class _Deleting:
     """Deletes records with their runs."""
 
-    def __init__(self, records: Records, runs_dir: Path, stores: Stores, tracking_uri: str | None) -> None:
+    def __init__(self, workspace: Workspace, stores: Stores) -> None:
         self.failures: list[str] = []
-        self._records = records
-        self._runs_dir = runs_dir
+        self._workspace = workspace
         self._stores = stores
-        self._tracking_uri = tracking_uri
 
     def delete(self, going: PrunedRecord) -> bool:
         """Delete a record and its runs; whether it is gone. It stays where MLflow cannot be told."""
@@ -321,8 +322,8 @@ class _Deleting:
         except (InputError, TrackingError, OSError) as error:
             self.failures.append(f"{going.evaluation_id} stays: {error}")
             return False
-        self._records.delete(going.evaluation_id)
-        self._records.forget(receipt_name(going.evaluation_id))
+        self._workspace.records.delete(going.evaluation_id)
+        self._workspace.records.forget(receipt_name(going.evaluation_id))
         with suppress(OSError):  # without the record it says nothing
             forget_own(going.evaluation_id)
         return True
@@ -339,12 +340,12 @@ class _Deleting:
 
     def _tracking(self, evaluation_id: str) -> Tracking:
         """Where the runs of a record are: as its config says, or the command."""
-        if self._tracking_uri:
-            return Tracking(uri=self._tracking_uri)
-        path = self._records.fetch(evaluation_id)
+        if self._workspace.tracking_uri:
+            return Tracking(uri=self._workspace.tracking_uri)
+        path = self._workspace.records.fetch(evaluation_id)
         if path is None:
             raise InputError("it is not there any more")
-        return tracking_of(path, self._runs_dir)
+        return tracking_of(path, self._workspace.runs_dir)
 
 
 def _sizes(store: OutputCache, before: datetime) -> Iterator[tuple[Path, int]]:

@@ -28,6 +28,7 @@ from rankledger.pipeline.workflow.report import report
 from rankledger.pipeline.workflow.reproduce import reproduce
 from rankledger.pipeline.workflow.sources import open_source
 from rankledger.pipeline.workflow.upkeep import accept, prune, verify
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.fuzz.cases import Case, Target
 from tests.support.generated_data import rating_collection, search_collection, write_config
 
@@ -105,8 +106,7 @@ def _prepare() -> None:
         evaluate_opened(
             opened,
             Workers(jobs=1),
-            runs_dir=_RUNS,
-            records=open_records(_RUNS),
+            Workspace.open(_RUNS),
             tracking=False,
             command="rankledger evaluate config.yaml",
             evaluation_id=evaluation_id,

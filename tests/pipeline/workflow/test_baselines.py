@@ -49,7 +49,7 @@ def recalled(
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
-    tonight = CurrentEvaluation(profile, inputs, Workers(), folder / "runs")
+    tonight = CurrentEvaluation(profile, inputs, Workers(), OutputCache(folder / "runs" / "cache"))
     return baseline_scores(read_record(record), model, dataset, dataset.measures, tonight)
 
 
@@ -164,7 +164,7 @@ def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
     found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
 
     assert found.scores is None
-    assert all("blocks has nothing of it" in reason for reason in found.reasons.values())
+    assert all("cache has nothing of it" in reason for reason in found.reasons.values())
 
 
 def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
@@ -238,7 +238,7 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers())
     (dataset,) = opened.planned.datasets
-    tonight = CurrentEvaluation(profile, inputs, Workers(), tmp_path / "runs")
+    tonight = CurrentEvaluation(profile, inputs, Workers(), OutputCache(tmp_path / "runs" / "cache"))
 
     found = baseline_scores(read_record(record), "dense", dataset, dataset.measures, tonight)
 

@@ -238,5 +238,5 @@ def test_an_output_that_was_never_kept_cannot_be_scored(config, runs):
     """The line says what the store lacks."""
     first = evaluate(config, runs, "execution.cache=false")
 
-    with pytest.raises(InputError, match="blocks has nothing of it as it was"):
+    with pytest.raises(InputError, match="cache has nothing of it as it was"):
         on_new_judgments(config, runs, first)
