@@ -414,6 +414,13 @@ def test_links_lead_somewhere(page):
             assert (width, file.stat().st_size < 300_000) == (1440, True), target
 
 
+def test_the_site_has_every_page():
+    """The navigation of `make site` names each page of docs/, once."""
+    listed = re.findall(r"[\w/-]+\.md$", text_of("mkdocs.yml"), re.MULTILINE)
+
+    assert sorted(listed) == sorted(name_of(page).removeprefix("docs/") for page in (ROOT / "docs").rglob("*.md"))
+
+
 def anchors(page: Path) -> set[str]:
     """The headings of a page as links name them."""
     headings = re.findall(r"^#+ (.+)$", prose(page), re.MULTILINE)
