@@ -27,7 +27,7 @@ __all__ = ["Tally", "run"]
 T = TypeVar("T")
 
 _SIZE = 500  # cases of a batch
-_HANG = 10  # times the seconds of a case, by the clock: who sleeps or waits takes no processor time
+_HANG = 30  # times the seconds of a case, by the clock: who sleeps or waits takes no processor time
 _LOST = 10  # processes that a target may end before it is given up
 _FRAMES = 6  # of a trace, the innermost, that are reported
 _FORK = multiprocessing.get_context("fork")

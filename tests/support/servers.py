@@ -75,11 +75,11 @@ def mlflow_server(
 
 
 def _answers(url: str) -> bool:
-    with urllib.request.urlopen(url, timeout=1):
+    with urllib.request.urlopen(url, timeout=20):
         return True
 
 
-def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], seconds: float = 90) -> None:
+def _wait(process: subprocess.Popen[bytes], log: Path, ready: Callable[[], bool], seconds: float = 300) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert process.poll() is None, f"the server ended:\n{log.read_text()[-2000:]}"

@@ -21,7 +21,7 @@ __all__ = ["HIDE_CURSOR", "SHOW_CURSOR", "Terminal", "plain"]
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 
-_PATIENCE = 60  # seconds after which what was waited for does not come any more
+_PATIENCE = 250  # seconds after which what was waited for does not come any more
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

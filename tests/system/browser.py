@@ -22,7 +22,7 @@ __all__ = ["Browser", "browser", "chromium"]
 
 Found = TypeVar("Found")
 
-_PATIENCE = 40  # seconds until a page shows what it should, on a machine that is busy
+_PATIENCE = 200  # seconds until a page shows what it should, on a machine that is busy
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US"),

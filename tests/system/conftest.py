@@ -18,6 +18,13 @@ from tests.system.report import Report, page_of, reports
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """These tests take up to a minute, so that a machine that is four times slower, and busy, needs more than 300 s."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.timeout(1_800))
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgreSQL]:
     """A private PostgreSQL cluster."""

@@ -52,7 +52,7 @@ class Running:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
-    def wait(self, seconds: float = 120) -> Ended:
+    def wait(self, seconds: float = 600) -> Ended:
         """How it ends."""
         try:
             out, err = self.process.communicate(timeout=seconds)

@@ -16,21 +16,12 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
         yield server
 
 
-@pytest.fixture
-def _nothing_is_mended_by_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But by delivering again."""
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "1")
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
-
-
-@pytest.mark.usefixtures("_nothing_is_mended_by_mlflow")
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault is not Fault.LOST_RESPONSE])
 def test_any_one_exchange_may_fail(held, fault):
     """Delivering again leaves each run once, with each of its figures once; `make test` has the lost response."""
     assert spoil_each(held, fault, held.evaluation) > 20
 
 
-@pytest.mark.usefixtures("_nothing_is_mended_by_mlflow")
 def test_ghosts_go_even_where_their_marking_is_broken_off(held):
     """Of three runs of each one stays; the others are marked, ended and deleted, whichever request of it is lost."""
     assert spoil_each(held, Fault.LOST_REQUEST, held.haunted) > 30

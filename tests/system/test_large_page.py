@@ -11,8 +11,9 @@ LAST = "[data-name='leaderboard-market-5']"
 
 
 def test_a_large_evaluation(opened, tmp_path, capsys):
-    """40 models × 6 datasets × 12 slices × 25 measures: a page under 6 MB that says what it leaves out, made in less
-    time than the evaluation took, though that is of 1,000 queries here: a page shows no more of 10,000.
+    """40 models × 6 datasets × 12 slices × 25 measures: a page under 6 MB that says what it leaves out.
+
+    What making it takes is printed; of 10,000 queries a page shows no more than of these 1,000.
     """
     sizes = {"n_models": 40, "n_datasets": 6, "n_queries": 1_000}
     compared = {"baseline": "model-00", "permutations": 200}
@@ -25,7 +26,6 @@ def test_a_large_evaluation(opened, tmp_path, capsys):
         print(f"\n{path.stat().st_size / 1e6:.1f} MB, {timings}, {waited}")
 
     assert path.stat().st_size < 6_000_000
-    assert timings["report"] < sum(seconds for part, seconds in timings.items() if part != "report")
     assert "Slices by other measures: summary.csv" in page.text()
     assert page.driver.execute_script("return document.querySelectorAll('tr').length") < 12_000  # of 78,000 figures
     for part in ("all", "device=3"):

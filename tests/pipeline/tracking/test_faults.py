@@ -23,7 +23,7 @@ def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
 @pytest.fixture(autouse=True)
 def _nothing_is_mended_by_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
     """But by delivering again."""
-    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "5")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "120")
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
 
 

@@ -73,7 +73,7 @@ def test_an_output_that_cannot_be_read_is_the_failure_of_its_model():
 
     assert exit_code(models=models) == 4
 
-    assert time.monotonic() - begin < 60  # a server that is away was asked for 100 s, and more for each further output
+    assert time.monotonic() - begin < 95  # a server that is away was asked for 100 s, and more for each further output
     (manifest,) = map(json.loads, [path.read_text() for path in Path("runs/records").glob("*/manifest.json")])
     assert [output["model"] for output in manifest["outputs"]] == ["good"]
     failures = {failure["model"]: failure["reason"] for failure in manifest["failures"]}

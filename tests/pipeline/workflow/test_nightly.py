@@ -404,7 +404,7 @@ def test_of_many_that_are_started_at_once_one_evaluates():
     """Four real processes: one record; each of the others is locked out, or comes later and shows the one's."""
     write_outputs()
     processes = [subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
-    ended = [(process, *process.communicate(timeout=120)) for process in processes]
+    ended = [(process, *process.communicate(timeout=250)) for process in processes]
 
     (record,) = records()
     for process, out, err in ended:
@@ -444,7 +444,7 @@ def test_a_killed_holder_does_not_block_the_night(busy, with_what):
     """However it is ended, the next one evaluates at once, and its record is the only one."""
     busy.send_signal(with_what)
     busy.send_signal(signal.SIGCONT)
-    busy.communicate(timeout=60)
+    busy.communicate(timeout=250)
     write_output("dense")
 
     evaluation = night()
