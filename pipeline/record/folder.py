@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
@@ -208,6 +209,10 @@ def read_curves(record: Record) -> tuple[CurvePoint, ...]:
     """
     lines = _table(record, "curves.csv", CurvePoint)
     refuse_unknown(record.manifest, record.path / "curves.csv", ((line.dataset, line.model) for line in lines))
+    for line in lines:
+        if not (0 <= line.at <= 1 if line.curve == "precision" else 1 <= line.at < math.inf):
+            path = record.path / "curves.csv"
+            raise InputError(f"{path}: the curve {line.curve} has a point at {line.at:g}; restore the record")
     return lines
 
 

@@ -299,6 +299,9 @@ def _tables(record: Path, name: str) -> Iterator[bytes]:
     yield f"{header}\n{first.replace('bm25', 'other').replace('dense', 'other')}\n{rest}".encode()
     yield f'{header}\n"{first}\n{rest}'.encode()
     yield f"{header}\n{200_000 * 'x'}{first}\n{rest}".encode()
+    if name == "curves.csv":
+        yield text.replace(",judged,1.0,", ",judged,0.0,").encode()  # ranks have a logarithmic scale
+        yield text.replace(",precision,0.1,", ",precision,1.1,").encode()
     for value in ("nan", "inf", "-inf", "1e999", "x", "-1", 5_000 * "9"):
         cells = first.split(",")
         column = {"curves.csv": 7, "movers.csv": 6}.get(name, 8 if name == "summary.csv" else -2)
