@@ -32,6 +32,7 @@ EXAMPLES = (
 )
 RENAMED_COLUMNS = {"detectable": "minimum_detectable_difference"}  # before: after, in the headers of the CSV files
 RENAMED_KEYS = {"matters": "practical_difference"}  # before: after, of the manifest
+RENAMED_REFERENCES = {"self@latest": "self@last_passed"}  # before: after, in gates.json and the manifest
 VARYING = {  # keys of the manifest that differ from one evaluation to the next, or from machine to machine
     *("command", "created", "duration", "environment", "evaluation_id", "files", "finished", "host", "pid", "stages"),
     *("config", "person", "started", "timings", "user"),
@@ -96,6 +97,9 @@ def differences(before: Path, after: Path) -> Iterator[str]:
 
 def _renamed(path: Path) -> bytes:
     content = path.read_bytes()
+    if path.name == "gates.json":
+        for before, after in RENAMED_REFERENCES.items():
+            content = content.replace(f'"{before}"'.encode(), f'"{after}"'.encode())
     if path.suffix != ".csv":
         return content
     header, line_break, rest = content.partition(b"\n")
@@ -108,7 +112,7 @@ def _unlike(old: Any, new: Any, where: str) -> Iterator[str]:
         old = {RENAMED_KEYS.get(key, key): value for key, value in old.items()}
         for key in sorted({*old, *new} - VARYING):
             yield from _unlike(old.get(key), new.get(key), f"{where}: {key}")
-    elif old != new:
+    elif (RENAMED_REFERENCES.get(old, old) if isinstance(old, str) else old) != new:
         yield f"{where}: {json.dumps(old)[:80]} became {json.dumps(new)[:80]}"
 
 
