@@ -48,7 +48,7 @@ class JudgedBlock:
         judged_grades: (J, Q) the grades of all the query's judgments, descending, NaN where padded.
         n_judged: (Q,) documents judged with a grade of at least 0.
         n_retrieved: (Q,) documents retrieved, judged or not.
-        n_documents: (Q,) documents in the catalogue, NaN where it is not known.
+        n_documents: (Q,) documents in the catalogue, NaN if unknown.
         subtopic_grades: (S, H, Q) the grades of the documents retrieved for each of at most S subtopics, NaN where one
             was not judged for it or where padded; None where judgments are of queries as a whole.
         judged_subtopic_grades: (S, J, Q) those of all the query's judged documents, the greatest document id first.
@@ -89,7 +89,7 @@ class JudgedBlock:
         return self._each(lambda array: np.ascontiguousarray(array[..., queries]), *_PER_QUERY, *_PER_ROW)
 
     def reordered(self, order: npt.NDArray[np.intp]) -> JudgedBlock:
-        """The block with the rows of each column in this order, (H, Q); the ranks are to be mended by the caller."""
+        """The block with the rows of each column in this order, (H, Q); the caller fixes the ranks."""
         return self._each(lambda array: np.take_along_axis(array, _as_deep(order, array), axis=-2), *_PER_ROW)
 
     def cut_at(self, depth: int | None) -> JudgedBlock:

@@ -59,8 +59,8 @@ class CatalogueBlock:
 
     Attributes:
         codes: (K, Q) int32, row r holds the numbers of the documents at rank r + 1; -1 where the list is shorter.
-        n_documents: documents in the catalogue; 0 where it is not known.
-        grades: (K, Q) the grade of each, NaN where it is not judged; None where nobody asks.
+        n_documents: documents in the catalogue; 0 if unknown.
+        grades: (K, Q) the grade of each, NaN if it is not judged; None where nobody asks.
         popularity: how many queries consumed each document before; later numbers were consumed by nobody. None where
             it is not known.
         n_consumers: queries that consumed something before, 1 or more where that is known.
@@ -117,7 +117,7 @@ class Lists(Protocol):
 
     @property
     def n_documents(self) -> int:
-        """Documents in the catalogue; 0 where it is not known."""
+        """Documents in the catalogue; 0 if unknown."""
 
     def exposure(self, k: int | None) -> npt.NDArray[np.int64]:
         """As of a `CatalogueBlock`."""

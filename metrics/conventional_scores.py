@@ -149,7 +149,7 @@ def _draw(
     max_grade: float,
     rng: np.random.Generator,
 ) -> None:
-    """Mend what comes from orders drawn at random, (3, M, Q); one order at a time, for a block is large."""
+    """Fix what comes from orders drawn at random, (3, M, Q); one order at a time, for a block is large."""
     names = {row: sampled(measure, profile.conventions_of(measure.metric.name)) for row, measure in enumerate(measures)}
     rows = [row for row, drawn in names.items() if drawn]
     for _ in range(N_ORDERS if rows else 0):

@@ -125,7 +125,7 @@ class Measure:
         given = "".join(
             f".{name}_{re.sub(r'[^A-Za-z0-9.]+', '_', _written(value).strip('[]'))}" for name, value in self.given
         )
-        name = self.metric.name.replace("@", "_at_")  # a score made elsewhere may be called as a measure is written
+        name = self.metric.name.replace("@", "_at_")  # an external score may be called as a measure is written
         return f"{name}{given}{'' if self.k is None else f'_at_{self.k}'}"
 
     @property
@@ -165,7 +165,7 @@ class Measure:
 
     def fingerprint(self, profile: Profile) -> str:
         """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses; of a
-        score made elsewhere its name, which end of it is better, and that it was.
+        external score its name, which end of it is better, and that it was.
         """
         plain = self.metric.input in ("ratings", "scores")  # no convention touches them
         definition = {
@@ -349,9 +349,9 @@ def external_measure(
         name,
         _made_elsewhere,
         title=name,
-        formula="made elsewhere",
+        formula="external",
         range=(least, greatest),
-        reference="made elsewhere",
+        reference="external",
         direction=direction,
         input="scores",
         undefined="skip",
@@ -361,4 +361,4 @@ def external_measure(
 
 def _made_elsewhere(block: object) -> NoReturn:
     """Stands where a metric has its function: scores that are given are never computed."""
-    raise TypeError("a score that was made elsewhere cannot be computed")
+    raise TypeError("an external score cannot be computed")

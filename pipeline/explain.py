@@ -234,7 +234,7 @@ def _ties(first: int, last: int) -> tuple[int, int] | None:
 
 
 def _plain(value: Any) -> float | bool | None:
-    """A factor as Python and JSON have it; None where it is not finite."""
+    """A factor as Python and JSON have it; None if it is not finite."""
     if isinstance(value, np.bool_):
         return bool(value)
     return float(value) if math.isfinite(value) else None

@@ -62,7 +62,7 @@ class OutputFile(File):
 
 
 class Score(Section):
-    """A score of queries that was made elsewhere."""
+    """An external score of queries."""
 
     shorthand: ClassVar = {"enum": ["higher", "lower", "neither", None]}
 
@@ -109,8 +109,8 @@ class DatasetDefaults(Section):
     """What users gave: (query, document, rating), to be predicted."""
 
     scores: dict[ScoreName, Score] | None = Field(None, min_length=1)
-    """The scores of queries that models' outputs hold, made elsewhere: `{faithfulness: higher, latency: lower}`. They
-    are the dataset's measures, and its one suite, `scores`."""
+    """External scores of queries, which models' outputs hold: `{faithfulness: higher, latency: lower}`. They are the
+    dataset's measures, and its one suite, `scores`."""
 
     queries: File | None = None
     """The table of queries; every judged query must stand in it. Further columns make clusters and slices."""
@@ -141,7 +141,7 @@ class DatasetDefaults(Section):
 
 
 class Dataset(DatasetDefaults):
-    """Queries and what is known of them: judgments of documents, or ratings; or scores that were made elsewhere."""
+    """Queries and what is known of them: judgments of documents, or ratings; or external scores."""
 
     shorthand: ClassVar = {"type": "null"}
 
@@ -165,7 +165,7 @@ class Dataset(DatasetDefaults):
             raise ValueError("it has ratings, and their measures have no `rel`; remove `relevant`")
         idle = [key for key in _NOT_OF_SCORES if self.scores is not None and self._says(key)]
         if idle:
-            raise ValueError(f"its scores were made elsewhere, of nothing known here; take `{idle[0]}` out")
+            raise ValueError(f"its scores are external, so nothing else is known of its queries; take `{idle[0]}` out")
         return self
 
     def _says(self, key: str) -> bool:
@@ -214,7 +214,7 @@ class Model(Section):
     """The same by a URI, of a registered model, too: `models:/ranker/3`, `models:/ranker@champion` or `models:/m-…`."""
 
     extra: File | None = None
-    """Numbers from outside, such as what it costs: a JSON object of numbers by name, for gates to judge."""
+    """External metrics, such as what it costs: a JSON object of numbers by name, for gates to judge."""
 
     @model_validator(mode="after")
     def _has_plain_extra(self) -> Model:

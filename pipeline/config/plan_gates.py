@@ -48,7 +48,7 @@ class _Here:
         datasets: by name.
         models: by name.
         tasks: the (dataset, model) that are evaluated.
-        extras: the models that have numbers from outside.
+        extras: the models that have external metrics.
         settled: whether nothing was wrong before: a gate that is left without a task then says so.
     """
 
@@ -159,7 +159,7 @@ class _GatePlanner:
             wanted = "it has no `extra`, the file of its numbers; add it to the model"
         else:
             beside = f" beside {against.text!r}" if against and against.record is None else ""
-            wanted = f"it is not evaluated{beside} where the gate is judged; name another, or mend its outputs"
+            wanted = f"it is not evaluated{beside} where the gate is judged; name another, or fix its outputs"
         for position, model in enumerate(self._gate.models):
             if model != EVERYTHING and model not in [task[1] for task in tasks]:
                 self._planning.find(self._at("models", position), f"the model {model!r} is not judged: {wanted}")

@@ -90,7 +90,7 @@ def _dataset(
 
 
 def _scores(dataset: Dataset) -> Mapping[str, tuple[Measure, ...]]:
-    """The one suite of a dataset whose scores were made elsewhere."""
+    """The one suite of a dataset of external scores."""
     return {"scores": tuple(score.measure(name) for name, score in (dataset.scores or {}).items())}
 
 
@@ -228,7 +228,7 @@ def search_patterns(planning: Planning) -> tuple[str, ...]:
 
 
 def plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
-    """The file of each model's numbers from outside, of those that have one."""
+    """The file of each model's external metrics, of those that have one."""
     extras: dict[str, File] = {}
     for name, model in models.items():
         if model.extra:
@@ -320,7 +320,7 @@ def _search(
     templates = [planning.directory(path) / file.path for _, _, path, file in _templates(planning, EVERYTHING)]
     if templates and not matches and len(planning.findings) == n_findings:
         searched = ", ".join(dict.fromkeys(map(str, templates)))
-        planning.find(("models", EVERYTHING), f"no file matches {searched}; mend the path or list the models")
+        planning.find(("models", EVERYTHING), f"no file matches {searched}; fix the path or list the models")
     outputs = {file.path for files in listed.values() for file in files.values()}
     kinds: dict[str, set[Kind]] = {}
     for kind, model, file in matches:

@@ -65,7 +65,7 @@ class PlannedDataset:
     duplicates: Literal["refuse", "keep_first"]
     subtopics: bool
     suites: Mapping[str, tuple[Measure, ...]]
-    """By name; scores that were made elsewhere are one suite, `scores`."""
+    """By name; external scores are one suite, `scores`."""
 
     relevant: float | None = None
     """What `rel` is in measures that do not say; None where the dataset does not say either."""
@@ -135,7 +135,7 @@ class Plan:
     """Dataset by dataset, the models in order."""
 
     extras: Mapping[str, File] = field(default_factory=dict)
-    """The file of a model's numbers from outside, by model, of those that have one; paths as in `Task`."""
+    """The file of a model's external metrics, by model, of those that have one; paths as in `Task`."""
 
     comparison: PlannedComparison | None = None
     lead: Mapping[str, Measure] = field(default_factory=dict)

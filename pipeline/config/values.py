@@ -421,7 +421,7 @@ def _metric_name(template: str) -> str:
     except ValueError:
         fields = [template]
     if not {"measure"} <= set(fields) <= {"suite", "measure"}:
-        raise ValueError("it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces")
+        raise ValueError("it takes {measure}, and {suite} if wanted, and no other placeholder; fix the braces")
     return template
 
 

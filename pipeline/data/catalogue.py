@@ -176,7 +176,7 @@ def _vectors(path: str, name: str, sizes: npt.NDArray[np.int64], values: npt.NDA
         found = f"of {lengths[0]} and of {lengths[1]} numbers"
         raise InputError(f"{path}: '{name}' holds vectors {found}; write them equally long")
     if not np.isfinite(values).all():
-        raise InputError(f"{path}: '{name}' holds a number that is not finite; mend it")
+        raise InputError(f"{path}: '{name}' holds a number that is not finite; fix it")
     columns = np.tile(np.arange(lengths[0], dtype=np.int32), len(values) // int(lengths[0]))
     return Sparse(np.concatenate([[0], np.cumsum(sizes)]), columns, values)
 

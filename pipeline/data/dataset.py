@@ -146,7 +146,7 @@ class DatasetInput:
 
     @property
     def n_documents(self) -> float:
-        """Documents in the catalogue, NaN where it is not known."""
+        """Documents in the catalogue, NaN if unknown."""
         return float(self.catalogue.n_documents) or np.nan
 
 
@@ -188,7 +188,7 @@ def read_dataset(
     rows = readers.read_ratings(*where) if kind == "ratings" else readers.read_judgments(*where, subtopics=subtopics)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
-        raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; mend it")
+        raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
     files = {role: rows.files}
     indexed = index_judgments(rows, keep_first=keep_first)
     groups = Groups()
@@ -468,7 +468,7 @@ def _refuse_fractions(judged: Rows) -> None:
     if fractions.size:
         row = int(fractions[0])
         found = f"relevance {judged.values[row]:g} ({judged.place(row)}) is not a whole number"
-        raise InputError(f"{judged.path}: {found}, and trec_eval would cut off the fraction; mend it")
+        raise InputError(f"{judged.path}: {found}, and trec_eval would cut off the fraction; fix it")
 
 
 def _tag(path: str, fields: Sequence[bytes]) -> str:

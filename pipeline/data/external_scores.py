@@ -165,7 +165,7 @@ def _printed(part: FilePart, wanted: Sequence[str]) -> ScoreCells:
         if len(fields) < len(part.kind.trec):
             expected = ", ".join(part.kind.trec)
             raise InputError(
-                f"{part.path}:{number}: {len(fields)} fields found where {expected} are expected; mend the line"
+                f"{part.path}:{number}: {len(fields)} fields found where {expected} are expected; fix the line"
             )
         name, query_id, value = fields[:3]
         if query_id != _ALL_QUERIES:
@@ -366,7 +366,7 @@ def _refuse_lacking(path: str, names: Sequence[str], found: set[str]) -> None:
     for name in names:
         if name not in found:
             listed = shorten(", ".join(sorted(found))) or "nothing"
-            raise InputError(f"{path}: no score '{name}' among {listed}{likely(name, found) or '; mend its name'}")
+            raise InputError(f"{path}: no score '{name}' among {listed}{likely(name, found) or '; fix its name'}")
 
 
 def _refuse_repeat(path: str, cells: Sequence[tuple[FilePart, ScoreCell]]) -> None:
@@ -393,11 +393,11 @@ def _value(part: FilePart, cell: ScoreCell, least: float, greatest: float) -> fl
     try:
         number = _number(cell.value, written=part.format in _WRITTEN)
     except ValueError:
-        raise _wrong(part, cell, "is not a number", "mend it, or leave the cell empty") from None
+        raise _wrong(part, cell, "is not a number", "fix it, or leave the cell empty") from None
     if np.isinf(number):
-        raise _wrong(part, cell, "is not a finite number", "mend it, or leave the cell empty")
+        raise _wrong(part, cell, "is not a finite number", "fix it, or leave the cell empty")
     if number < least or number > greatest:
-        raise _wrong(part, cell, f"is outside {least:g} to {greatest:g}", "mend it, or the range in the config")
+        raise _wrong(part, cell, f"is outside {least:g} to {greatest:g}", "fix it, or the range in the config")
     return number
 
 

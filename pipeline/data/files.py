@@ -189,7 +189,7 @@ class StoredFile:
             return found.st_size, found.st_mtime_ns, found.st_dev, found.st_ino
         info = self.filesystem.get_file_info(self.name)
         if info.type != pa.fs.FileType.File:
-            raise InputError(f"{self.path}: no such file; mend the path")
+            raise InputError(f"{self.path}: file not found; check the path")
         return int(info.size), info.mtime_ns or 0
 
     @property
@@ -241,9 +241,9 @@ def find_files(path: str, access: Access = PLAIN) -> list[StoredFile]:
     """
     files = files_there(path, access)
     if not files and Path(path).is_dir():
-        raise InputError(f"{path}: a folder without files, but for such as begin with . or _; mend the path")
+        raise InputError(f"{path}: a folder without files, but for such as begin with . or _; fix the path")
     if not files:
-        raise InputError(f"{path}: no such file; mend the path")
+        raise InputError(f"{path}: file not found; check the path")
     return files
 
 
@@ -310,7 +310,7 @@ def _open(path: str) -> tuple[str, Any, str]:
     try:
         filesystem, name = pa.fs.FileSystem.from_uri(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: {_first_line(error)}; mend the URL") from None
+        raise InputError(f"{path}: {_first_line(error)}; fix the URL") from None
     # By its URL, Arrow asks a server that does not answer thirty times, for 100 s; a copy asks three times.
     return scheme + separator, copy.copy(filesystem) if filesystem.type_name == "s3" else filesystem, name
 

@@ -66,7 +66,7 @@ def assemble(
         judgments: the dataset's judgments.
         hits: those of the documents that the model retrieved.
         conventions: say whether a query may lack output.
-        n_documents: documents in the catalogue, NaN where it is not known.
+        n_documents: documents in the catalogue, NaN if unknown.
         path: the output as it was named.
 
     Raises:
@@ -204,7 +204,7 @@ def join_ranking(
         judgments: the dataset's judgments.
         ranking: the model's rankings.
         conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
-        n_documents: documents in the catalogue, NaN where it is not known.
+        n_documents: documents in the catalogue, NaN if unknown.
         catalogue: what is known of documents, where a measure asks which of them were recommended.
         depth: the ranks down to which it asks.
         compared: the ranks down to which a measure compares the ranking with another model's; 0 where none does.
@@ -328,7 +328,7 @@ def rejoin(
         hits: what that join found.
         judgments: other judgments of the same queries, or of some of them.
         conventions: those of the join; they say whether a query may lack output.
-        n_documents: documents in the catalogue, NaN where it is not known.
+        n_documents: documents in the catalogue, NaN if unknown.
         path: the output as it was named.
 
     Raises:

@@ -72,7 +72,7 @@ def read_cells(part: FilePart, names: Sequence[str]) -> Mapping[str, Sequence[ob
     found = column_names(part)
     for name in names:
         if name not in found:
-            remedy = likely(name, found) or "; mend its name"
+            remedy = likely(name, found) or "; fix its name"
             raise InputError(f"{part.path}: no column '{name}' among {shorten(', '.join(found)) or 'nothing'}{remedy}")
         if found.count(name) > 1:
             raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
@@ -280,10 +280,10 @@ def _rows(found: _Table[Any], path: str, kind: Kind) -> Rows:
     rows = Rows(path, found.files, batches[0].column(0).dictionary.to_pylist(), chunks, place, subtopics)
     if not all(np.isfinite(chunk.values).all() for chunk in chunks):
         row = int(np.flatnonzero(~np.isfinite(rows.values))[0])
-        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) is not a finite number; mend it")
+        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) is not a finite number; fix it")
     if kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
         row = int(np.abs(rows.values).argmax())
-        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) has no square in doubles; mend it")
+        raise InputError(f"{path}: {kind.value} {rows.values[row]} ({place(row)}) has no square in doubles; fix it")
     return rows
 
 

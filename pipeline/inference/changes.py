@@ -225,7 +225,7 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
         one, other = before.parameters.get(name), after.parameters.get(name)
         if one != other:
             yield f"{name} was {_written(one)} and is {_written(other)}"
-    if before.direction != after.direction:  # of scores made elsewhere, which the config declares
+    if before.direction != after.direction:  # of external scores, which the config declares
         yield f"the better end was {before.direction} and is {after.direction}"
     if before.version != after.version:
         yield f"the metric's version was {before.version} and is {after.version}"

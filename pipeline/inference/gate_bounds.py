@@ -70,7 +70,7 @@ class Evidence:
         query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
         missing: the share of judged queries without output, by (dataset, model).
         failures: why an output is missing or was refused, by (dataset, model).
-        extras: the numbers from outside, by model and name; or the reason why a model's cannot be read.
+        extras: the external metrics, by model and name; or the reason why a model's cannot be read.
         baselines: by (gate, dataset, model).
         nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
             reason why that is not known.
@@ -186,7 +186,7 @@ class Limit:
 
 
 def limits_of(gate: PlannedGate) -> tuple[Limit, ...]:
-    """The limits of a gate on figures or on numbers from outside."""
+    """The limits of a gate on figures or on external metrics."""
     bounds = ((gate.at_least, True), (gate.at_most, False))
     return tuple(Limit(value, least) for value, least in bounds if value is not None)
 

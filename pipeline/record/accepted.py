@@ -45,7 +45,7 @@ def config_of(record: Record) -> Path:
 
 
 def read_accepted(path: Path) -> Entries:
-    """What was accepted, by evaluation and model; nothing where there is no such file.
+    """What was accepted, by evaluation and model; nothing where there is file not found.
 
     Raises:
         InputError: it is not what `write_accepted` writes.

@@ -88,7 +88,7 @@ def read_night(records: Records, file: str) -> tuple[bytes, Night] | None:
     """What the file of a night holds, as it is and as it is meant; None where there is none.
 
     Raises:
-        InputError: it is no such file.
+        InputError: it is file not found.
     """
     data = records.read(file)
     if data is None:
@@ -247,7 +247,7 @@ def _claim(records: Records, file: str, name: str, date: str) -> Claim:
 
 
 def _taken(records: Records, file: str, night: Night, gone: Holder | None) -> Night | None:
-    """The night, taken from a holder that is gone, with all ids that are known of it; None where it is not ours.
+    """The night, taken from a holder that is gone, with all ids that are known of it; None if it is not ours.
 
     Args:
         records: where records are kept.
@@ -307,7 +307,7 @@ def _holder_of(records: Records, file: str) -> Holder | None:
 
 
 def _locked(name: str, date: str, holder: Holder | None) -> LockedError:
-    return LockedError(f"{name} of {date}: {holder or _SOMEBODY} is at it; wait until it is done")
+    return LockedError(f"{name} of {date} is already running: {holder or _SOMEBODY}; wait until it is done")
 
 
 def _now() -> str:

@@ -59,14 +59,14 @@ class Remote:
         try:
             self._filesystem, self._root = pa.fs.FileSystem.from_uri(url)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
-            raise InputError(f"{url}: {_first_line(error)}; mend the URL") from None
+            raise InputError(f"{url}: {_first_line(error)}; fix the URL") from None
 
     def folders(self) -> list[str]:
         """The names of the folders right below it; none where it does not exist yet, but its bucket does."""
         with self._told():
             found = self._filesystem.get_file_info(pa.fs.FileSelector(self._root, allow_not_found=True))
             if not found and not self._has_bucket():
-                raise FileNotFoundError("there is no such bucket; make it, or mend the URL")
+                raise FileNotFoundError("there is no such bucket; make it, or fix the URL")
         return [info.base_name for info in found if info.type == pa.fs.FileType.Directory]
 
     def files(self, folder: str) -> list[str]:

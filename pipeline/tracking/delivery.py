@@ -169,7 +169,7 @@ def logged_model_id(client: MlflowClient, text: str) -> str:
     except MlflowException as error:
         if error.error_code not in _REFUSED:
             raise
-        raise TrackingError(f"there is no model {text} in MLflow; mend model_id or model_uri in the config") from None
+        raise TrackingError(f"there is no model {text} in MLflow; fix model_id or model_uri in the config") from None
 
 
 SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time

@@ -125,7 +125,7 @@ class _Order(IntEnum):
     """How many queries are undefined, by measures where there are any."""
 
     EXTRA = 3
-    """Numbers from outside."""
+    """External metrics."""
 
     ESTIMATE = 4
     """The figures of the other measures."""

@@ -88,7 +88,7 @@ class ScoreTotal:
         total: the sum of all terms.
         rest: what is added whatever the places of the documents; None where nothing is.
         scale: what the sum is multiplied by.
-        divisor: what it is divided by; None where it is not.
+        divisor: what it is divided by; None if it is not.
         root: whether the square root is taken.
     """
 
@@ -186,7 +186,7 @@ class Explanation:
         measure: what is measured.
         profile: the evaluation's.
         outcome: the score, and what it is in the mean.
-        why: why the score is undefined; None where it is not.
+        why: why the score is undefined; None if it is not.
         documents: every judged document of the list, and the others at its head, by rank.
         n_retrieved: how many documents the list has.
         n_condensed: how many documents were taken out of it for want of a judgment.

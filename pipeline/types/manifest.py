@@ -262,7 +262,7 @@ class RecordedComparison(_Part):
 
 
 class ExternalNumbers(_Part):
-    """Numbers from outside; or why there are none."""
+    """External metrics; or why there are none."""
 
     reason: str | None = None
     path: PathText | None = None

@@ -41,7 +41,7 @@ class SeriesBreak:
 
     Attributes:
         kind: `judgments`, or how they are read; the `definition` of the measure; the version of `rankledger`.
-        before: their digest, fingerprint or version until then; None where it is not known.
+        before: their digest, fingerprint or version until then; None if unknown.
         after: from then on.
     """
 
@@ -121,7 +121,7 @@ class Series:
         steps: where the level moved, oldest first.
         noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
             None where there are too few nights to tell steps.
-        correlation: of successive nights, once the levels are taken off; None where it is not known.
+        correlation: of successive nights, once the levels are taken off; None if unknown.
         correlated: whether that is more than chance, so that steps may be noise.
     """
 

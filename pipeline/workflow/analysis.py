@@ -145,7 +145,7 @@ def compare_models(
 
 
 def read_extras(planned: Plan) -> dict[str, ExternalMetrics | str]:
-    """The numbers from outside by model, or why they cannot be read."""
+    """The external metrics by model, or why they cannot be read."""
     found: dict[str, ExternalMetrics | str] = {}
     for model, file in planned.extras.items():
         try:

@@ -126,7 +126,7 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
 
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
-    """Scores that were made elsewhere, query by query: one that the record does not have is missing."""
+    """External scores, query by query: one that the record does not have is missing."""
     places = {query_id: place for place, query_id in enumerate(scores.query_ids)}
     own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
     there = own >= 0

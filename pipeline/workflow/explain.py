@@ -55,7 +55,7 @@ def explain(
         model: the model.
         query: the query.
         measure: the measure, whether a suite has it or not; unless given, the lead measure of the dataset.
-        dataset: the dataset; where it is not named, the one that judges the query.
+        dataset: the dataset; if it is not named, the one that judges the query.
         under: the profile under which to show the score too.
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in the config's paths stands for.
@@ -147,11 +147,11 @@ def _lead(planned: Plan, dataset: str | None) -> str:
 
 
 def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
-    """Refuse a score that was made elsewhere: of that nothing but the score is known."""
+    """Refuse an external score: of that nothing but the score is known."""
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
             raise InputError(
-                f"{measure} of {found.name!r} was made elsewhere, so there is no arithmetic to show; "
+                f"{measure} of {found.name!r} is an external score, so there is no arithmetic to show; "
                 "name a measure of rankings or ratings"
             )
 

@@ -149,7 +149,7 @@ class OutputReader:
             )
             return ReadOutput(files, joined, parsed=False)
         if gone:
-            raise InputError(f"{output.path}: no such file, and {self._lack(remarks)}; restore it")
+            raise InputError(f"{output.path}: file not found, and {self._lack(remarks)}; restore it")
         files, joined = read_output(
             self.dataset,
             output,
@@ -388,7 +388,7 @@ def _of_relevance(planned: PlannedDataset, dataset: DatasetInput | ExternalDatas
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Everything that was read; a task has a join, or scores that were made elsewhere, or a failure."""
+    """Everything that was read; a task has a join, or external scores, or a failure."""
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
     joined: Mapping[tuple[str, str], Joined]
@@ -464,14 +464,14 @@ def read_inputs(
 
 
 def _is_judged(dataset: PlannedDataset) -> bool:
-    """Whether it has judgments or ratings, and not scores that were made elsewhere."""
+    """Whether it has judgments or ratings, and not external scores."""
     return dataset.kind != "scores"
 
 
 def _read_scored(
     planned: Plan, conventions: Conventions, workers: Workers, record: Record | None
 ) -> tuple[dict[str, DatasetInput | ExternalDataset], dict[tuple[str, str], ReadOutput | ExternalScores | Failure]]:
-    """The datasets of scores that were made elsewhere, and the models' scores on them, by (dataset, model)."""
+    """The datasets of external scores, and the models' scores on them, by (dataset, model)."""
     scored: dict[str, DatasetInput | ExternalDataset] = {}
     found: dict[tuple[str, str], ReadOutput | ExternalScores | Failure] = {}
     for dataset in planned.datasets:

@@ -171,7 +171,7 @@ def define_measures(measures: Iterable[Measure], profile: Profile) -> dict[str, 
 
 
 def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[InputFile]]) -> str | None:
-    """The hex digest of all that decides what the judgments or ratings are; None where scores were made elsewhere.
+    """The hex digest of all that decides what the judgments or ratings are; None for external scores.
 
     Args:
         dataset: says how they are read.

@@ -57,7 +57,7 @@ class LocatedInputs:
     """A plan by which the inputs are read where they are.
 
     Attributes:
-        planned: the plan; without numbers from outside, which decide no figure.
+        planned: the plan; without external metrics, which decide no figure.
         n_moved: files that are elsewhere.
         changed: files that are not what was evaluated.
     """
@@ -221,7 +221,7 @@ def reproduce(
     records: str | None = None,
     tracking_uri: str | None = None,
 ) -> Reproduction:
-    """Evaluate a record again and say whether it is the same; where it is not, what has changed since.
+    """Evaluate a record again and say whether it is the same; if it is not, what has changed since.
 
     Args:
         record: the record's path or id, or `mlflow:` and the id of a run.

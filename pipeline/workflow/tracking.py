@@ -51,7 +51,7 @@ def open_store(tracking: Tracking, runs_dir: Path) -> TrackingStore:
 
 
 def open_for_logging(tracking: Tracking | None, runs_dir: Path) -> AbstractContextManager[TrackingStore | None]:
-    """The same where MLflow is to be told; None where it is not."""
+    """The same where MLflow is to be told; None if it is not."""
     return nullcontext() if tracking is None else open_store(tracking, runs_dir)
 
 

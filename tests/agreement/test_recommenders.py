@@ -25,7 +25,7 @@ Items = npt.NDArray[np.int64]
 
 
 class Settings(dict[str, object]):
-    """What RecBole's classes ask of a config: any key, None where it is not set."""
+    """What RecBole's classes ask of a config: any key, None if it is not set."""
 
     def __missing__(self, key: str) -> None:
         return None

@@ -1,4 +1,4 @@
-"""Measures of scores that were made elsewhere: what is known of them, and what is not."""
+"""Measures of external scores: what is known of them, and what is not."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_equal_declarations_are_one_measure_in_every_process():
 
 def test_a_given_score_is_never_computed():
     """There is no function to call."""
-    with pytest.raises(TypeError, match="made elsewhere"):
+    with pytest.raises(TypeError, match="external score"):
         external_measure("faithfulness").metric.function(None)
 
 

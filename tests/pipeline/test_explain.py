@@ -690,7 +690,7 @@ def test_nothing_else_is_read(config):
 
     assert explain(config, model="bm25", query=query, measure="ap", dataset="web").outcome.value is not None
     message = refusal(explain, config, model="bm25", query=query, measure="tn", dataset="web")
-    assert message == "configs/none.tsv: no such file; mend the path"
+    assert message == "configs/none.tsv: file not found; check the path"
 
 
 def test_the_dataset_is_the_one_that_judges_the_query(config):

@@ -146,7 +146,7 @@ def test_a_pooled_measure_weighs_a_query_by_its_pairs():
 
 
 def test_a_measure_that_the_grades_do_not_fit_is_refused_by_name():
-    """A grade above the `max_grade` that a measure names is the user's to mend, and the measure is named."""
+    """A grade above the `max_grade` that a measure names is the user's to fix, and the measure is named."""
     with pytest.raises(InputError, match=r"^web: err\(max_grade=1\): .*2") as error:
         score({("web", "bm25"): joined(SECOND, max_grade=2)}, {"web": measures("err(max_grade=1)")}, TREC_EVAL, WORKERS)
 

@@ -313,4 +313,4 @@ def test_what_the_program_would_misread_is_refused(refused):
 
 def test_a_missing_file_is_refused(refused):
     """By its name, as everywhere."""
-    assert refused(qrels="nothing").startswith("nothing: no such file")
+    assert refused(qrels="nothing").startswith("nothing: file not found")

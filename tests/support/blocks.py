@@ -48,7 +48,7 @@ class PlainQuery:
     Attributes:
         ranking: the grades of the documents retrieved, from rank 1 down; None for a document without judgment.
         missed: the grades of the judged documents that were not retrieved.
-        n_documents: documents in the catalogue; None where it is not known.
+        n_documents: documents in the catalogue; None if unknown.
     """
 
     ranking: tuple[float | None, ...]

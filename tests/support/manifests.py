@@ -97,7 +97,7 @@ def whole(said: Mapping[str, Any]) -> Manifest:
         "datasets": datasets,
         "lead": {name: own[0] for name, own in measures.items() if own} | plain["lead"],
         "definitions": {measure: definition(measure) | own for measure, own in definitions.items()},
-        "models": {name: _MODEL | own for name, own in (models | plain["models"]).items()},
+        "models": {name: _MODEL | own for name, own in (plain["models"] | models | plain["models"]).items()},
         "outputs": [_output(own["dataset"], own["model"]) | own for own in plain["outputs"]],
         "extras": {name: own if "reason" in own else _FILE | own for name, own in plain["extras"].items()},
         "conventions": manifest()["conventions"] | plain["conventions"],

@@ -47,7 +47,7 @@ def various(folder: Path, seed: int = 0, n_queries: int = 90, **sections: Any) -
     """Two search datasets with slices and one of ratings, a baseline, ties, gates of every outcome, a lost output.
 
     Gives the config's path. One model has no output on the second dataset, one slice is of few queries, and of two
-    models there are numbers from outside.
+    models there are external metrics.
     """
     datasets = {
         "web": search_collection(seed, n_queries, MODELS),

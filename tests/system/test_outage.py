@@ -122,4 +122,4 @@ def test_a_bucket_that_is_not_there_is_no_empty_one(folder, s3):
 
     assert (there.code, there.err) == (0, "")
     assert (gone.code, gone.out) == (74, "")
-    assert gone.err == "s3://mistyped/records: there is no such bucket; make it, or mend the URL\n"
+    assert gone.err == "s3://mistyped/records: there is no such bucket; make it, or fix the URL\n"

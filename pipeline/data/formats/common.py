@@ -233,7 +233,7 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
         return (*texts[:-1], float(texts[-1]))
     except ValueError:
         found = shorten(texts[-1])
-        raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; mend it") from None
+        raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; fix it") from None
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: list[str]) -> None:

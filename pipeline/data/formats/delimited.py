@@ -67,7 +67,7 @@ def delimited_records(part: FilePart, header: list[str]) -> Iterator[tuple[int, 
     for number, record in delimited_lines(part):
         if len(record) != len(header):
             counts = f"{len(record)} fields found where the header has {len(header)}"
-            raise InputError(f"{part.path}:{number}: {counts}; mend the line")
+            raise InputError(f"{part.path}:{number}: {counts}; fix the line")
         yield number, record
 
 
@@ -83,4 +83,4 @@ def _records(part: FilePart) -> Iterator[tuple[int, list[str]]]:
     try:
         yield from ((reader.line_num, record) for record in reader if record)
     except csv.Error as error:
-        raise InputError(f"{part.path}: {error} after line {reader.line_num}; mend it") from None
+        raise InputError(f"{part.path}: {error} after line {reader.line_num}; fix it") from None

@@ -39,7 +39,7 @@ def parse_nested(part: FilePart) -> pa.Table:
         ids = pa.array([query for query, _ in queries], pa.string())
         doc_ids = pa.array([document for _, documents in queries for document, _ in documents], pa.string())
     except UnicodeEncodeError:
-        raise InputError(f"{part.path}: an id is not UTF-8: half of a surrogate pair stands in it; mend it") from None
+        raise InputError(f"{part.path}: an id is not UTF-8: half of a surrogate pair stands in it; fix it") from None
     query_ids = pa.DictionaryArray.from_arrays(codes, ids)
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
@@ -62,7 +62,7 @@ def nested_objects(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]
     except UnicodeDecodeError:
         raise InputError(f"{part.path}: not UTF-8; convert the file") from None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{part.path}: not JSON ({error}); mend it") from None
+        raise InputError(f"{part.path}: not JSON ({error}); fix it") from None
     if not isinstance(found, _Pairs):
         expected = f"{{query: {{{inner}: {part.kind.value}}}}}"
         raise InputError(f"{part.path}: expected {expected}; write one object of objects")
@@ -94,7 +94,7 @@ def _value(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
         at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"
-        raise InputError(f"{at}: {part.kind.value} {_shown(number)} is not a number; mend it")
+        raise InputError(f"{at}: {part.kind.value} {_shown(number)} is not a number; fix it")
     return double(number)
 
 

@@ -112,9 +112,9 @@ def json_objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[in
         except UnicodeDecodeError:
             raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{part.path}:{number}: not JSON ({error}); mend the line") from None
+            raise InputError(f"{part.path}:{number}: not JSON ({error}); fix the line") from None
         if not isinstance(found, _Object):
-            raise InputError(f"{part.path}:{number}: expected one object a line; mend the line")
+            raise InputError(f"{part.path}:{number}: expected one object a line; fix the line")
         for name in names:
             if name in found.doubled:
                 raise InputError(f"{part.path}:{number}: '{shorten(name)}' stands twice; keep one")
@@ -143,5 +143,5 @@ def _json_value(part: FilePart, number: int, column: str, found: Mapping[str, An
         raise InputError(f"{part.path}:{number}: {column} is {shown(value)}; write a string or a whole number")
     if column not in part.kind.ids and type(value) not in (int, float):
         text = f"'{shorten(value)}'" if isinstance(value, str) else shown(value)
-        raise InputError(f"{part.path}:{number}: {column} {text} is not a number; mend it")
+        raise InputError(f"{part.path}:{number}: {column} {text} is not a number; fix it")
     return str(value)

@@ -100,7 +100,7 @@ def _trec_row(part: FilePart, number: int, line: bytes) -> Row:
     if len(fields) <= max(part.kind.trec_places):
         expected = ", ".join(part.kind.trec)
         raise InputError(
-            f"{part.path}:{number}: {len(fields)} fields found where {expected} are expected; mend the line"
+            f"{part.path}:{number}: {len(fields)} fields found where {expected} are expected; fix the line"
         )
     try:
         return row_of(part, number, [fields[place].decode() for place in part.kind.trec_places])

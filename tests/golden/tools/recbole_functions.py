@@ -16,7 +16,7 @@ WITH_COUNTS = ("map", "recall", "ndcg")  # the metrics that also take the number
 
 
 class Settings(dict[str, object]):
-    """What RecBole's classes ask of a config: any key, None where it is not set."""
+    """What RecBole's classes ask of a config: any key, None if it is not set."""
 
     def __missing__(self, key: str) -> None:
         return None

@@ -233,7 +233,7 @@ def test_jobs_and_backend_change_no_figure(run_cli, config):
         assert (one.record / name).read_bytes() == (two.record / name).read_bytes()
 
 
-# ---- what is the user's to mend: 2
+# ---- what is the user's to fix: 2
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_jobs_and_backend_change_no_figure(run_cli, config):
         ({"suites": {"s": ["ndgc@10"]}}, r"configs/config\.yaml:\d: suites\.s.*'ndgc@10'; did you mean 'ndcg@10'\?"),
         ({"bootstap": {}}, r"configs/config\.yaml:\d: .*bootstap.*did you mean 'bootstrap'"),
         ({"models": {"x": {}}}, r"configs/config\.yaml:\d: models\.x: .*outputs"),
-        ({"datasets": {"web": {"judgments": "none.txt"}}}, r"configs/none\.txt: no such file; mend the path"),
+        ({"datasets": {"web": {"judgments": "none.txt"}}}, r"configs/none\.txt: file not found; check the path"),
         ({"datasets": {"web": {"judgments": "bad.txt"}}}, r"configs/bad\.txt:2: relevance 'good' is not a number"),
         (
             {"datasets": {"web": {"judgments": "twice.txt"}}},
@@ -330,7 +330,7 @@ def test_a_wrong_override_is_told_as_one(run_cli, config, override):
 # ---- one model's output is missing or refused: 4
 
 BROKEN = {
-    "missing": (None, "configs/web/dense.txt: no such file; mend the path"),
+    "missing": (None, "configs/web/dense.txt: file not found; check the path"),
     "twice": ("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n", "configs/web/dense.txt: query 'q1' ranks document 'd1' twice"),
     "infinite": ("q1 Q0 d1 1 inf t\n", "configs/web/dense.txt: score inf (line 1) is not a finite number"),
     "short": ("q1 Q0 d1\n", "configs/web/dense.txt:1: 3 fields found"),

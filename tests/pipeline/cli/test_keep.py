@@ -24,7 +24,7 @@ def evaluation(run_cli: Callable[..., tuple[object, str, str]], tmp_path: Path) 
 
 
 def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
-    """A line on stdout where all is well, a line per file on stderr where it is not; an absent store is a remark."""
+    """A line on stdout where all is well, a line per file on stderr if it is not; an absent store is a remark."""
     found = evaluation.evaluation_id
 
     assert run_cli("verify", found, "--no-tracking") == (

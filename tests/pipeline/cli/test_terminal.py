@@ -113,7 +113,7 @@ def test_quiet_leaves_json_and_errors(folder):
     failed = piped(folder, *EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.returncode == 4
     assert failed.stdout == ""  # there is no record
-    assert failed.stderr == "bm25 on web was not evaluated: none.txt: no such file; mend the path\n"
+    assert failed.stderr == "bm25 on web was not evaluated: none.txt: file not found; check the path\n"
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
     fallen = piped(folder, *EVALUATE, "--quiet", "--set", gate)
     assert re.fullmatch(r"runs/records/\S+\n", fallen.stdout)

@@ -137,7 +137,7 @@ def matters(section: str) -> dict[str, float]:
 
 
 def test_what_matters_is_said_by_measure():
-    """Lines are spelled out as those of a suite are, and scores that were made elsewhere go by their names."""
+    """Lines are spelled out as those of a suite are, and external scores go by their names."""
     assert matters('{"ndcg@5,10": 0.005, faithfulness: 0.1}') == {
         "ndcg@5": 0.005,
         "ndcg@10": 0.005,

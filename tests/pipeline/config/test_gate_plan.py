@@ -122,7 +122,7 @@ def test_a_gate_is_judged_where_its_measures_and_models_are(keys, tasks):
 
 
 def test_a_line_writes_several_measures_and_a_score_is_named():
-    """Cutoffs, and other tools' names, are read as in a suite; scores that were made elsewhere by their names."""
+    """Cutoffs, and other tools' names, are read as in a suite; external scores by their names."""
     found = gate("measure: ['ndcg@5,10', map, faithfulness, ndcg@5], at_least: 0")
 
     assert [*map(str, found.measures)] == ["ndcg@5", "ndcg@10", "ap", "faithfulness"]
@@ -200,12 +200,12 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
         (
             "measure: ap, at_least: 0, models: [production, lexical]",
             ".models[1]: the model 'lexical' is not judged: it is not evaluated where the gate is judged; name "
-            "another, or mend its outputs",
+            "another, or fix its outputs",
         ),
         (
             "measure: rr@10, against: lexical, margin: 0, models: candidate",
             ".models: the model 'candidate' is not judged: it is not evaluated beside 'lexical' where the gate is "
-            "judged; name another, or mend its outputs",
+            "judged; name another, or fix its outputs",
         ),
         (
             "measure: ap, at_least: 0, datasets: [web, shop]",

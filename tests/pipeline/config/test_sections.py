@@ -238,7 +238,7 @@ COLUMN = (
 AT_LEAST_100 = "found 99; write a number of at least 100"
 COMMA = "a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its own line"
 CORRECTIONS = "found 'tukey'; write 'maxt', 'holm', 'bh' or 'none'"
-ELSEWHERE = "its scores were made elsewhere, of nothing known here;"
+ELSEWHERE = "its scores are external, so nothing else is known of its queries;"
 ENDS = "write the least and the greatest score there can be, as in [0, 1]; null where there is none"
 LOGGED_ID = "write the id of a logged model, as in m-1f0c9a2b…"
 CREDENTIALS = "the name holds a user or a password as a URI does, which nothing may show; choose another"
@@ -252,7 +252,7 @@ TIES = (
 KEY = "cannot fill a template; write a word other than dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
 METRIC_NAME = (
-    "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; mend the braces"
+    "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; fix the braces"
 )
 NO_MAXT = "maxt needs resamples, which the test t does not make; choose holm, bh or none"
 NEITHER = "it has neither judgments nor ratings nor scores; name a file, or the scores"

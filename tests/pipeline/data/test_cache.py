@@ -263,7 +263,7 @@ def test_an_entry_under_anothers_name_is_passed_over(store, entry):
 
 
 def test_damaged_judgments_are_found_and_written_anew(store):
-    """They are not believed, and the next evaluation that keeps them mends them."""
+    """They are not believed, and the next evaluation that keeps them fixes them."""
     judged = rows_of(rows(WEB.judged))
     store.write_judgments(JUDGMENTS, judged)
     (path,) = store.folder.rglob("judgments.rows")

@@ -187,7 +187,7 @@ def test_parts_that_come_or_go_while_they_are_read_are_refused(path):
 
 
 def test_a_message_names_no_line_of_another_file():
-    """Rows are found again in the file for a message; where it is not the file any more, the row's number is told."""
+    """Rows are found again in the file for a message; if it is not the file any more, the row's number is told."""
     write(Path("a.tsv"), "query_id\tdoc_id\tscore\nq\td\t1\n\nq\te\t2\n")
     rows = read_ranking("a.tsv")
     assert rows.place(1) == "line 4"

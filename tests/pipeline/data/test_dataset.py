@@ -209,7 +209,7 @@ def test_the_columns_of_ratings_are_their_own():
 @pytest.mark.parametrize("role", ["queries", "documents"])
 def test_a_missing_table_is_refused(role):
     """By the path that the config gives."""
-    assert refusal(dataset, **{role: Source("nowhere.tsv")}) == "nowhere.tsv: no such file; mend the path"
+    assert refusal(dataset, **{role: Source("nowhere.tsv")}) == "nowhere.tsv: file not found; check the path"
 
 
 def test_a_missing_output_is_refused():

@@ -1,4 +1,4 @@
-"""Numbers from outside: a JSON object, and nothing else."""
+"""External metrics: a JSON object, and nothing else."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
 
 def test_a_file_that_is_not_there_or_several_are_refused(tmp_path):
     """Both are told by the path as it was written."""
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="file not found"):
         read_external_metrics(str(tmp_path / "none.json"))
     for name in ("a", "b"):
         Path(tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Scores made elsewhere: every layout gives the same, what is missing is undefined, and what is no score is refused."""
+"""External scores: every layout gives the same, what is missing is undefined, and what is no score is refused."""
 
 from __future__ import annotations
 
@@ -192,9 +192,9 @@ def test_without_a_table_the_queries_are_those_of_all_outputs():
 
 
 HEAD = "query_id\tfaithful\tcost\n"
-NO_NUMBER = "is not a number; mend it, or leave the cell empty"
-NOT_FINITE = "is not a finite number; mend it, or leave the cell empty"
-OUTSIDE = "is outside 0 to 1; mend it, or the range in the config"
+NO_NUMBER = "is not a number; fix it, or leave the cell empty"
+NOT_FINITE = "is not a finite number; fix it, or leave the cell empty"
+OUTSIDE = "is outside 0 to 1; fix it, or the range in the config"
 
 
 def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
@@ -223,7 +223,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         (
             "h.tsv",
             "id\tfaithful\tcost\nq1\t1\t1\n",
-            "no column 'query_id' among id, faithful, cost; mend its name",
+            "no column 'query_id' among id, faithful, cost; fix its name",
         ),
         ("i.tsv", HEAD + "\t1\t1\n", "empty query_id (line 2); fill it"),
         ("j.tsv", HEAD, "no rows; write the file again"),
@@ -233,7 +233,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is no id; write a string or a whole number"),
         ("e.jsonl", one(query_id=None), "empty query_id (line 1); fill it"),
         ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' {NO_NUMBER}"),
-        ("b.json", '{"q1": {"faithful": 1}}', "no score 'cost' among faithful; mend its name"),
+        ("b.json", '{"q1": {"faithful": 1}}', "no score 'cost' among faithful; fix its name"),
         ("c.json", '{"q1": {"cost": 1, "cost": 2}}', "query 'q1': measure 'cost' stands twice; keep one"),
         ("d.json", '{"q1": 3}', "query 'q1' holds 3; write {measure: value}"),
         (
@@ -261,8 +261,8 @@ def test_what_is_no_score_is_refused(name, data, message):
 @pytest.mark.parametrize(
     ("name", "data", "found"),
     [
-        ("a.csv", "query_id,faithful,cost\nq1,1\n", "2 fields found where the header has 3; mend the line"),
-        ("a.eval", "faithful q1\n", "2 fields found where measure, query_id, value are expected; mend the line"),
+        ("a.csv", "query_id,faithful,cost\nq1,1\n", "2 fields found where the header has 3; fix the line"),
+        ("a.eval", "faithful q1\n", "2 fields found where measure, query_id, value are expected; fix the line"),
     ],
 )
 def test_a_short_line_is_refused(name, data, found):
@@ -275,7 +275,7 @@ def test_a_short_line_is_refused(name, data, found):
 
 def test_a_missing_file_is_refused():
     """By the path that the config gives."""
-    assert refusal(read_external_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: no such file; mend the path"
+    assert refusal(read_external_scores, Source("nowhere"), [FAITHFUL]) == "nowhere: file not found; check the path"
 
 
 def test_a_score_in_two_parts_is_refused():

@@ -158,8 +158,8 @@ def test_the_order_of_rows_moves_no_category():
         ("f.jsonl", lines([[0.5], [0.5, 1.5]]), "'genre' holds vectors of 1 and of 2 numbers; write them equally long"),
         ("a.parquet", parquet([0.5]), "'genre' is double; write categories"),
         ("b.parquet", parquet([[[1]]]), "'genre' is list<element: list<element: int64>>; write categories"),
-        ("c.parquet", parquet([[0.5, float("nan")]]), "'genre' holds a number that is not finite; mend it"),
-        ("d.parquet", parquet([[0.5, None]]), "'genre' holds a number that is not finite; mend it"),
+        ("c.parquet", parquet([[0.5, float("nan")]]), "'genre' holds a number that is not finite; fix it"),
+        ("d.parquet", parquet([[0.5, None]]), "'genre' holds a number that is not finite; fix it"),
     ],
 )
 def test_what_is_no_feature_is_refused(name, data, message):

@@ -56,7 +56,7 @@ def documents(path: str) -> list[str]:
 def test_nothing_may_be_there():
     """Whoever looks for what may come is given nothing, and no refusal; a scheme that nobody knows is refused."""
     assert files_there("sub/a.txt") == files_there("sub/*") == []
-    assert refusal(files_there, "nowhere://a.txt").endswith("; mend the URL")
+    assert refusal(files_there, "nowhere://a.txt").endswith("; fix the URL")
 
 
 def test_a_file_is_found_under_the_name_it_was_given():
@@ -111,14 +111,14 @@ def test_what_lies_in_a_folder_that_begins_with_a_dot_or_underscore_is_no_part()
 @pytest.mark.parametrize("path", ["nowhere.tsv", "nowhere/*.tsv", "nowhere/a.tsv", "*.tsv"])
 def test_a_path_that_names_nothing_is_refused(path):
     """A missing file and a glob without match are named as they were written."""
-    assert refusal(find_files, path) == f"{path}: no such file; mend the path"
+    assert refusal(find_files, path) == f"{path}: file not found; check the path"
 
 
 def test_a_folder_without_parts_is_not_called_missing():
     """Whoever sees the folder there is told what it lacks, also where a writer left nothing but its temporary files."""
     parts("folder/_temporary/part-0")
 
-    message = "folder: a folder without files, but for such as begin with . or _; mend the path"
+    message = "folder: a folder without files, but for such as begin with . or _; fix the path"
     assert refusal(find_files, "folder") == message
 
 
@@ -127,15 +127,15 @@ def test_a_url_that_names_nothing_is_refused(tmp_path, name):
     """As on disk."""
     url = f"file://{tmp_path}/{name}"
 
-    assert refusal(find_files, url) == f"{url}: no such file; mend the path"
+    assert refusal(find_files, url) == f"{url}: file not found; check the path"
 
 
 def test_a_url_of_an_unknown_scheme_is_refused():
-    """The message names the URL and asks for it to be mended."""
+    """The message names the URL and asks for it to be fixed."""
     message = refusal(find_files, "nosuch://bucket/a.tsv")
 
     assert message.startswith("nosuch://bucket/a.tsv: ")
-    assert message.endswith("; mend the URL")
+    assert message.endswith("; fix the URL")
 
 
 def test_a_file_url_is_the_file(tmp_path):

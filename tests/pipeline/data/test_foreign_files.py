@@ -81,18 +81,18 @@ def test_a_query_without_documents_has_no_row():
     [
         ('{"q": {"d": 1}, "q": {"e": 1}}', "a.json: query 'q' stands twice; keep one"),
         ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' stands twice; keep one"),
-        ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; mend it"),
-        ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; mend it"),
-        ('{"q": {"d": null}}', "a.json: query 'q', document 'd': relevance null is not a number; mend it"),
-        ('{"q": {"d": {"e": 1}}}', "a.json: query 'q', document 'd': relevance an object is not a number; mend it"),
-        ('{"q": {"d": NaN}}', "a.json: relevance nan (query 'q', document 'd') is not a finite number; mend it"),
+        ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; fix it"),
+        ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; fix it"),
+        ('{"q": {"d": null}}', "a.json: query 'q', document 'd': relevance null is not a number; fix it"),
+        ('{"q": {"d": {"e": 1}}}', "a.json: query 'q', document 'd': relevance an object is not a number; fix it"),
+        ('{"q": {"d": NaN}}', "a.json: relevance nan (query 'q', document 'd') is not a finite number; fix it"),
         (
             '{"q": {"c": 1, "d": 1e999}}',
-            "a.json: relevance inf (query 'q', document 'd') is not a finite number; mend it",
+            "a.json: relevance inf (query 'q', document 'd') is not a finite number; fix it",
         ),
         (
             '{"q": {"d": -1' + "0" * 400 + "}}",
-            "a.json: relevance -inf (query 'q', document 'd') is not a finite number; mend it",
+            "a.json: relevance -inf (query 'q', document 'd') is not a finite number; fix it",
         ),
         ('{"q": {"": 1}}', "a.json: empty doc_id (query 'q', document ''); fill it"),
         ('{"q": {"c": 1}, "": {"d": 1}}', "a.json: empty query_id (query '', document 'd'); fill it"),
@@ -100,7 +100,7 @@ def test_a_query_without_documents_has_no_row():
         ('[{"q": 1}]', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ('"q"', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ("{}", "a.json: no rows; write the file again"),
-        ('{"q": {"d\\ud800": 1}}', "a.json: an id is not UTF-8: half of a surrogate pair stands in it; mend it"),
+        ('{"q": {"d\\ud800": 1}}', "a.json: an id is not UTF-8: half of a surrogate pair stands in it; fix it"),
     ],
 )
 def test_wrong_json_is_refused(text, message):
@@ -114,7 +114,7 @@ def test_what_is_not_json_is_refused(text):
     message = refused(text)
 
     assert message.startswith("a.json: not JSON (")
-    assert message.endswith("); mend it")
+    assert message.endswith("); fix it")
     assert "\n" not in message
 
 
@@ -217,4 +217,4 @@ def test_a_score_is_no_relevance_elsewhere(header):
 )
 def test_a_wrong_line_of_beirs_is_named(name, text):
     """Where Python reads line by line, the names are known as well."""
-    assert refused(text, name) == f"{name}:3: relevance 'x' is not a number; mend it"
+    assert refused(text, name) == f"{name}:3: relevance 'x' is not a number; fix it"

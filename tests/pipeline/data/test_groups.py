@@ -141,13 +141,13 @@ def test_without_columns_there_are_no_groups():
     ("name", "data", "message"),
     [
         ("a.tsv", "query_id\tmarkt\nq1\tx\n", "no column 'market' among query_id, markt; did you mean 'markt'?"),
-        ("a.csv", "query_id,x\nq1,x\n", "no column 'market' among query_id, x; mend its name"),
+        ("a.csv", "query_id,x\nq1,x\n", "no column 'market' among query_id, x; fix its name"),
         ("b.csv", "query_id,market,market\nq1,x,y\n", "column 'market' stands twice; name each column once"),
-        ("a.jsonl", '{"query_id": "q1"}\n', "no column 'market' among query_id; mend its name"),
+        ("a.jsonl", '{"query_id": "q1"}\n', "no column 'market' among query_id; fix its name"),
         ("b.jsonl", '{"query_id": "q1", "market": ["x"]}\n', "'market' holds a list (line 1); write a text or a"),
         ("c.jsonl", '{"query_id": "q1", "market": {"x": 1}}\n', "'market' holds a mapping (line 1); write a text or a"),
         ("a.parquet", parquet([["x"]], ["u"]), "'market' holds a list (row 1); write a text or a number"),
-        ("b.parquet", table_bytes([pa.array(["q1"])], ["query_id"]), "no column 'market' among query_id; mend"),
+        ("b.parquet", table_bytes([pa.array(["q1"])], ["query_id"]), "no column 'market' among query_id; fix"),
     ],
 )
 def test_what_is_no_column_of_texts_is_refused(name, data, message):

@@ -98,7 +98,7 @@ def test_among_parts_what_is_not_a_file_is_refused(path):
 
 def test_standard_input_is_no_file_of_a_config():
     """Only a command that says so reads `-`; anything else takes it for a file's name."""
-    assert refusal(read_judgments, "-") == "-: no such file; mend the path"
+    assert refusal(read_judgments, "-") == "-: file not found; check the path"
 
 
 @pytest.mark.parametrize("path", ["a\0b.txt", "x" * 300, "x/" * 3000, "file.txt/below", "nowhere://a", "s3://a\0b/c"])
@@ -195,7 +195,7 @@ def test_an_id_of_over_64_kb_is_refused_at_once(format, column):
         if length == LONGEST:
             assert message == ""
         elif length == MEGABYTE and format in ("tsv", "csv"):
-            assert message == f"{path}: field larger than field limit (131072) after line 3; mend it"
+            assert message == f"{path}: field larger than field limit (131072) after line 3; fix it"
         else:
             name, place = ("query_id", "doc_id")[column], place_of(format, 1)
             assert message.startswith(f"{path}: {name} of {length:,} bytes (")
@@ -212,7 +212,7 @@ def test_an_id_of_over_64_kb_in_a_table_of_ids_is_refused(format):
 
 
 def test_an_id_of_over_64_kb_in_json_and_scores_is_refused():
-    """Its keys are ids too, and so are the queries of scores made elsewhere."""
+    """Its keys are ids too, and so are the queries of external scores."""
     path = write(Path("a.json"), json.dumps({"q": {"x" * MEGABYTE: 1}}))
     assert len(refusal(read_judgments, path)) < 500
 
@@ -345,10 +345,10 @@ def test_a_footer_that_contradicts_itself_ends_no_process():
             "'query_id' stands twice; keep one",
         ),
         ('{"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1}', "'doc_id' stands twice; keep one"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": "1"}', "relevance '1' is not a number; mend it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": "1.5"}', "relevance '1.5' is not a number; mend it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": true}', "relevance true is not a number; mend it"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": null}', "relevance null is not a number; mend it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": "1"}', "relevance '1' is not a number; fix it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": "1.5"}', "relevance '1.5' is not a number; fix it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": true}', "relevance true is not a number; fix it"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": null}', "relevance null is not a number; fix it"),
         ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": 1, "x": 2}', ""),
         ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": {"doc_id": 1, "doc_id": 2}}', ""),
         ('{"query_id": "q", "doc_id": "d", "relevance": 1, "x": "\\"doc_id\\": \\"e\\""}', ""),
@@ -519,7 +519,7 @@ ODD_COLUMNS: Sequence[pa.Array] = [
 
 @pytest.mark.parametrize("column", ODD_COLUMNS, ids=lambda column: str(column.type))
 def test_columns_of_parquet_of_any_type_are_read_or_refused(column):
-    """As ids, as numbers, as texts of queries, as features of documents and as scores made elsewhere."""
+    """As ids, as numbers, as texts of queries, as features of documents and as external scores."""
     n_rows = len(column)
     ids = pa.array([f"i{row}" for row in range(n_rows)], pa.string())
     ones = pa.array(np.ones(n_rows))

@@ -98,7 +98,7 @@ def test_an_output_without_a_name_is_refused(tmp_path, last):
 
 def test_a_fraction_is_refused_with_its_line(tmp_path):
     """trec_eval reads 1.5 as 1 and says nothing."""
-    said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would cut off the fraction; mend it"
+    said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would cut off the fraction; fix it"
     with pytest.raises(InputError) as refused:
         read(tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n")
 

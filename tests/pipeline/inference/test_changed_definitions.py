@@ -60,7 +60,7 @@ def test_a_version_that_differs_is_named():
 
 
 def test_a_better_end_that_differs_is_named():
-    """Of a score made elsewhere the config says which end is better, and so may another night's."""
+    """Of an external score the config says which end is better, and so may another night's."""
     one = manifest(TREC_EVAL, "ap", fingerprint="1" * 16)
     other = manifest(TREC_EVAL, "ap", fingerprint="0" * 16, direction="lower")
 

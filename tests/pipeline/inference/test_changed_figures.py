@@ -1,4 +1,4 @@
-"""Two tables of figures: what counts as the same, and what is told where it is not."""
+"""Two tables of figures: what counts as the same, and what is told if it is not."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def test_verdicts_stand_in_the_order_of_gates_tasks_and_measures():
     """What could not be judged stands in its place among the others."""
     tasks = (("web", "dense"), ("web", "gone"), ("web", "old"))
     gates = [floor(at_least=0.1, tasks=tasks), dataclasses.replace(floor(at_least=0.1), name="other")]
-    found = judge(gates, evidence(*SAME, scores("old", VALUES), failures={("web", "gone"): "no such file"}))
+    found = judge(gates, evidence(*SAME, scores("old", VALUES), failures={("web", "gone"): "file not found"}))
 
     assert [(verdict.gate, verdict.model) for verdict in found] == [
         *(("gate", model) for _, model in tasks),

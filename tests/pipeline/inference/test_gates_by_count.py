@@ -1,4 +1,4 @@
-"""Gates without an interval: crashed queries, missing output, numbers from outside."""
+"""Gates without an interval: crashed queries, missing output, external metrics."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_output_that_was_refused_is_incomplete():
 
 
 def test_what_is_incomplete_is_not_evaluated_further():
-    """The other gates of the task say so, and only warn: `complete` fails already. Numbers from outside are judged."""
+    """The other gates of the task say so, and only warn: `complete` fails already. External metrics are judged."""
     floor = PlannedGate("floor", "limit", (*TASKS, ("news", "dense")), (NDCG,), at_least=0.1)
     both = [scores("dense", np.full(40, 0.5) + np.arange(40) / 100, dataset=name) for name in ("web", "news")]
     found = judge(
@@ -164,9 +164,9 @@ def test_of_two_complete_gates_the_one_that_blocks_counts(order):
 def test_without_a_complete_gate_what_is_missing_is_inconclusive():
     """Nothing asks for completeness, and nothing can be said: the reason is that of the refusal."""
     floor = PlannedGate("floor", "limit", TASKS, (NDCG,), at_least=0.1)
-    (verdict,) = judge([floor], evidence(failures={("web", "dense"): "dense.tsv: no such file"}))
+    (verdict,) = judge([floor], evidence(failures={("web", "dense"): "dense.tsv: file not found"}))
 
-    assert (verdict.outcome, verdict.effect, verdict.reason) == ("inconclusive", "fail", "dense.tsv: no such file")
+    assert (verdict.outcome, verdict.effect, verdict.reason) == ("inconclusive", "fail", "dense.tsv: file not found")
 
 
 def test_a_baseline_without_output_is_not_comparable():
@@ -181,7 +181,7 @@ def test_a_baseline_without_output_is_not_comparable():
     assert verdict.reason == "production.tsv: empty"
 
 
-# ---- numbers from outside
+# ---- external metrics
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_baseline_without_output_is_not_comparable():
         ({"dense": {"latency_p95_ms": 120.0}}, "pass", "latency_p95_ms of dense is 120; at most 120 is allowed"),
         ({"dense": {"latency_p95_ms": 131.25}}, "fail", "latency_p95_ms of dense is 131.25; at most 120 is allowed"),
         ({"dense": {"usd": 3.0}}, "inconclusive", "the `extra` of dense has no number 'latency_p95_ms'"),
-        ({"dense": "costs.json: no such file"}, "inconclusive", "costs.json: no such file"),
+        ({"dense": "costs.json: file not found"}, "inconclusive", "costs.json: file not found"),
         ({}, "inconclusive", "dense has no `extra`; add one to the model, or leave it out of the gate"),
     ],
 )

@@ -201,7 +201,7 @@ def test_folders_that_are_no_records_are_passed_over(tmp_path):
 
 
 def test_the_first_night_has_nothing_to_be_held_against(tmp_path):
-    """That is told apart from a baseline that should be there, for nobody can mend it."""
+    """That is told apart from a baseline that should be there, for nobody can fix it."""
     nothing = found(tmp_path / "none", "last_passed")
 
     assert nothing == Resolved(None, "dense", "there is no earlier evaluation of 'nightly' with 'dense'", first=True)

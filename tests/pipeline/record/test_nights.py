@@ -137,7 +137,9 @@ def test_the_second_of_two_is_told_who_is_first(place, request):
             pass
 
     said = str(refused.value)
-    assert said.startswith(f"nightly of 2026-11-20: process {os.getpid()} on {socket.gethostname()} (since ")
+    assert said.startswith(
+        f"nightly of 2026-11-20 is already running: process {os.getpid()} on {socket.gethostname()} (since "
+    )
     assert refused.value.exit_code == 75
 
 
@@ -145,7 +147,7 @@ def test_another_machine_is_told_too(one, other):
     """They share nothing but the place of the records."""
     with (
         claim_night(one, *NIGHT),
-        pytest.raises(LockedError, match="nightly of 2026-11-20: process"),
+        pytest.raises(LockedError, match="nightly of 2026-11-20 is already running: process"),
         claim_night(other, *NIGHT),
     ):
         pass
@@ -366,7 +368,7 @@ def test_a_place_that_is_gone_at_the_end_is_no_error(server, one):
 
 
 def test_an_error_gives_the_night_back(one):
-    """The config was wrong: whoever mends it need not wait for a lease to expire."""
+    """The config was wrong: whoever fixes it need not wait for a lease to expire."""
     with pytest.raises(ZeroDivisionError), claim_night(one, *NIGHT):
         raise ZeroDivisionError
 

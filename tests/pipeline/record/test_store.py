@@ -303,7 +303,7 @@ def test_a_place_is_a_folder_or_a_url(tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("s3://key:s3cret@eval/records", "holds credentials"), ("gopher://eval/records", "mend the URL")],
+    [("s3://key:s3cret@eval/records", "holds credentials"), ("gopher://eval/records", "fix the URL")],
 )
 def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
     """In a line, which does not repeat a password."""

@@ -141,11 +141,11 @@ def test_what_steps_rest_on_is_said(changes, said):
 
 def test_a_night_without_output_says_why():
     """In the row that it was not evaluated, and below it why."""
-    missing = night(2, None, failure="bm25.tsv: there is no such file; mend the path", n_queries=0)
+    missing = night(2, None, failure="bm25.tsv: there is file not found; check the path", n_queries=0)
     text = shown(history(night(1), missing))
 
     assert rows(text)[1][:2] + rows(text)[1][3:] == ["2026-01-02", "", "", "", "", "not evaluated"]
-    assert "2026-01-02 was not evaluated: bm25.tsv: there is no such file; mend the path" in text.splitlines()
+    assert "2026-01-02 was not evaluated: bm25.tsv: there is file not found; check the path" in text.splitlines()
 
 
 def test_the_last_nights_are_shown_and_all_are_counted():

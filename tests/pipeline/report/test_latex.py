@@ -133,7 +133,7 @@ def test_tables_are_numbered_and_a_lost_model_has_dashes():
     """One table per dataset and evaluation, each with a label of its own; the model stands where the config has it."""
     lost = page(
         [*estimates("web", FIGURES), *estimates("news", {"bm25": {"ap": 0.3}})],
-        failures=[Failure("news", "dense", "gone.tsv: no such file")],
+        failures=[Failure("news", "dense", "gone.tsv: file not found")],
     )
     text = latex([lost, page(estimates("web", FIGURES))])
 

@@ -50,7 +50,7 @@ def moved(model: str, **changes: str) -> PairedScores:
 
 def test_the_verdict_comes_first_and_the_command_last():
     """Gates, what is missing, figures, differences, what to know, and how it was made, in this order."""
-    failure = Failure("web", "late", "late.tsv: no such file; mend the path")
+    failure = Failure("web", "late", "late.tsv: file not found; check the path")
     found = page(estimates("web", FIGURES), [comparison("dense", 0.05, 0.03)], [VERDICT], [failure])
     text = markdown([found])
     said = [
@@ -58,7 +58,7 @@ def test_the_verdict_comes_first_and_the_command_last():
         "**Gates failed: 1 fail.**",
         "ap of dense dropped by 0.05",
         "**Incomplete:** 3 models on 1 dataset; 1 model output missing or refused.",
-        "- late on web was not evaluated: late.tsv: no such file; mend the path",
+        "- late on web was not evaluated: late.tsv: file not found; check the path",
         "### web (300 queries)",
         "| dense | 0.4500 ",
         "Differences, web: ap against bm25:",

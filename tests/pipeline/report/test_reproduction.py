@@ -73,7 +73,7 @@ def test_different_names_what_changed_and_what_moved():
 
 
 def test_different_for_no_known_reason_says_so():
-    """So that nobody looks for it where it is not."""
+    """So that nobody looks for it if it is not."""
     found = replace(IDENTICAL, verdict="different", n_figures=40, n_moved=1, moved=(MOVED,))
 
     assert any("nothing that the record knows of has changed" in line for line in reproduction_lines(found))

@@ -306,7 +306,7 @@ def test_what_the_join_found_is_told(quality, said):
 
 def test_a_failure_is_told_whole():
     """The reason stands in one line at any width, in the leaderboard and in the note."""
-    reason = "data/" + "long/" * 40 + "x.tsv:3: score 'much' is not a number; mend it"
+    reason = "data/" + "long/" * 40 + "x.tsv:3: score 'much' is not a number; fix it"
     found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
 
     assert f"late on web was not evaluated: {reason}" in plain(found, 80).splitlines()
@@ -330,9 +330,9 @@ def test_many_failures_for_one_reason_are_few_lines():
 
 def test_without_any_model_there_are_only_remarks():
     """Where every output failed there is no table, and the failures are told."""
-    found = evaluation({}, failures=(Failure("web", "late", "late.tsv: no such file; mend the path"),))
+    found = evaluation({}, failures=(Failure("web", "late", "late.tsv: file not found; check the path"),))
 
-    assert plain(found).splitlines() == ["late on web was not evaluated: late.tsv: no such file; mend the path"]
+    assert plain(found).splitlines() == ["late on web was not evaluated: late.tsv: file not found; check the path"]
     assert "late" in note(found)
     assert as_data(found)["estimates"] == []
 

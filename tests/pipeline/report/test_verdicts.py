@@ -59,7 +59,7 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
 @pytest.mark.parametrize(
     ("model", "reason", "told"),
     [
-        ("dense", "gone.tsv: no such file", "dense: gone.tsv: no such file"),
+        ("dense", "gone.tsv: file not found", "dense: gone.tsv: file not found"),
         ("dense", "ap of dense is 0.3", "ap of dense is 0.3"),
         ("a", "ap dropped against bm25", "a: ap dropped against bm25"),
         ("c++", "ap of c++ is 0.3", "ap of c++ is 0.3"),

@@ -24,7 +24,7 @@ def process_id(_: int) -> int:
 
 def fail_at_three(number: int) -> int:
     if number == 3:
-        raise InputError("data/x.tsv:3: found nothing; mend it")
+        raise InputError("data/x.tsv:3: found nothing; fix it")
     return number
 
 
@@ -79,7 +79,7 @@ def test_no_calls_give_no_results(workers):
 @pytest.mark.parametrize("workers", [Workers(1), Workers(2), Workers(2, "processes")], ids=str)
 def test_an_exception_comes_out_as_it_is(workers):
     """What a call raises, `run` raises: the same class with the same words, from processes too."""
-    with pytest.raises(InputError, match=r"^data/x\.tsv:3: found nothing; mend it$") as error:
+    with pytest.raises(InputError, match=r"^data/x\.tsv:3: found nothing; fix it$") as error:
         workers.run("Failing", fail_at_three, [(number,) for number in range(8)])
 
     assert error.value.exit_code == 2

@@ -96,7 +96,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         ],
         "warnings": [],
         "failures": [
-            {"dataset": "web search", "model": "late", "reason": "late_1.tsv: no such file; write it\nor *not*"}
+            {"dataset": "web search", "model": "late", "reason": "late_1.tsv: file not found; write it\nor *not*"}
         ],
         "environment": {"git": {"commit": "0123456789abcdef" * 2, "dirty": True}},
         "timings": {},
@@ -255,6 +255,11 @@ def test_params_are_found_again(store):
         "seed": "20261120",
         "conventions.profile": "trec_eval",
         "conventions.ties": "doc_id_desc",
+        "conventions.score_precision": "float32",
+        "conventions.missing_queries": "empty",
+        "conventions.undefined_queries": "zero",
+        "conventions.negative_grades": "unjudged",
+        "conventions.unjudged_documents": "non_relevant",
         "bootstrap.resamples": "1000",
         "bootstrap.confidence": "0.95",
         "bootstrap.method": "percentile",
@@ -303,10 +308,10 @@ def test_a_hostile_model_name_is_kept_as_it_is(store):
 def test_a_refused_output_is_a_failed_run(store):
     """The run has failed, says why, and has no figures; the others and the evaluation's own are finished."""
     run = store.run("web search", "late")
-    note = "Not evaluated:\n\n    late_1.tsv: no such file; write it\n    or *not*"
+    note = "Not evaluated:\n\n    late_1.tsv: file not found; write it\n    or *not*"
 
     assert (run.info.status, run.data.metrics, run.data.params) == ("FAILED", {}, {"k1": "2"})
-    assert run.data.tags["rankledger.failure"] == "late_1.tsv: no such file; write it\nor *not*"
+    assert run.data.tags["rankledger.failure"] == "late_1.tsv: file not found; write it\nor *not*"
     assert run.data.tags["mlflow.note.content"] == note
     assert [store.run(*task).info.status for task in [(), ("web search", HOSTILE), ("stars", "bm25")]] == [
         "FINISHED"
@@ -346,9 +351,7 @@ def test_the_record_is_kept_with_the_run(store, tmp_path):
 
 def test_the_evaluation_stands_on_top(store):
     """The last start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
-    ids = [
-        store.client.get_experiment_by_name(f"{store.record.manifest['name']}{part}").experiment_id for part in _PARTS
-    ]
+    ids = [store.client.get_experiment_by_name(f"{store.record.manifest.name}{part}").experiment_id for part in _PARTS]
     runs = store.client.search_runs(ids)
     expected = [None, ("web search", HOSTILE), ("web search", "late"), ("web search", "bm25"), ("stars", "bm25")]
 

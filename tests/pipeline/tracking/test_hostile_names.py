@@ -58,7 +58,7 @@ TEMPLATES = ["{suite}/{measure}", "{measure}", "extra/{measure}", "ci95/{measure
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """A config of scores that were made elsewhere; of the models `outputs` is left to be filled in."""
+    """A config of external scores; of the models `outputs` is left to be filled in."""
     measures = draw(st.lists(st.sampled_from(SCORES), min_size=1, max_size=2, unique=True))
     names = st.sampled_from(NAMES)
     texts = st.dictionaries(names, names, max_size=1)

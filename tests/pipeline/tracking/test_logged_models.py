@@ -43,18 +43,18 @@ def test_a_model_is_found_by_whatever_a_config_may_say(store, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("models:/m-0", "there is no model models:/m-0 in MLflow; mend model_id or model_uri in the config"),
-        ("models:/ranker/3", "there is no model models:/ranker/3 in MLflow; mend"),
-        ("models:/nobody/1", "there is no model models:/nobody/1 in MLflow; mend"),
-        ("models:/ranker@nobody", "there is no model models:/ranker@nobody in MLflow; mend"),
-        ("models:/nobody@champion", "there is no model models:/nobody@champion in MLflow; mend"),
+        ("models:/m-0", "there is no model models:/m-0 in MLflow; fix model_id or model_uri in the config"),
+        ("models:/ranker/3", "there is no model models:/ranker/3 in MLflow; fix"),
+        ("models:/nobody/1", "there is no model models:/nobody/1 in MLflow; fix"),
+        ("models:/ranker@nobody", "there is no model models:/ranker@nobody in MLflow; fix"),
+        ("models:/nobody@champion", "there is no model models:/nobody@champion in MLflow; fix"),
         (f"models:/ranker@{'a' * 300}", "there is no model models:/ranker@aaa"),
-        ("models:/../1", "there is no model models:/../1 in MLflow; mend"),
+        ("models:/../1", "there is no model models:/../1 in MLflow; fix"),
         ("models:/ranker/2", "the registered model models:/ranker/2 is of no logged model; name another"),
     ],
 )
 def test_what_is_no_logged_model_is_said_in_a_line(store, text, message):
-    """It names what was written, for the config is what must be mended."""
+    """It names what was written, for the config is what must be fixed."""
     with pytest.raises(TrackingError) as error:
         logged_model_id(store[0], text)
 

@@ -136,7 +136,7 @@ def test_baselines_that_are_one_to_mlflow_are_refused():
 
 def test_numbers_from_outside_are_metrics_of_their_model():
     """In a section of their own; a model without them, or whose file could not be read, has none."""
-    extras = {"dense": {"numbers": {"latency p95": 120.5, "cost/day": 3.0}}, "bm25": {"reason": "no such file"}}
+    extras = {"dense": {"numbers": {"latency p95": 120.5, "cost/day": 3.0}}, "bm25": {"reason": "file not found"}}
     found = record(extras=extras, summary=(estimate(), estimate(model="bm25")))
 
     assert {name: value for name, value in metrics(found).items() if name.startswith("extra")} == {

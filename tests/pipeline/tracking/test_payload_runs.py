@@ -44,7 +44,7 @@ def record(tmp_path: Path) -> Callable[..., Record]:
             "datasets": {"web": {"kind": "rankings", "suites": {"search": MEASURES}, "inputs": [_file("judgments")]}},
             "models": {"bm25": PLAIN, "late": PLAIN},
             "outputs": [{"dataset": "web", "model": "bm25"}],
-            "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: no such file"}],
+            "failures": [{"dataset": "web", "model": "late", "reason": "late.tsv: file not found"}],
             "warnings": [],
             "environment": {"git": GIT},
         }
@@ -144,8 +144,8 @@ def test_a_failed_run_has_no_figures_and_says_why(record):
     _, late, _ = runs(record())
 
     assert (late.failed, late.metrics) == (True, {})
-    assert late.tags["rankledger.failure"] == "late.tsv: no such file"
-    assert late.tags["mlflow.note.content"] == "Not evaluated:\n\n    late.tsv: no such file"
+    assert late.tags["rankledger.failure"] == "late.tsv: file not found"
+    assert late.tags["mlflow.note.content"] == "Not evaluated:\n\n    late.tsv: file not found"
 
 
 @pytest.mark.parametrize("role", ["queries", "scores", None])

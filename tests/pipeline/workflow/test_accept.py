@@ -156,7 +156,7 @@ def test_a_model_whose_output_failed_is_refused(folder):
     evaluation = rankledger.evaluate(config, tracking=False)
 
     for models in ([], ["dense"], ["bm25", "dense"]):
-        with pytest.raises(InputError, match=r"'dense' was not evaluated on web: .*no such file"):
+        with pytest.raises(InputError, match=r"'dense' was not evaluated on web: .*file not found"):
             accept(evaluation.evaluation_id, models=models, reason="x")
     assert list(accept(evaluation.evaluation_id, models=["bm25"], reason="x").entries) == ["bm25"]
 

@@ -220,7 +220,7 @@ def test_a_model_that_was_not_evaluated_there_cannot_be_compared(tmp_path):
 
 
 def test_given_scores_are_compared_query_by_query(tmp_path):
-    """Scores that were made elsewhere are joined by ids: what the record lacks is missing, what it has more is left."""
+    """External scores are joined by ids: what the record lacks is missing, what it has more is left."""
 
     def written(folder: Path, scores: dict[str, float]) -> Path:
         folder.mkdir()

@@ -77,7 +77,7 @@ def test_a_file_without_ranks_cannot_be_ordered_by_them(tmp_path):
 
     (failure,) = evaluated(tmp_path, {"ties": "rank_column"}, "rr", ranked=ranked).failures
 
-    assert failure.reason.endswith("run.txt:1: rank 'one' is not a number; mend it")
+    assert failure.reason.endswith("run.txt:1: rank 'one' is not a number; fix it")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_negative_grades(tmp_path):
     assert figures(evaluated(tmp_path, {"negative_grades": "non_relevant"}, "judged")) == pytest.approx(
         [(3 / 4 + 1) / 2]
     )
-    with pytest.raises(InputError, match=r"qrels\.txt: relevance -1 \(line 3\) is negative; mend it"):
+    with pytest.raises(InputError, match=r"qrels\.txt: relevance -1 \(line 3\) is negative; fix it"):
         evaluated(tmp_path, {"negative_grades": "error"}, "judged")
 
 

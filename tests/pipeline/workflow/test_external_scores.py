@@ -1,4 +1,4 @@
-"""Scores made elsewhere, from the config to the record: whoever made them, what is made of them is the same."""
+"""External scores, from the config to the record: whoever made them, what is made of them is the same."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_the_record_says_that_the_scores_were_made_elsewhere():
     table = parquet.read_table(record / "scores.parquet").to_pylist()
 
     definition = manifest["definitions"]["faithful"]
-    assert (definition["formula"], definition["reference"]) == ("made elsewhere", "made elsewhere")
+    assert (definition["formula"], definition["reference"]) == ("external", "external")
     assert (definition["direction"], definition["range"]) == ("higher", [0, 1])
     assert manifest["datasets"]["support"]["kind"] == "scores"
     assert manifest["datasets"]["support"]["suites"] == {"scores": ["faithful"]}
@@ -190,7 +190,7 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
     none = evaluate({"support": FAITHFUL}, {"a": "nowhere.csv"})
 
     assert [(failure.model, failure.reason) for failure in one.failures] == [
-        ("b", "nowhere.csv: no such file; mend the path")
+        ("b", "nowhere.csv: file not found; check the path")
     ]
     assert lines(one)["support", "a", "faithful"].n_queries == 4  # those of a alone
     assert [failure.model for failure in none.failures] == ["a"]
@@ -224,7 +224,7 @@ def test_a_given_score_is_not_explained(dataset):
         explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
 
     assert str(error.value) == (
-        "faithful of 'support' was made elsewhere, so there is no arithmetic to show; "
+        "faithful of 'support' is an external score, so there is no arithmetic to show; "
         "name a measure of rankings or ratings"
     )
 

@@ -140,10 +140,10 @@ def test_nights_stand_by_their_dates_whenever_they_were_evaluated():
 
 def test_an_output_that_was_not_evaluated_is_told():
     """The night stands there without figure, and the next is compared with the last that has one."""
-    missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: no such file"})
+    missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: file not found"})
     first, second, third = series_of(evaluated(0, 0.4), missing, evaluated(2, 0.45)).nights
 
-    assert (first.change, second.estimate, second.failure) == (None, None, "bm25.txt: no such file")
+    assert (first.change, second.estimate, second.failure) == (None, None, "bm25.txt: file not found")
     assert third.change == pytest.approx(0.05)
 
 
@@ -217,7 +217,7 @@ def test_judgments_of_any_dataset_break_the_mean_of_all():
 
 
 def test_the_gates_of_a_night_are_those_of_its_model_and_dataset():
-    """The worst of them, numbers from outside included; another model's do not count."""
+    """The worst of them, external metrics included; another model's do not count."""
 
     def verdict(model: str, dataset: str, effect: Any, outcome: Any) -> Verdict:
         return Verdict("gate", dataset, model, "ap", "all", outcome, effect, "")

@@ -153,7 +153,7 @@ def test_a_night_that_was_evaluated_is_shown_again():
 
 
 def test_again_evaluates_anew_and_is_what_is_shown_from_then_on():
-    """An output came late, or was mended: the old record stays, the new one counts."""
+    """An output came late, or was fixed: the old record stays, the new one counts."""
     write_output("bm25")
     first = night()
     write_output("dense", best=3)
@@ -409,7 +409,8 @@ def test_of_many_that_are_started_at_once_one_evaluates():
     (record,) = records()
     for process, out, err in ended:
         if process.returncode == 75:
-            assert "is at it; wait until it is done" in err
+            assert "is already running: " in err
+            assert "wait until it is done" in err
         else:
             assert (process.returncode, out.splitlines()[-1]) == (0, f"record: runs/records/{record}")
     assert 0 in {process.returncode for process, _, _ in ended}
@@ -435,7 +436,7 @@ def test_the_loser_is_told_who_has_the_night(busy, capsys):
 
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith(f"nightly of {DATE}: process {busy.pid} on ")
+    assert printed.err.startswith(f"nightly of {DATE} is already running: process {busy.pid} on ")
     assert records() == []
 
 

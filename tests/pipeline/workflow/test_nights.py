@@ -288,7 +288,7 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
     Path("costs.json").unlink()
     code, record = night()
     assert (code, verdict(record).outcome) == (3, "inconclusive")
-    assert read_record(record).manifest.extras["dense"].reason == "costs.json: no such file; mend the path"
+    assert read_record(record).manifest.extras["dense"].reason == "costs.json: file not found; check the path"
 
 
 def test_a_repeated_evaluation_is_no_night(folder):

@@ -311,7 +311,7 @@ def test_a_missing_output_is_a_failure(config):
 
     (failure,) = evaluate(config).failures
     assert (failure.dataset, failure.model) == ("web", "bm25")
-    assert "no such file; mend the path" in failure.reason
+    assert "file not found; check the path" in failure.reason
 
 
 def test_a_query_without_output_is_refused_from_the_store_too(config):
@@ -353,7 +353,7 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
 
     assert evaluation.failures == ()
     (line,) = evaluation.warnings
-    assert line.startswith(f"{runs / 'blocks'}: not written (")
+    assert line.startswith(f"{runs / 'cache'}: not written (")
     assert figures(evaluation) == figures(evaluate(config, "execution.cache=false"))
 
 

@@ -164,7 +164,7 @@ def test_a_baseline_of_other_judgments_is_not_drawn_beside():
 
 
 def test_a_baseline_of_other_queries_is_named():
-    """Scores that were made elsewhere have no judgments that would tell: tonight there is one query less."""
+    """External scores have no judgments that would tell: tonight there is one query less."""
     config = Path("config.yaml")
     document = {
         "name": "answers",

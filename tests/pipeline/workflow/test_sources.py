@@ -140,7 +140,7 @@ def test_judgments_that_are_gone_are_refused(config, runs):
     first = evaluate(config, runs)
     (config.parent / "web" / "judged.txt").unlink()
 
-    with pytest.raises(InputError, match=r"judged\.txt: no such file"):
+    with pytest.raises(InputError, match=r"judged\.txt: file not found"):
         evaluate(first.record, runs)
 
 
@@ -151,9 +151,9 @@ def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
 
     reasons = [failure.reason for failure in evaluate(first.record, runs).failures]
     assert len(reasons) == 4
-    assert all("no such file, and no output cache has it; restore it" in reason for reason in reasons)
+    assert all("file not found, and no output cache has it; restore it" in reason for reason in reasons)
     again = evaluate(first.record, runs, "execution.cache=true")
-    assert f"no such file, and {runs / 'blocks'} has nothing of it; restore it" in again.failures[0].reason
+    assert f"file not found, and {runs / 'cache'} has nothing of it; restore it" in again.failures[0].reason
 
 
 def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
@@ -163,7 +163,8 @@ def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
     again = evaluate(first.record, runs, 'suites.new=["entropy"]')
 
     assert len(again.failures) == 4
-    assert "no such file, and a measure asks for documents that are not judged; restore it" in again.failures[0].reason
+    reason = again.failures[0].reason
+    assert "file not found, and a measure asks for documents that are not judged; restore it" in reason
 
 
 def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
@@ -173,7 +174,7 @@ def test_predictions_that_are_gone_are_a_failure(tmp_path, runs):
     delete_outputs(config)
 
     (failure,) = evaluate(first.record, runs).failures
-    assert "no such file, and no output cache has it" in failure.reason
+    assert "file not found, and no output cache has it" in failure.reason
 
 
 def test_a_damaged_entry_of_an_output_that_is_gone_is_named(config, runs):

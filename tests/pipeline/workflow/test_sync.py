@@ -155,9 +155,10 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
     monkeypatch.setattr(Records, "keep", keep)
     monkeypatch.setattr(Remote, "folders", folders)
-    monkeypatch.setattr(
-        "rankledger.pipeline.workflow.deliver.open_records", lambda runs, _: Records(runs / "records", place)
-    )
+    for module in ("deliver", "workspace"):
+        monkeypatch.setattr(
+            f"rankledger.pipeline.workflow.{module}.open_records", lambda runs, _: Records(runs / "records", place)
+        )
     found = list(sync(runs_dir=tmp_path / "runs", records=place.url))
 
     assert len(asked) == n_asked
@@ -201,7 +202,7 @@ def test_a_server_that_does_not_answer_is_given_up_in_time(tmp_path):
 
 @pytest.mark.parametrize(("words", "code"), [([], 0), (["--require-tracking"], 5)])
 def test_the_exit_code_is_the_evaluations_own_unless_tracking_is_required(tmp_path, words, code, capfd):
-    """A server that is away costs nothing but a line on stderr, where it is not asked for."""
+    """A server that is away costs nothing but a line on stderr, if it is not asked for."""
     config = config_in(tmp_path, tracking={"uri": f"http://127.0.0.1:{free_port()}"})
 
     found = 0

@@ -79,10 +79,10 @@ def test_outcomes_are_counted_if_they_are_not_the_effects():
 
 def test_what_is_missing_is_said_at_once():
     """An output that was refused makes the evaluation incomplete, with its reason."""
-    blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: no such file"),)))).blocks
+    blocks = verdict(page_figures(page(failures=(Failure("web", "late", "late.tsv: file not found"),)))).blocks
 
     assert "Incomplete: 3 models on 1 dataset; 1 model output missing or refused." in said(blocks)
-    assert table(blocks, "failures") == [["late", "web", "late.tsv: no such file"]]
+    assert table(blocks, "failures") == [["late", "web", "late.tsv: file not found"]]
 
 
 def test_models_stand_to_their_baseline():
