@@ -85,6 +85,13 @@ def evaluation_name(text: str) -> str | None:
     return match["name"]
 
 
+def _counts(quality: Quality) -> Quality:
+    for name, count in vars(quality).items():
+        if isinstance(count, int) and not 0 <= count < 2**63:
+            raise ValueError(f"{name}: expected a count, found {count}")
+    return quality
+
+
 def _evaluation_id(text: str) -> str:
     if not is_evaluation_id(text):
         raise ValueError("expected an evaluation id, <UTC>-<name>-<8 hex>")
@@ -117,6 +124,7 @@ def _command(text: str) -> str:
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 Number = int | float
 Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+JoinQuality = Annotated[Quality, AfterValidator(_counts)]
 EvaluationId = Annotated[str, AfterValidator(_evaluation_id)]
 Moment = Annotated[str, AfterValidator(_moment)]
 PathText = Annotated[str, AfterValidator(_path)]
@@ -216,7 +224,7 @@ class Output(_Part):
     path: PathText
     files: list[RecordedFile]
     parsed: bool
-    quality: Quality
+    quality: JoinQuality
     depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
 
     @property
@@ -299,8 +307,6 @@ class HeldAgainst(_Part):
     def _has_its_hash(self) -> HeldAgainst:
         if self.record is not None and self.manifest_sha256 is None:
             raise ValueError("expected the manifest_sha256 of the record")
-        if self.record is not None and "new_datasets" not in self.model_fields_set:
-            raise ValueError("expected new_datasets, a list")
         return self
 
 

@@ -1,47 +1,24 @@
 """RecBole 1.2's metrics of recommended lists against ours, and five documents for each difference in definition.
 
-RecBole's classes run here. They take a matrix of items, a row per user and all rows equally long, the number of items,
-and a count of each item's interactions in training.
+RecBole's classes take a matrix of items, a row per user and all rows equally long, the number of items, and a count of
+each item's interactions in training. What they gave is in `tests/golden/tools/recbole.json`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from math import log
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
-from recbole.evaluator.collector import DataStruct
-from recbole.evaluator.metrics import AveragePopularity, GiniIndex, ItemCoverage, ShannonEntropy, TailPercentage
 
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage
 from rankledger.metrics.recommendation import popularity, tail_share
+from tests.agreement.recorded_tool import RECBOLE
 
 CUTOFFS = (1, 2, 5, 10)
 
 Items = npt.NDArray[np.int64]
-
-
-class Settings(dict[str, object]):
-    """What RecBole's classes ask of a config: any key, None if it is not set."""
-
-    def __missing__(self, key: str) -> None:
-        return None
-
-
-def collected(items: Items, n_items: int, counts: npt.ArrayLike) -> DataStruct:
-    """What RecBole's collector would hand to its metrics; `counts` is of the items from 0 on."""
-    found = DataStruct()
-    found.set("rec.items", torch.tensor(items))
-    found.set("data.num_items", n_items)
-    found.set("data.count_items", Counter({item: int(count) for item, count in enumerate(counts) if count}))
-    return found
-
-
-def settings(**more: object) -> Settings:
-    return Settings(topk=[*CUTOFFS], metric_decimal_place=15, **more)
 
 
 def block(items: Items, n_items: int, counts: npt.ArrayLike) -> CatalogueBlock:
@@ -63,14 +40,12 @@ def test_figures_of_all_lists():
     rng = np.random.default_rng(41)
     for _ in range(300):
         lists = random_lists(rng, int(rng.integers(1, 30)))
-        theirs, ours = collected(*lists), block(*lists)
-        coverage = ItemCoverage(settings()).calculate_metric(theirs)
-        index = GiniIndex(settings()).calculate_metric(theirs)
-        average = AveragePopularity(settings()).calculate_metric(theirs)
+        ours = block(*lists)
+        theirs = RECBOLE("of_lists", ["itemcoverage", "giniindex", "averagepopularity"], CUTOFFS, *lists)
         for k in CUTOFFS:
-            assert item_coverage(ours, k=k) == pytest.approx(coverage[f"itemcoverage@{k}"], abs=1e-9)
-            assert gini(ours, k=k) == pytest.approx(index[f"giniindex@{k}"], abs=1e-9)
-            assert popularity(ours, k=k).mean() == pytest.approx(average[f"averagepopularity@{k}"], abs=1e-9)
+            assert item_coverage(ours, k=k) == pytest.approx(theirs[f"itemcoverage@{k}"], abs=1e-9)
+            assert gini(ours, k=k) == pytest.approx(theirs[f"giniindex@{k}"], abs=1e-9)
+            assert popularity(ours, k=k).mean() == pytest.approx(theirs[f"averagepopularity@{k}"], abs=1e-9)
 
 
 def test_entropy_of_all_lists():
@@ -78,7 +53,7 @@ def test_entropy_of_all_lists():
     rng = np.random.default_rng(42)
     for _ in range(300):
         items, n_items, counts = random_lists(rng, int(rng.integers(1, 30)))
-        theirs = ShannonEntropy(settings()).calculate_metric(collected(items, n_items, counts))
+        theirs = RECBOLE("of_lists", ["shannonentropy"], CUTOFFS, items, n_items, counts)
         for k in CUTOFFS:
             n_recommended = len(np.unique(items[:, :k]))
             ours = entropy(block(items, n_items, counts), k=k) * log(2) / n_recommended
@@ -88,8 +63,7 @@ def test_entropy_of_all_lists():
 def test_popularity_of_each_list():
     """330 users at every rank."""
     lists = random_lists(np.random.default_rng(43), 330)
-    metric = AveragePopularity(settings())
-    theirs = metric.metric_info(metric.get_pop(*metric.used_info(collected(*lists))))
+    theirs = np.array(RECBOLE("popularity_of_each", *lists))
 
     for k in range(1, 11):
         np.testing.assert_allclose(popularity(block(*lists), k=k), theirs[:, k - 1], rtol=1e-9)
@@ -101,8 +75,7 @@ def test_tail_share_of_each_list(share):
     rng = np.random.default_rng(44)
     items, n_items, _ = random_lists(rng, 330)
     counts = rng.permutation(100)[:n_items] + 1
-    metric = TailPercentage(settings(tail_ratio=share))
-    theirs = metric.metric_info(metric.get_tail(*metric.used_info(collected(items, n_items, counts))))
+    theirs = np.array(RECBOLE("tail_of_each", items, n_items, counts, share))
 
     for k in range(1, 11):
         ours = tail_share(block(items, n_items, counts), k=k, tail=share, of="documents")
@@ -112,7 +85,7 @@ def test_tail_share_of_each_list(share):
 def test_entropy_is_not_divided_by_the_documents_recommended():
     """Lists 0 1 and 0 2: shares 1/2 1/4 1/4, 1.5 bits. RecBole: 1.5 ln 2 / 3, less the more documents are shown."""
     items = np.array([[0, 1], [0, 2]])
-    theirs = ShannonEntropy(Settings(topk=[2], metric_decimal_place=15)).calculate_metric(collected(items, 3, []))
+    theirs = RECBOLE("of_lists", ["shannonentropy"], [2], items, 3, [])
 
     assert entropy(block(items, 3, [])) == pytest.approx(1.5)
     assert theirs["shannonentropy@2"] == pytest.approx(1.5 * log(2) / 3)
@@ -124,9 +97,8 @@ def test_equally_popular_documents_share_the_tail():
     Ours takes half of item 1 and half of item 2.
     """
     lists = np.array([[0], [1], [2]]), 3, [2, 1, 1]
-    metric = TailPercentage(settings(tail_ratio=0.34))
 
-    assert metric.get_tail(*metric.used_info(collected(*lists)))[:, 0].tolist() == [0, 1, 0]
+    assert RECBOLE("tail_of_each", *lists, 0.34) == [[0], [1], [0]]
     assert tail_share(block(*lists), tail=0.34, of="documents").tolist() == [0, 0.5, 0.5]
 
 
@@ -136,9 +108,8 @@ def test_what_nobody_consumed_is_tail():
     RecBole counts none but consumed items, and says that a list of item 2 has nothing of the tail.
     """
     lists = np.array([[0], [1], [2]]), 3, [2, 1, 0]
-    metric = TailPercentage(settings(tail_ratio=0.5))
 
-    assert metric.get_tail(*metric.used_info(collected(*lists)))[:, 0].tolist() == [0, 1, 0]
+    assert RECBOLE("tail_of_each", *lists, 0.5) == [[0], [1], [0]]
     assert tail_share(block(*lists), tail=0.5, of="documents").tolist() == [0, 1, 1]
 
 
@@ -148,10 +119,9 @@ def test_padding_is_no_document():
     Likewise its Gini index is of one more item, that is recommended to nobody.
     """
     items = np.array([[1, 2], [3, 4]])
-    theirs = collected(items, 5, [])
-    config = Settings(topk=[2], metric_decimal_place=15)
+    theirs = RECBOLE("of_lists", ["itemcoverage", "giniindex"], [2], items, 5, [])
     ours = block(items - 1, 4, [])
 
-    assert ItemCoverage(config).calculate_metric(theirs)["itemcoverage@2"] == pytest.approx(4 / 5)
-    assert GiniIndex(config).calculate_metric(theirs)["giniindex@2"] == pytest.approx(1 / 5)
+    assert theirs["itemcoverage@2"] == pytest.approx(4 / 5)
+    assert theirs["giniindex@2"] == pytest.approx(1 / 5)
     assert (item_coverage(ours), gini(ours)) == (1, 0)

@@ -15,13 +15,16 @@ import pytest
 from tests.agreement.recorded_tool import RANX, RECBOLE, TORCHMETRICS
 
 TOOLS = {tool.name: tool for tool in (RANX, RECBOLE, TORCHMETRICS)}
+TESTS = {"ranx": ("ranx", "one_file"), "recbole": ("recbole", "recommenders"), "torchmetrics": ("torchmetrics",)}
 
 
 def main(names: list[str]) -> None:
     """Write the files of these tools."""
     for name in names:
         TOOLS[name].run(importlib.import_module(f"tests.golden.tools.{name}_functions"))
-        if code := pytest.main([f"tests/agreement/test_{name}.py", "-p", "no:cacheprovider"]):
+        if code := pytest.main(
+            [*(f"tests/agreement/test_{test}.py" for test in TESTS[name]), "-p", "no:cacheprovider"]
+        ):
             sys.exit(code)
         TOOLS[name].write()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ from recbole.evaluator.register import metrics_dict
 
 vars(np)["float"] = float  # RecBole 1.2.1 reads `np.float`, which NumPy has not had since 1.24
 Pairs = Sequence[tuple[int, int]]
+Lists = Sequence[Sequence[int]]
 WITH_COUNTS = ("map", "recall", "ndcg")  # the metrics that also take the number of each user's positive items
 
 
@@ -76,6 +78,41 @@ def of_the_catalogue(metrics: Sequence[str], items: Sequence[Sequence[int]], n_i
     found.set("rec.items", torch.tensor(items))
     found.set("data.num_items", n_items)
     return _evaluated(_settings(metrics, [len(items[0])]), found)
+
+
+def of_lists(
+    metrics: Sequence[str], cutoffs: Sequence[int], items: Lists, n_items: int, counts: Sequence[int]
+) -> dict[str, float]:
+    """What each metric class gives for recommended lists, with each item's interactions in training, from item 0 on."""
+    settings, found = _settings(metrics, cutoffs), _listed(items, n_items, counts)
+    figures: dict[str, float] = {}
+    for name in metrics:
+        figures |= metrics_dict[name](settings).calculate_metric(found)
+    return {name: float(value) for name, value in figures.items()}
+
+
+def popularity_of_each(items: Lists, n_items: int, counts: Sequence[int]) -> list[list[float]]:
+    """The average popularity of each list at each rank."""
+    metric = metrics_dict["averagepopularity"](_settings(["averagepopularity"], [len(items[0])]))
+    values = metric.metric_info(metric.get_pop(*metric.used_info(_listed(items, n_items, counts))))
+    return [[float(value) for value in row] for row in values]
+
+
+def tail_of_each(items: Lists, n_items: int, counts: Sequence[int], share: float) -> list[list[float]]:
+    """The share of tail items of each list at each rank."""
+    settings = _settings(["tailpercentage"], [len(items[0])])
+    settings["tail_ratio"] = share
+    metric = metrics_dict["tailpercentage"](settings)
+    values = metric.metric_info(metric.get_tail(*metric.used_info(_listed(items, n_items, counts))))
+    return [[float(value) for value in row] for row in values]
+
+
+def _listed(items: Lists, n_items: int, counts: Sequence[int]) -> DataStruct:
+    found = DataStruct()
+    found.set("rec.items", torch.tensor(np.asarray(items)))
+    found.set("data.num_items", n_items)
+    found.set("data.count_items", Counter({item: int(count) for item, count in enumerate(counts) if count}))
+    return found
 
 
 def of_ratings(metrics: Sequence[str], predictions: Sequence[float], ratings: Sequence[int]) -> dict[str, float]:

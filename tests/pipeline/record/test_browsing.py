@@ -148,7 +148,7 @@ def test_a_name_that_is_likely_meant_is_told(tmp_path):
     for name in ("nightly", "nightly", "weekly-de-2"):
         written(tmp_path, name)
 
-    with pytest.raises(InputError, match="no evaluation of the name 'weekly-de2'; did you mean 'weekly-de-2'"):
+    with pytest.raises(InputError, match="no evaluation is called 'weekly-de2'; did you mean 'weekly-de-2'"):
         scan_records(Records(tmp_path), "weekly-de2", lambda entry: entry.date)
 
 

@@ -121,7 +121,7 @@ def test_a_gate_may_name_a_run(tracked, tmp_path):
     evaluation = rankledger.evaluate(config, runs_dir=tracked.runs, tracking=False)
 
     baselines = read_record(evaluation.record).manifest.baselines
-    assert baselines["there"]["dense"]["record"] == tracked.evaluation.evaluation_id
-    assert baselines["not there"]["dense"]["record"] is None
-    assert "MLflow at sqlite:///" in baselines["not there"]["dense"]["reason"]
+    assert baselines["there"]["dense"].record == tracked.evaluation.evaluation_id
+    assert baselines["not there"]["dense"].record is None
+    assert "MLflow at sqlite:///" in baselines["not there"]["dense"].reason
     assert {verdict.outcome for verdict in evaluation.verdicts if verdict.gate == "not there"} == {"not comparable"}

@@ -17,7 +17,6 @@ from rankledger.pipeline.types.mlflow_names import (
     Naming,
     allowed,
     clashes,
-    cut,
     section,
     text_of,
 )
@@ -102,8 +101,3 @@ def test_a_clash_names_both_and_what_they_would_be():
 def test_a_value_is_written_as_in_yaml(value, text):
     """A reader of the config finds it again as it was written there."""
     assert text_of(value) == text
-
-
-def test_a_text_that_is_too_long_ends_in_an_ellipsis():
-    """It never has more letters than there is room for."""
-    assert (cut("abc", 3), cut("abcd", 3)) == ("abc", "ab…")

@@ -190,10 +190,6 @@ CHANGES: dict[str, Change] = {
     "a count is huge": put("outputs", 0, "quality", "n_rows", to=10**30),
     "depth of two": put("outputs", 0, "depth", to=[1.0, 2.0]),
     "a failure of no model": put("failures", to=[{"dataset": "web", "model": "x", "reason": "gone"}]),
-    "a baseline without new_datasets": put(
-        "baselines",
-        to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a", "manifest_sha256": "0" * 64}}},
-    ),
     "a baseline without hash": put(
         "baselines", to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a"}}}
     ),

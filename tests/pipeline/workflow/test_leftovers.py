@@ -22,7 +22,7 @@ for path in map(Path, sys.argv[1:]):
     partial_beside(path).__enter__().mkdir()
 os._exit(9)
 """
-FOLDERS = ("records", "records/nights", "mlflow-records", "blocks/0123")
+FOLDERS = ("records", "records/nights", "mlflow-records", "cache/0123")
 
 
 @pytest.fixture

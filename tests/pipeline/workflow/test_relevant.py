@@ -138,13 +138,13 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     assert set(own["two"].definitions) == {"r@3", "ap"}
     tags = {run.task: run.tags for run in runs_of(record, metric_name="{measure}", note="")}
     for name, dataset in own.items():
-        meant = dataset["definitions"].get("r@3", plain["r@3"])["fingerprint"]
+        meant = dataset.definitions.get("r@3", plain["r@3"]).fingerprint
         assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant
     page = html([page_of(record, open_records(Path("runs")))])
     assert "r@3 on two" in page
     estimate = next(line.estimate for line in record.summary if (line.dataset, line.measure) == ("two", "r@3"))
     found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}
-    assert found["two"] == own["two"]["definitions"]["r@3"]["fingerprint"]
+    assert found["two"] == own["two"].definitions["r@3"].fingerprint
 
 
 def test_gates_and_comparisons_choose_it_by_name():
