@@ -358,7 +358,7 @@ def test_the_evaluation_stands_on_top(store):
     assert [run.info.run_id for run in runs] == [store.run(*task or ()).info.run_id for task in expected]
     assert [run.info.start_time - 1795140000250 for run in runs] == [4, 3, 2, 1, 0]
     finished = datetime.fromisoformat(store.record.manifest.finished)
-    assert {run.info.end_time for run in runs} == {int(finished.timestamp() * 1000)}
+    assert {run.info.end_time for run in runs} == {round(finished.timestamp() * 1000)}
 
 
 _PARTS = ("", "/web search", "/stars")
