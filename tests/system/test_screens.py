@@ -85,7 +85,7 @@ def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
     rng = random.Random(7)
     with chdir(folder), pytest.MonkeyPatch.context() as patch:
         commit = _config(mlflow)
-        patch.setattr("rankledger.pipeline.workflow.evaluate.at_work", lambda: {"user": "ann", "host": "night-1"})
+        patch.setattr("rankledger.pipeline.workflow.manifest.at_work", lambda: {"user": "ann", "host": "night-1"})
         with TrackingStore(mlflow, folder, timeout=timedelta(minutes=5)) as store:  # loading MLflow takes two seconds
             patch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", lambda *_, **__: nullcontext(store))
             evaluations = [_evaluated(night, rng, patch) for night in range(len(NIGHTS))]
