@@ -149,7 +149,7 @@ class Plan:
     """Where records are kept: a folder or the URL of one; None for the runs folder."""
 
     warnings: tuple[str, ...] = ()
-    """What is allowed but hardly meant, a line each."""
+    """Settings that are valid but probably not intended, a line each."""
 
     late: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Why an output is not to be read, by (dataset, model): it was waited for in vain. None unless a night waits."""
@@ -193,7 +193,7 @@ class Planning:
             self.refuse()
 
     def warn(self, path: KeyPath, message: str) -> None:
-        """Note what is allowed but hardly meant."""
+        """Note a setting that is valid but probably not intended."""
         self.warnings.append(str(Finding(self._document.origin(path), path, message)))
 
     def refuse(self) -> None:

@@ -177,7 +177,7 @@ class ComparisonReport:
         splits: the changes taken apart, where `unlike` has a line.
         confidence: the level of the intervals.
         remarks: what was left out, and why.
-        warnings: that later records are damaged, one of which may be meant, a line each.
+        warnings: later records that were skipped because they are damaged, a line each.
     """
 
     records: tuple[RecordPair, ...]

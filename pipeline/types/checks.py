@@ -83,7 +83,7 @@ class Reproduction:
         record: the record.
         verdict: `identical`, the same bytes of the same inputs; `equal`, every figure within 1e-12; or `different`.
         files: those of the record that were compared.
-        n_figures: the numbers in those of which the bytes differ.
+        n_figures: numbers in the files whose bytes differ.
         moved: those that are not the same, the summary's first; at most as many as are worth reading.
         n_moved: how many there are in all.
         n_found: files of inputs that were found elsewhere.

@@ -483,7 +483,7 @@ class Evaluation:
         estimates: the lines of the summary.
         quality: what the join found, by (dataset, model).
         failures: the model outputs that were missing or refused.
-        record: the record's folder; None where no model output was evaluated, of which `evaluate` writes none.
+        record: the record's folder; None if no model output was evaluated: then there is no record.
         store: the MLflow store that holds it too; None where it was not tracked.
         untracked: why it was not tracked though it should have been.
         unsaved: why the record is not where records are kept, but in the runs folder alone.
@@ -589,7 +589,7 @@ class Validation:
         models: the models, in order.
         quality: what the join found, by (dataset, model).
         failures: the model outputs that are missing or refused.
-        warnings: what is allowed but hardly meant, a line each.
+        warnings: settings that are valid but probably not intended, a line each.
     """
 
     n_queries: Mapping[str, int]

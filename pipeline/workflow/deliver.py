@@ -168,7 +168,7 @@ def sync(
         runs_dir: where records are, and the default MLflow store.
         records: where records are kept; in the runs folder unless given. Records of the user that lie in the runs
             folder and say themselves that they are kept elsewhere are copied there, too.
-        again: whether to tell MLflow again what it was told before, as after `mlflow gc`.
+        again: whether to log again what MLflow had before, as after `mlflow gc`.
         tracking_uri: the store for all of them. Unless given, a record of the user goes where its config says, and one
             of somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
         allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.

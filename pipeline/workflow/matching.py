@@ -59,7 +59,7 @@ class References:
     Attributes:
         sides: one for each pair of records, for a reference may mean another record for each model.
         remarks: the models that are on one side alone.
-        warnings: that later records are damaged, one of which may be meant.
+        warnings: later records that were skipped because they are damaged.
     """
 
     sides: tuple[Sides, ...]

@@ -50,7 +50,7 @@ class Accepted:
     Attributes:
         file: where it was written.
         entries: by model.
-        replaced: by model, what was accepted before; models of which nothing was are left out.
+        replaced: by model, what was accepted before; models without one are left out.
     """
 
     file: Path
