@@ -3,10 +3,11 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 EQUIPPED := .venv/equipped
 SERVED := .venv/served
+SHOWN := .venv/shown
 DOCUMENTED := .venv/documented
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz bench docs site shape golden golden-tools clean startup
+.PHONY: help setup run ui test test-system fuzz mutants bench docs site shape golden golden-tools clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -24,6 +25,10 @@ $(EQUIPPED): $(INSTALLED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps beir
 	@touch $@
 
+$(SHOWN): $(INSTALLED)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[ui]'
+	@touch $@
+
 $(SERVED): $(EQUIPPED)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[system]'
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-deps axe-playwright-python
@@ -36,7 +41,7 @@ $(DOCUMENTED): $(INSTALLED)
 run: $(INSTALLED) ## Evaluate configs/quickstart.yaml: a leaderboard, a record, runs in MLflow.
 	$(BIN)/rankledger evaluate configs/quickstart.yaml
 
-ui: $(INSTALLED) ## Open MLflow on the local store, at http://127.0.0.1:5000.
+ui: $(SHOWN) ## Open MLflow on the local store, at http://127.0.0.1:5000; installs its pages.
 	MLFLOW_DISABLE_TELEMETRY=true $(BIN)/mlflow ui --backend-store-uri sqlite:///runs/mlflow.db --host 127.0.0.1 --port 5000
 
 test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
@@ -47,10 +52,13 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 
 test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh
-	$(BIN)/pytest tests/system --numprocesses 2 --dist loadfile
+	$(BIN)/pytest tests/system --numprocesses 3 --dist loadfile
 
 fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; see tests/fuzz. Takes a quarter of an hour.
 	$(BIN)/python -m tests.fuzz --runs 200000 $(FUZZ)
+
+mutants: $(EQUIPPED) ## Change the code in one place at a time, 200 times, and count what the tests notice. Takes hours.
+	$(BIN)/python -m tests.mutants $(MUTANTS)
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds

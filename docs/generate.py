@@ -26,7 +26,7 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.metric import AVERAGE, Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import GROUPS
-from rankledger.pipeline.config.schema import json_schema
+from rankledger.pipeline.config import schema as config_schema
 
 __all__ = ["pages"]
 
@@ -70,8 +70,8 @@ SHOWN = {  # what is written for a part of the schema that has a section of its 
 }
 NAMES = {"array": "list", "boolean": "true or false", "integer": "whole number", "object": "mapping", "string": "text"}
 BOUNDS = {"minimum": "at least {}", "exclusiveMinimum": "above {}", "exclusiveMaximum": "below {}"}
-BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "neither end is better"}
-AVERAGED = "`pooled` is the figure of all pairs, whoever's they are; `query` is the mean of the queries' own figures."
+BETTER = {"higher": "higher is better", "lower": "lower is better", "neither": "no direction is better"}
+AVERAGED = "`pooled` is one figure over all pairs; `query` is the mean of the figures of each query."
 
 
 def pages() -> dict[Path, str]:
@@ -96,7 +96,7 @@ def pages() -> dict[Path, str]:
 
 
 def _config() -> Iterator[str]:
-    schema = json_schema()
+    schema = config_schema.schema()
     definitions: Mapping[str, Any] = schema["$defs"]  # type: ignore[assignment]
     for heading, name in SECTIONS.items():
         section = _mapping(schema if name == "ConfigFile" else definitions[name])
@@ -161,10 +161,12 @@ def _metric_table() -> Iterator[str]:
 def _metrics() -> Iterator[str]:
     for metric in METRICS.values():
         text = _docstring(metric.function)
-        yield from (f"### {metric.name}", "", *text[""], "")
+        paragraphs = "\n".join(text[""]).split("\n\n")
+        described = [part for part in paragraphs if not part.startswith("Formula: ")]
+        yield from (f"### {metric.name}", "", "\n\n".join(described), "")
         yield from _items(_facts(metric, text))
         yield ""
-        meanings = _meanings(text["Args"]) | {AVERAGE.name: AVERAGED}
+        meanings = _meanings(text.get("Args", [])) | {AVERAGE.name: AVERAGED}
         if metric.cutoff != "refused" or metric.parameters:
             yield from ("| parameter | default | meaning |", "|---|---|---|")
             if metric.cutoff != "refused":
@@ -178,7 +180,7 @@ def _metrics() -> Iterator[str]:
 def _facts(metric: Metric, text: Mapping[str, list[str]]) -> Iterator[str]:
     """What the list says of one metric."""
     yield f"written `{_written(metric)}`: `{metric.formula}`; {BETTER[metric.direction]}"
-    yield f"gives {' '.join(text['Returns']).removeprefix('(Q,), ')}"
+    yield f"value: {re.sub(r'^.Q,.[,;] ', '', ' '.join(text['Returns']))}"
     if metric.per == "dataset":
         yield "of all queries together: a dataset has one figure, without confidence interval"
     if metric.needs:
@@ -442,9 +444,9 @@ def _option(option: click.Option) -> str:
     if option.is_flag:
         return f"`{flags}`"
     choices = option.type.choices if isinstance(option.type, click.Choice) else ()
-    value = r"\|".join(map(str, choices)) or option.metavar or (option.name or "").upper()
+    value = "|".join(map(str, choices)) or option.metavar or (option.name or "").upper()
     default = f", by default `{option.default}`" if option.show_default else ""
-    return f"`{flags} {value}`{default}"
+    return _cell(f"`{flags} {value}`{default}")
 
 
 def _cell(text: str) -> str:

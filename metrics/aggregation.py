@@ -217,13 +217,7 @@ def delete_a_group_error(
 
 @dataclass(frozen=True, eq=False)
 class _Without:
-    """The lists of all queries but some: what they come to less what is left out.
-
-    Attributes:
-        out: the lists that are left out.
-        all_exposure: the exposure of documents in all lists, by the cutoff.
-        all_unit_sums: the sums of all lists as unit vectors, by the cutoff.
-    """
+    """The lists of all queries but some: what all of them come to, by the cutoff, less what is left out."""
 
     out: CatalogueBlock
     all_exposure: Callable[[int | None], npt.NDArray[np.int64]]

@@ -28,8 +28,9 @@ __all__ = ["Ranked", "RankingsBlock", "ap_corr", "compat", "kendall_distance", "
 def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Kendall tau distance: the pairs of documents in which the more relevant one stands below the less relevant one.
 
+    Formula: pairs whose more relevant document stands below.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
 
     Returns:
@@ -46,8 +47,9 @@ def kendall_distance(block: JudgedBlock, *, k: int | None = None) -> Terms:
 def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Kendall's tau-b: concordant minus discordant pairs, corrected for equal grades.
 
+    Formula: (concordant - discordant) / √(pairs · pairs of unequal grade).
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
 
     Returns:
@@ -67,13 +69,14 @@ def kendall_tau(block: JudgedBlock, *, k: int | None = None) -> Terms:
 def ap_corr(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """AP correlation: Kendall's tau that counts a disorder the more, the higher it stands.
 
+    Formula: Σ_{i>1} (concordant - discordant above) / (i - 1) / (compared - 1).
+
     Of n documents compared, the one at place i > 1 adds (concordant - discordant) / (i - 1), counted over the pairs
     that it makes with those above; the sum is divided by n - 1. A pair of equal grades is neither, so the figure is the
     mean over all orders in which documents of equal grade could truly stand, and a perfect ranking scores 1 only where
     all grades differ.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
 
     Returns:
@@ -154,13 +157,14 @@ class RankingsBlock:
 
 @from_terms
 def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Terms:
-    """Compatibility: the rank-biased overlap with that ideal ranking which is most like the ranking, over the greatest.
+    """Compatibility: the rank-biased overlap with the most similar ideal ranking, divided by its maximum.
+
+    Formula: Σ p^(d - 1) |first d ∩ first d of the most similar ideal| / d / its maximum.
 
     The ideal ranking holds the documents graded above 0, the best grade first; those of equal grade stand in it as they
-    do in the ranking, those not retrieved after them. The greatest overlap is its own with itself.
+    do in the ranking, those not retrieved after them. The maximum is its overlap with itself.
 
     Args:
-        block: the judged documents each query retrieved.
         k: the depth down to which is compared, however short the rankings; None is the length of the longer one.
         p: persistence, the chance of looking one document further, in (0, 1).
 
@@ -192,8 +196,10 @@ def compat(block: JudgedBlock, *, k: int | None = None, p: float = 0.95) -> Term
 def rbo(block: RankingsBlock, *, model: str, k: int | None = None, p: float = 0.9) -> Floats:
     """Rank-biased overlap with the ranking of another model, extrapolated beyond the end of both.
 
-    Of the shorter list, which has s documents, it is assumed that it would agree below its end as it does there, and of
-    both that they would below the end of the longer one, which has l. So a document in both lists adds
+    Formula: (1 - p) Σ p^(d - 1) |first d ∩ first d of the other model| / d, extrapolated.
+
+    Agreement is extrapolated below the end of each list at its last value: s is the length of the shorter list, l that
+    of the longer one. So a document in both lists adds
     (1 - p) p**(d - 1) / d at every depth d from the deeper one of its two ranks down to e, and p**e / e for all that is
     deeper; e is s where both lists have it within the first s documents, and l otherwise.
 
@@ -230,9 +236,9 @@ def _in_both(one: Ranked, other: Ranked | None, deepest: float) -> tuple[npt.NDA
     if other is None or not len(other.documents):
         return np.zeros(0, dtype=np.int64), np.zeros(0)
     near, others = np.flatnonzero(one.ranks <= deepest), np.flatnonzero(other.ranks <= deepest)
-    wanted, known = one.documents[near], other.documents[others]
-    places = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found = np.flatnonzero(known[places] == wanted)
+    ours, theirs = one.documents[near], other.documents[others]
+    places = np.minimum(np.searchsorted(theirs, ours), len(theirs) - 1)
+    found = np.flatnonzero(theirs[places] == ours)
     rows = near[found]
     deeper = np.maximum(one.ranks[rows], other.ranks[others[places[found]]])
     # The two numbers as one, which sorts several times as fast as a pair of them does.
@@ -256,11 +262,7 @@ def _ideal_places(block: JudgedBlock) -> Floats:
 
 
 def _weights(p: float, deepest: float) -> Floats:
-    """(D + 1,): Σ p**(i - 1) / i over the depths i up to 0, 1 … D; at D the rest is negligible, or D is the deepest.
-
-    Raises:
-        ValueError: `p` is outside (0, 1).
-    """
+    """(D + 1,): Σ p**(i - 1) / i over the depths i up to 0, 1 … D; at D the rest is negligible, or D is the deepest."""
     if not 0 < p < 1:
         raise ValueError(f"p must be between 0 and 1, found {p:g}")
     n_depths = min(deepest, math.ceil(math.log(_NEGLIGIBLE * (1 - p)) / math.log(p)))
@@ -271,5 +273,4 @@ def _weights(p: float, deepest: float) -> Floats:
 def _between(weights: Floats, first: Floats, last: npt.NDArray[np.float64] | np.float64) -> Floats:
     """The weight of the depths from `first` to `last`, both included."""
     end = len(weights) - 1
-    found: Floats = weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]
-    return found
+    return weights[np.minimum(last, end).astype(np.intp)] - weights[np.minimum(first - 1, end).astype(np.intp)]

@@ -1,9 +1,9 @@
 """Other tools' names of measures, and what they are here.
 
-One line a name, tool by tool. In a name, `#` stands for a number: `rbp.#` is ranx's `rbp.95`. A name without `#` may
-have parameters and a cutoff after it, in any tool's way: `AP(rel=2)@10`, `P_10`, `ndcg_cut.5,10`, `map@100-l2`. The
-spelling is exact: `hits` counts, `hit` does not. Where tools mean different things by one name, it has the meaning of
-trec_eval and ir_measures, and what the other tool does is said beside it.
+A table for each tool, a line for each meaning. In a name, `#` stands for a number: `rbp.#` is ranx's `rbp.95`. A name
+without `#` may have parameters and a cutoff after it, in any tool's way: `AP(rel=2)@10`, `P_10`, `ndcg_cut.5,10`,
+`map@100-l2`. The spelling is exact: `hits` counts, `hit` does not. Where tools mean different things by one name, it
+has the meaning of trec_eval and ir_measures, and what the other tool does is said beside it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,11 @@ def _no(reason: str) -> Alias:
     return Alias((), reason)
 
 
+def _all(names: str, alias: Alias) -> Mapping[str, Alias]:
+    """Several names of one meaning."""
+    return dict.fromkeys(names.split(), alias)
+
+
 _RANKS = "5,10,15,20,30,100,200,500,1000"
 _IPREC = tuple(f"iprec(recall={recall})" for recall in ("0", *(f"0.{tenth}" for tenth in range(1, 10)), "1"))
 _RPREC_MULT = tuple(f"rprec_mult(factor={n / 5:g})" for n in range(1, 11))
@@ -68,12 +73,14 @@ _ALL_TREC = (
 )
 
 _AUC = "it needs a score for every document of the catalogue; bpref compares the judged ones that were retrieved"
+_CATEGORIES = "it is of the categories of a list, which no file here names; entropy@# is of documents"
 _CLUSTERS = "it needs groups of queries or documents, which no file here names; leave it out"
 _CURVE = "it is a curve; iprec(recall=0.5) is a point of it, and ap11 its mean"
 _FALL_OUT = "it divides by the non-relevant documents of the catalogue; fp@# and tn@# are its parts"
 _GAINS = "grades are gains here; write the gains into the judgments as grades, and the measure without them"
 _LEVEL_GAINS = "there the level takes gains away, which rel does not do here; set those grades to 0 in the judgments"
 _GROUPS = "it needs several judgments of one document, and judgments here have one; leave it out"
+_NUMBERED_ERR = "it is no normalised err but a relative of it; nerr@# is err over its greatest value"
 _PREFERENCES = "it needs preferences between documents, and judgments here are grades; leave it out"
 _PROBABILITIES = "it needs probabilities of clicks, which no file here holds; leave it out"
 _SUBTOPICS = "of the measures of subtopics there are alpha_ndcg@#, err_ia@#, nrbp@# and strec@#; write one of them"
@@ -83,13 +90,13 @@ _PER_TREC = "the mean over queries, where trec_eval's last line has the sum"
 _BINARY = "there every relevant document gains 1, as in `ndcg(gain=binary)@10`"
 _INTERACTIONS = "there a query counts as often as it consumed the document"
 _COUNT = "a count there, the share of it here"
+_DISCOUNTED = "it discounts novelty by rank and relevance; novelty@# does not"
 
 _TREC_EVAL = {
     "official": _is(*_OFFICIAL, said="without `runid` and `num_q`, which are no measures"),
     "all_trec": _is(*_ALL_TREC, said="those of version 9; without `runid`, `num_q` and `relstring`, no measures"),
     "set": _is("num_ret", "num_rel", "tp", *_SET, said="without `runid` and `num_q`, which are no measures"),
-    "prefs": _no(_PREFERENCES),
-    "all_prefs": _no(_PREFERENCES),
+    **_all("prefs all_prefs", _no(_PREFERENCES)),
     "qrels_jg": _no(_GROUPS),
     "runid": _no("it is the name of the output and no measure; leave it out"),
     "num_q": _no("it is no measure: n_queries stands beside every figure of the summary; leave it out"),
@@ -137,49 +144,36 @@ _TREC_EVAL = {
     "set_F": _is("f1"),
     "set_F_#": _is("f(beta=√#)", said="the number there is beta squared"),
     "num_nonrel_judged_ret": _is("num_nonrel_judged_ret"),
-    "rbp": _is("rbp", said="trec_eval 10's p is 0.9 unless given"),
+    "rbp": _is("rbp", said="trec_eval 10's p is 0.9 by default"),
     "rbp.p=#": _is("rbp(p=#)"),
     "rbp_resid": _is("rbp_resid"),
     "rbp_resid.p=#": _is("rbp_resid(p=#)"),
     "unj": _is("unjudged@5,10,20"),
     "yaap": _no("there is no smoothed average precision here; ap and gmap are nearest"),
-    "map_avgjg": _no(_GROUPS),
-    "P_avgjg": _no(_GROUPS),
-    "Rprec_mult_avgjg": _no(_GROUPS),
+    **_all("map_avgjg P_avgjg Rprec_mult_avgjg", _no(_GROUPS)),
     "prefs_*": _no(_PREFERENCES),
     "mrt": _no("it is the time of a query, which no file here holds; log it as a metric of the MLflow run"),
 }
 
 _IR_MEASURES = {
-    "AP": _is("ap"),
-    "MAP": _is("ap"),
-    "nDCG": _is("ndcg"),
-    "NDCG": _is("ndcg"),
-    "nDCG(dcg=log2)": _is("ndcg(gain=linear)"),
-    "NDCG(dcg=log2)": _is("ndcg(gain=linear)"),
-    "nDCG(dcg=exp-log2)": _is("ndcg(gain=exponential)"),
-    "NDCG(dcg=exp-log2)": _is("ndcg(gain=exponential)"),
-    "nDCG(gains=#)": _no(_GAINS),
-    "NDCG(gains=#)": _no(_GAINS),
+    **_all("AP MAP", _is("ap")),
+    **_all("nDCG NDCG", _is("ndcg")),
+    **_all("nDCG(dcg=log2) NDCG(dcg=log2)", _is("ndcg(gain=linear)")),
+    **_all("nDCG(dcg=exp-log2) NDCG(dcg=exp-log2)", _is("ndcg(gain=exponential)")),
+    **_all("nDCG(gains=#) NDCG(gains=#)", _no(_GAINS)),
     "P": _is(f"p@{_RANKS}"),
     "Precision": _is("p"),
-    "R": _is("r"),
-    "Recall": _is("r"),
-    "RR": _is("rr"),
-    "MRR": _is("rr"),
-    "Rprec": _is("rprec"),
-    "RPrec": _is("rprec"),
-    "Bpref": _is("bpref"),
-    "BPref": _is("bpref"),
+    **_all("R Recall", _is("r")),
+    **_all("RR MRR", _is("rr")),
+    **_all("Rprec RPrec", _is("rprec")),
+    **_all("Bpref BPref", _is("bpref")),
     "Success": _is("success"),
     "Judged": _is("judged"),
     "IPrec": _is("iprec"),
     "IPrec@#": _is("iprec(recall=#)"),
     "infAP": _is("infap"),
-    "SetP": _is("p"),
-    "SetP(relative=False)": _is("p"),
-    "SetP(relative=True)": _is("relative_p"),
-    "SetRelP": _is("relative_p"),
+    **_all("SetP SetP(relative=False)", _is("p")),
+    **_all("SetP(relative=True) SetRelP", _is("relative_p")),
     "SetR": _is("r"),
     "SetF": _is("f1"),
     "SetF(beta=#)": _is("f(beta=√#)", said="the number there is beta squared"),
@@ -191,29 +185,18 @@ _IR_MEASURES = {
     "NumQ": _no("it is no measure: n_queries stands beside every figure of the summary; leave it out"),
     "RBP": _is("rbp", said="without `rel` its gains are the raw grades; `rbp(gain=graded)` divides by the greatest"),
     "ERR": _is("err(max_grade=4)", said="it is gdeval's, whose greatest grade is 4"),
-    "Compat": _is("compat"),
-    "Compat(normalize=True)": _is("compat"),
+    **_all("Compat Compat(normalize=True)", _is("compat")),
     "Compat(normalize=False)": _no("compat is over its greatest value, and there is no other; leave normalize out"),
-    "alpha_nDCG": _is("alpha_ndcg"),
-    "α_nDCG": _is("alpha_ndcg"),
+    **_all("alpha_nDCG α_nDCG", _is("alpha_ndcg")),
     "ERR_IA": _is("err_ia"),
-    "alpha_DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
-    "α_DCG": _no("alpha_ndcg@# divides it by its greatest value; write that"),
+    **_all("alpha_DCG α_DCG", _no("alpha_ndcg@# divides it by its greatest value; write that")),
     "nERR_IA": _no(_SUBTOPICS),
     "NRBP": _is("nrbp"),
     "StRecall": _is("strec"),
-    "nNRBP": _no(_SUBTOPICS),
-    "AP_IA": _no(_SUBTOPICS),
-    "MAP_IA": _no(_SUBTOPICS),
-    "P_IA": _no(_SUBTOPICS),
-    "INST": _no(_USERS),
-    "INSQ": _no(_USERS),
-    "BPM": _no(_USERS),
+    **_all("nNRBP AP_IA MAP_IA P_IA", _no(_SUBTOPICS)),
+    **_all("INST INSQ BPM", _no(_USERS)),
     "SDCG": _no("its ideal list has k documents of the greatest grade, judged or not; ndcg@# has the judged ones"),
-    "NERR8": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
-    "NERR9": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
-    "NERR10": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
-    "NERR11": _no("it is no normalised err but a relative of it; nerr@# is err over its greatest value"),
+    **_all("NERR8 NERR9 NERR10 NERR11", _no(_NUMBERED_ERR)),
     "Accuracy": _no(
         "tools mean three things: in BEIR it is success@#, in ir_measures the share of pairs in order, "
         "in RecTools (tp + tn) / documents; write the measures meant"
@@ -227,9 +210,7 @@ _NDEVAL = {
     "nERR-IA": _no(_SUBTOPICS),
     "NRBP": _is("nrbp"),
     "strec": _is("strec"),
-    "nNRBP": _no(_SUBTOPICS),
-    "MAP-IA": _no(_SUBTOPICS),
-    "P-IA": _no(_SUBTOPICS),
+    **_all("nNRBP MAP-IA P-IA", _no(_SUBTOPICS)),
 }
 
 _RANX = {
@@ -238,8 +219,7 @@ _RANX = {
     "precision": _is("p"),
     "recall": _is(f"r@{_RANKS}", said="alone it is trec_eval's here; ranx's, over all ranks, is `r`"),
     "f1": _is("f1"),
-    "r-precision": _is("rprec"),
-    "r_precision": _is("rprec"),
+    **_all("r-precision r_precision", _is("rprec")),
     "bpref": _is("bpref"),
     "rbp.#": _is("rbp(p=0.#)", said="the gain is 1 for a relevant document; ranx multiplies by its grade"),
     "mrr": _is("rr"),
@@ -261,16 +241,10 @@ _BEIR = {
     "MAP": _is("ap"),
     "Recall": _is("r"),
     "P": _is(f"p@{_RANKS}"),
-    "MRR": _is("rr"),
-    "mrr_cut": _is("rr"),
-    "R_cap": _is("r(denominator=cutoff)"),
-    "r_cap": _is("r(denominator=cutoff)"),
-    "recall_cap": _is("r(denominator=cutoff)"),
-    "Hole": _no(_HOLE),
-    "hole": _no(_HOLE),
-    "top_k_accuracy": _is("success"),
-    "top_k_acc": _is("success"),
-    "acc": _is("success"),
+    **_all("MRR mrr_cut", _is("rr")),
+    **_all("R_cap r_cap recall_cap", _is("r(denominator=cutoff)")),
+    **_all("Hole hole", _no(_HOLE)),
+    **_all("top_k_accuracy top_k_acc acc", _is("success")),
     "Accuracy": _no("tools mean three things: see ir_measures"),
 }
 
@@ -284,8 +258,7 @@ _MTEB = {
     "R_cap_at_#": _is("r(denominator=cutoff)@#"),
     "Hole_at_#": _no(_HOLE),
     "accuracy": _no("in MTEB's retrieval tasks it is r@1, elsewhere something else; write what is meant"),
-    "nauc_*": _no("it needs a confidence for every query, which no file here holds; leave it out"),
-    "nAUC_*": _no("it needs a confidence for every query, which no file here holds; leave it out"),
+    **_all("nauc_* nAUC_*", _no("it needs a confidence for every query, which no file here holds; leave it out")),
     "max_over_subqueries_*": _no("merge the rankings of a query's parts first, and evaluate what comes of it"),
     "p-MRR": _no("it compares two outputs, before and after a change of the instruction; evaluate both"),
     "robustness_at_#": _no("it is the least ndcg@# over the wordings of a query; leave it out"),
@@ -305,6 +278,14 @@ _SENTENCES = {
     }.items()
 }
 
+_ERRORS = {
+    "mean_absolute_error": _is("mae"),
+    "mean_squared_error": _is("mse"),
+    "root_mean_squared_error": _is("rmse"),
+    "r2_score": _is("r2"),
+    "max_error": _no("there is no measure of the greatest error here; rmse is nearest"),
+}
+
 _MLFLOW = {
     "ndcg_at_#": _is("ndcg@#", said="MLflow's own ideal list holds only as many documents as were retrieved"),
     "precision_at_#": _is("p@#", said="over min(k, retrieved) there: `p(denominator=retrieved)@10`"),
@@ -312,13 +293,8 @@ _MLFLOW = {
     "mae": _is("mae"),
     "mse": _is("mse"),
     "rmse": _is("rmse"),
-    "mean_absolute_error": _is("mae"),
-    "mean_squared_error": _is("mse"),
-    "root_mean_squared_error": _is("rmse"),
-    "r2_score": _is("r2"),
-    "max_error": _no("there is no measure of the greatest error here; rmse is nearest"),
-    "mape": _no("there is no error relative to the rating here; mae is nearest"),
-    "mean_absolute_percentage_error": _no("there is no error relative to the rating here; mae is nearest"),
+    **_ERRORS,
+    **_all("mape mean_absolute_percentage_error", _no("there is no error relative to the rating here; mae is nearest")),
 }
 
 _SKLEARN = {
@@ -327,84 +303,53 @@ _SKLEARN = {
     "average_precision_score": _is("ap", said="documents with equal scores are one step there"),
     "label_ranking_average_precision_score": _is("ap", said="the worst order of equal scores there"),
     "top_k_accuracy_score": _is("success"),
-    "mean_absolute_error": _is("mae"),
-    "mean_squared_error": _is("mse"),
-    "root_mean_squared_error": _is("rmse"),
-    "r2_score": _is("r2"),
+    **_ERRORS,
     "explained_variance_score": _is("explained_variance"),
     "roc_auc_score": _no(_AUC),
     "coverage_error": _no("it is the depth at which all relevant documents were seen; leave it out"),
     "label_ranking_loss": _no("it is a share of pairs in the wrong order; kendall_distance@# counts them"),
-    "max_error": _no("there is no measure of the greatest error here; rmse is nearest"),
 }
 
 _TORCHMETRICS = {
-    "RetrievalMAP": _is("ap(denominator=hits)"),
-    "RetrievalMRR": _is("rr"),
-    "RetrievalNormalizedDCG": _is("ndcg"),
-    "RetrievalPrecision": _is("p"),
-    "RetrievalPrecision(adaptive_k=False)": _is("p"),
+    **_all("RetrievalMAP retrieval_average_precision", _is("ap(denominator=hits)")),
+    **_all("RetrievalMRR retrieval_reciprocal_rank", _is("rr")),
+    **_all("RetrievalNormalizedDCG retrieval_normalized_dcg", _is("ndcg")),
+    **_all("RetrievalPrecision RetrievalPrecision(adaptive_k=False)", _is("p")),
+    **_all("retrieval_precision retrieval_precision(adaptive_k=False)", _is("p")),
     "RetrievalPrecision(adaptive_k=True)": _is("p(denominator=retrieved)"),
-    "RetrievalRecall": _is("r"),
-    "RetrievalHitRate": _is("success"),
-    "RetrievalRPrecision": _is("rprec"),
-    "RetrievalFallOut": _no(_FALL_OUT),
-    "RetrievalAUROC": _no(_AUC),
-    "RetrievalPrecisionRecallCurve": _no(_CURVE),
-    "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
-    "retrieval_average_precision": _is("ap(denominator=hits)"),
-    "retrieval_reciprocal_rank": _is("rr"),
-    "retrieval_normalized_dcg": _is("ndcg"),
-    "retrieval_precision": _is("p"),
-    "retrieval_precision(adaptive_k=False)": _is("p"),
     "retrieval_precision(adaptive_k=True)": _is("p(denominator=retrieved)"),
-    "retrieval_recall": _is("r"),
-    "retrieval_hit_rate": _is("success"),
-    "retrieval_r_precision": _is("rprec"),
-    "retrieval_fall_out": _no(_FALL_OUT),
-    "retrieval_auroc": _no(_AUC),
-    "retrieval_precision_recall_curve": _no(_CURVE),
+    **_all("RetrievalRecall retrieval_recall", _is("r")),
+    **_all("RetrievalHitRate retrieval_hit_rate", _is("success")),
+    **_all("RetrievalRPrecision retrieval_r_precision", _is("rprec")),
+    **_all("RetrievalFallOut retrieval_fall_out", _no(_FALL_OUT)),
+    **_all("RetrievalAUROC retrieval_auroc", _no(_AUC)),
+    **_all("RetrievalPrecisionRecallCurve retrieval_precision_recall_curve", _no(_CURVE)),
+    "RetrievalRecallAtFixedPrecision": _no("it is a point of a curve; iprec(recall=0.5) is one the other way round"),
 }
 
 _KAGGLE = {
-    "apk": _is("ap(denominator=cutoff)"),
-    "mapk": _is("ap(denominator=cutoff)"),
+    **_all("apk mapk", _is("ap(denominator=cutoff)")),
     "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
 }
 
 _RECBOLE = {
-    "Hit": _is("success"),
-    "hit": _is("success"),
-    "MRR": _is("rr"),
-    "mrr": _is("rr"),
-    "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
-    "map": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
+    **_all("Hit hit", _is("success")),
+    **_all("MRR mrr", _is("rr")),
+    **_all("MAP map", _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`")),
     "Recall": _is("r"),
     "recall": _is(f"r@{_RANKS}"),
-    "NDCG": _is("ndcg", said=_BINARY),
-    "ndcg": _is("ndcg", said=_BINARY),
-    "Precision": _is("p"),
-    "precision": _is("p"),
-    "MAE": _is("mae"),
-    "RMSE": _is("rmse"),
-    "mae": _is("mae"),
-    "rmse": _is("rmse"),
-    "ItemCoverage": _is("item_coverage"),
-    "itemcoverage": _is("item_coverage"),
-    "AveragePopularity": _is("popularity", said=_INTERACTIONS),
-    "averagepopularity": _is("popularity", said=_INTERACTIONS),
-    "GiniIndex": _is("gini"),
-    "giniindex": _is("gini"),
+    **_all("NDCG ndcg", _is("ndcg", said=_BINARY)),
+    **_all("Precision precision", _is("p")),
+    **_all("MAE mae", _is("mae")),
+    **_all("RMSE rmse", _is("rmse")),
+    **_all("ItemCoverage itemcoverage", _is("item_coverage")),
+    **_all("AveragePopularity averagepopularity", _is("popularity", said=_INTERACTIONS)),
+    **_all("GiniIndex giniindex", _is("gini")),
     "ShannonEntropy": _no("RecBole divides it by the documents recommended, WarpRec does not; entropy@# is in bits"),
     "shannonentropy": _no("RecBole divides it by the documents recommended; entropy@# is itself, in bits"),
-    "TailPercentage": _is("tail_share(tail=0.1,of=documents)"),
-    "tailpercentage": _is("tail_share(tail=0.1,of=documents)"),
-    "AUC": _no(_AUC),
-    "auc": _no(_AUC),
-    "GAUC": _no(_AUC),
-    "gauc": _no(_AUC),
-    "LogLoss": _no(_PROBABILITIES),
-    "logloss": _no(_PROBABILITIES),
+    **_all("TailPercentage tailpercentage", _is("tail_share(tail=0.1,of=documents)")),
+    **_all("AUC auc GAUC gauc", _no(_AUC)),
+    **_all("LogLoss logloss", _no(_PROBABILITIES)),
 }
 
 _CORNAC = {
@@ -414,8 +359,7 @@ _CORNAC = {
     "HitRatio": _is("success"),
     "Precision": _is("p"),
     "Recall": _is("r"),
-    "F1": _is("f1"),
-    "FMeasure": _is("f1"),
+    **_all("F1 FMeasure", _is("f1")),
     "MAE": _is("mae"),
     "MSE": _is("mse"),
     "RMSE": _is("rmse"),
@@ -431,28 +375,24 @@ _LENSKIT = {
     "Recall": _is("r", said="over min(R, k) there: `r(denominator=cutoff)@10`"),
     "RecipRank": _is("rr"),
     "AveragePrecision": _no("there over min(R, k, retrieved); ap(denominator=cutoff)@# is the same for full lists"),
-    "RBP": _is("rbp", said="p is 0.85 there unless given: `rbp(p=0.85)@10`"),
+    "RBP": _is("rbp", said="p is 0.85 there by default: `rbp(p=0.85)@10`"),
     "RBP(patience=#)": _is("rbp(p=#)"),
     "MAE": _is("mae", said="each user's own is reported beside it: `mae(average=query)`"),
     "RMSE": _is("rmse", said="each user's own is reported beside it: `rmse(average=query)`"),
-    "ListLength": _is("num_ret"),
-    "N": _is("num_ret"),
+    **_all("ListLength N", _is("num_ret")),
     "TestItemCount": _is("num_rel"),
     "ListGini": _is("gini"),
     "ExposureGini": _no("it weighs documents by their ranks; gini@# counts each alike"),
     "UniqueItemCount": _no("it counts the documents recommended; item_coverage@# is their share of the catalogue"),
     "MeanPopRank": _no("it is a mean of popularity quantiles; popularity@# is the mean popularity itself"),
-    "Entropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
-    "RankBiasedEntropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
-    "RBEntropy": _no("it is of the categories of a list, which no file here names; entropy@# is of documents"),
+    **_all("Entropy RankBiasedEntropy RBEntropy", _no(_CATEGORIES)),
     "ILS": _no("it is 1 minus our diversity; name the column of the categories in diversity(feature=genre)@#"),
     "rank_biased_overlap": _no("what is below its depth counts nothing there; rbo(model=bm25)@# extrapolates"),
     "least_item_promoted": _no("it compares two outputs by one document; rbo compares them whole"),
 }
 
 _RECTOOLS = {
-    "Precision": _is("p"),
-    "Precision(r_precision=False)": _is("p"),
+    **_all("Precision Precision(r_precision=False)", _is("p")),
     "Precision(r_precision=True)": _is("r(denominator=cutoff)"),
     "Recall": _is("r"),
     "F1Beta": _is("f1"),
@@ -466,9 +406,7 @@ _RECTOOLS = {
     "NDCG(divide_by_achievable=True)": _is("ndcg(gain=binary)"),
     "NDCG(divide_by_achievable=False)": _no("its ideal list has k relevant documents; ndcg@# has the judged ones"),
     "NDCG(log_base=#)": _is("ndcg", said="the base cancels out"),
-    "CoveredUsers": _is("user_coverage"),
-    "CoveredUsers@#": _is("user_coverage"),
-    "CoveredUsers(k=#)": _is("user_coverage"),
+    **_all("CoveredUsers CoveredUsers@# CoveredUsers(k=#)", _is("user_coverage")),
     "CatalogCoverage": _no("it is a count unless normalize=True; item_coverage@# is the share of the catalogue"),
     "CatalogCoverage(normalize=True)": _is("item_coverage"),
     "MeanInvUserFreq": _is("novelty(share=queries)"),
@@ -481,121 +419,79 @@ _RECTOOLS = {
     "Serendipity": _is("serendipity"),
     "Accuracy": _no("tools mean three things: see ir_measures"),
     "MCC": _no("there is no correlation of decisions here; tp@#, fp@#, fn@# and tn@# are its parts"),
-    "PartialAUC": _no(_AUC),
-    "PAP": _no(_AUC),
+    **_all("PartialAUC PAP", _no(_AUC)),
     "Intersection": _no("it compares two outputs; rbo does so with weights that fall with the rank"),
     "SufficientReco": _no("it is the share of full lists; num_ret is the length of each"),
     "UnrepeatedReco": _no("a document twice in a list is refused when it is read; leave it out"),
 }
 
-_ELLIOT = {
-    "nDCG": _is("ndcg", said="exponential gain there, of the grade less the threshold plus 1"),
+_ELLIOT_AND_WARPREC = {  # of Elliot and its successor WarpRec
     "nDCGRendle2020": _is("ndcg(gain=binary)"),
     "Precision": _is("p"),
     "Recall": _is("r"),
-    "HR": _is("success"),
     "MRR": _is("rr"),
-    "MAP": _is("ap", said="there it is the mean of `p@1` … `p@k`, which is not here"),
     "MAR": _no("it is the mean of r@1 … r@k; write the cutoffs that matter, such as r@1,5,10"),
-    "F1": _is("f1"),
-    "DSC": _is("f1"),
-    "DSC(beta=#)": _is("f(beta=#)"),
-    "ExtendedF1": _no("it is the harmonic mean of two measures; f1@# is that of p@# and r@#"),
-    "AUC": _no(_AUC),
-    "GAUC": _no(_AUC),
-    "LAUC": _no(_AUC),
-    "MAE": _is("mae", said="there over relevant pairs alone"),
-    "MSE": _is("mse", said="there over relevant pairs alone"),
-    "RMSE": _is("rmse", said="there over relevant pairs alone"),
+    **_all("AUC GAUC LAUC", _no(_AUC)),
     "ItemCoverage": _is("item_coverage", said=_COUNT),
     "UserCoverage": _is("user_coverage", said=_COUNT),
     "UserCoverageAtN": _no("it counts the queries with full lists; num_ret is the length of each"),
     "NumRetrieved": _is("num_ret", said="of the whole list, and without a cutoff"),
     "Gini": _no("of n documents WarpRec has n / (n - 1) times gini@#, Elliot 1 minus that; write gini@#"),
-    "SEntropy": _no("there each list counts alike, however short; entropy@# is the same where all are as long"),
     "SRecall": _no(_FEATURES),
-    "EFD": _no("it discounts novelty by rank and relevance; novelty@# does not"),
-    "EPC": _no("it discounts novelty by rank and relevance; novelty@# does not"),
-    "ExtendedEFD": _no("it discounts novelty by rank and relevance; novelty@# does not"),
-    "ExtendedEPC": _no("it discounts novelty by rank and relevance; novelty@# does not"),
     "ARP": _is("popularity"),
     "APLT": _is("tail_share(tail=0.2,of=interactions)"),
     "ACLT": _no("it counts documents of the long tail; tail_share@# is their share of the list"),
-    "PopRSP": _no(_CLUSTERS),
-    "PopREO": _no(_CLUSTERS),
-    "ExtendedPopRSP": _no(_CLUSTERS),
-    "ExtendedPopREO": _no(_CLUSTERS),
-    "RSP": _no(_CLUSTERS),
-    "REO": _no(_CLUSTERS),
-    "UserMADrating": _no(_CLUSTERS),
-    "ItemMADrating": _no(_CLUSTERS),
-    "UserMADranking": _no(_CLUSTERS),
-    "ItemMADranking": _no(_CLUSTERS),
-    "BiasDisparityBR": _no(_CLUSTERS),
-    "BiasDisparityBS": _no(_CLUSTERS),
-    "BiasDisparityBD": _no(_CLUSTERS),
+    **_all("EFD EPC", _no(_DISCOUNTED)),
+}
+
+_ELLIOT = {
+    **_ELLIOT_AND_WARPREC,
+    "nDCG": _is("ndcg", said="exponential gain there, of the grade less the threshold plus 1"),
+    "HR": _is("success"),
+    "MAP": _is("ap", said="there it is the mean of `p@1` … `p@k`, which is not here"),
+    **_all("F1 DSC", _is("f1")),
+    "DSC(beta=#)": _is("f(beta=#)"),
+    "ExtendedF1": _no("it is the harmonic mean of two measures; f1@# is that of p@# and r@#"),
+    "MAE": _is("mae", said="there over relevant pairs alone"),
+    "MSE": _is("mse", said="there over relevant pairs alone"),
+    "RMSE": _is("rmse", said="there over relevant pairs alone"),
+    "SEntropy": _no("there each list counts alike, however short; entropy@# is the same where all are as long"),
+    **_all("ExtendedEFD ExtendedEPC", _no(_DISCOUNTED)),
+    **_all(
+        "PopRSP PopREO ExtendedPopRSP ExtendedPopREO RSP REO UserMADrating ItemMADrating UserMADranking "
+        "ItemMADranking BiasDisparityBR BiasDisparityBS BiasDisparityBD",
+        _no(_CLUSTERS),
+    ),
 }
 
 _WARPREC = {
+    **_ELLIOT_AND_WARPREC,
     "nDCG": _is("ndcg", said="exponential gain there, of the grade plus 1"),
-    "nDCGRendle2020": _is("ndcg(gain=binary)"),
-    "Precision": _is("p"),
-    "Recall": _is("r"),
     "HitRate": _is("success"),
-    "MRR": _is("rr"),
     "MAP": _is("ap", said="over min(R, k) there: `ap(denominator=cutoff)@10`"),
-    "MAR": _no("it is the mean of r@1 … r@k; write the cutoffs that matter, such as r@1,5,10"),
     "F1": _is("f1"),
     "F1[*": _no("it is the harmonic mean of two measures; f1@# is that of p@# and r@#"),
-    "AUC": _no(_AUC),
-    "GAUC": _no(_AUC),
-    "LAUC": _no(_AUC),
     "MAE": _is("mae", said="each user's own there: `mae(average=query)`"),
     "MSE": _is("mse", said="each user's own there: `mse(average=query)`"),
     "RMSE": _is("rmse", said="each user's own there: `rmse(average=query)`"),
-    "ItemCoverage": _is("item_coverage", said=_COUNT),
-    "UserCoverage": _is("user_coverage", said=_COUNT),
-    "UserCoverageAtN": _ELLIOT["UserCoverageAtN"],
-    "NumRetrieved": _is("num_ret", said="of the whole list, and without a cutoff"),
-    "Gini": _ELLIOT["Gini"],
     "ShannonEntropy": _RECBOLE["ShannonEntropy"],
-    "SRecall": _no(_FEATURES),
-    "EFD": _ELLIOT["EFD"],
     "EPC": _ELLIOT["EPC"],
-    "EFD[*": _ELLIOT["EFD"],
-    "EPC[*": _ELLIOT["EPC"],
-    "ARP": _is("popularity"),
-    "APLT": _is("tail_share(tail=0.2,of=interactions)"),
     "APLT[*": _no("it is tail_share with the share of interactions of the tail, such as tail_share(tail=0.1)@10"),
-    "ACLT": _ELLIOT["ACLT"],
-    "ACLT[*": _ELLIOT["ACLT"],
-    "PopRSP": _no(_CLUSTERS),
-    "PopRSP[*": _no(_CLUSTERS),
-    "PopREO": _no(_CLUSTERS),
-    "PopREO[*": _no(_CLUSTERS),
-    "RSP": _no(_CLUSTERS),
-    "REO": _no(_CLUSTERS),
-    "UserMADRating": _no(_CLUSTERS),
-    "ItemMADRating": _no(_CLUSTERS),
-    "UserMADRanking": _no(_CLUSTERS),
-    "ItemMADRanking": _no(_CLUSTERS),
-    "BiasDisparityBR": _no(_CLUSTERS),
-    "BiasDisparityBS": _no(_CLUSTERS),
-    "BiasDisparityBD": _no(_CLUSTERS),
-    "EucDistance": _no("it joins several measures into one; compare them one by one"),
-    "Hypervolume": _no("it joins several measures into one; compare them one by one"),
+    **_all("EFD[* EPC[*", _no(_DISCOUNTED)),
+    "ACLT[*": _ELLIOT_AND_WARPREC["ACLT"],
+    **_all(
+        "PopRSP PopRSP[* PopREO PopREO[* RSP REO UserMADRating ItemMADRating UserMADRanking ItemMADRanking "
+        "BiasDisparityBR BiasDisparityBS BiasDisparityBD",
+        _no(_CLUSTERS),
+    ),
+    **_all("EucDistance Hypervolume", _no("it joins several measures into one; compare them one by one")),
 }
 
 _PROSE = {
-    "average_precision": _is("ap"),
-    "mean_average_precision": _is("ap"),
-    "reciprocal_rank": _is("rr"),
-    "mean_reciprocal_rank": _is("rr"),
-    "prec": _is("p"),
-    "PREC": _is("p"),
-    "hr": _is("success"),
-    "hitrate": _is("success"),
-    "hit_ratio": _is("success"),
+    **_all("average_precision mean_average_precision", _is("ap")),
+    **_all("reciprocal_rank mean_reciprocal_rank", _is("rr")),
+    **_all("prec PREC", _is("p")),
+    **_all("hr hitrate hit_ratio", _is("success")),
     "f1_score": _is("f1"),
     "f_beta": _no("say how many times as important recall is: f(beta=2)@#"),
     "f_beta(beta=#)": _is("f(beta=#)"),
@@ -604,11 +500,9 @@ _PROSE = {
     "RBO": _is("rbo"),
     "ERR-IA": _is("err_ia"),
     "tau_ap": _is("ap_corr"),
-    "kendall": _is("kendall_tau"),
-    "tau": _is("kendall_tau"),
+    **_all("kendall tau", _is("kendall_tau")),
     "coverage": _no("of the catalogue it is item_coverage@#, of queries user_coverage; write the one meant"),
-    "catalog_coverage": _is("item_coverage"),
-    "catalogue_coverage": _is("item_coverage"),
+    **_all("catalog_coverage catalogue_coverage", _is("item_coverage")),
 }
 
 TOOLS = (

@@ -73,8 +73,7 @@ class JudgedBlock:
         Raises:
             ValueError: `rel` is not above 0; documents graded 0 are judged not relevant.
         """
-        reached: Bools = self.grades >= _above_0(rel)
-        return reached
+        return self.grades >= _above_0(rel)
 
     def n_relevant(self, rel: float) -> Floats:
         """(Q,): how many documents are judged with a grade of at least `rel`, retrieved or not; as `relevant`."""
@@ -90,7 +89,9 @@ class JudgedBlock:
 
     def reordered(self, order: npt.NDArray[np.intp]) -> JudgedBlock:
         """The block with the rows of each column in this order, (H, Q); the caller fixes the ranks."""
-        return self._each(lambda array: np.take_along_axis(array, _as_deep(order, array), axis=-2), *_PER_ROW)
+        return self._each(
+            lambda array: np.take_along_axis(array, np.broadcast_to(order, array.shape), axis=-2), *_PER_ROW
+        )
 
     def cut_at(self, depth: int | None) -> JudgedBlock:
         """The block of the first `depth` documents of each ranking; all of them for None."""
@@ -108,10 +109,8 @@ class JudgedBlock:
         kept = self._kept(judged).reordered(np.argsort(~judged, axis=0, kind="stable"))
         padded = np.isinf(kept.ranks)
         ranks = np.where(padded, np.inf, np.arange(1.0, len(padded) + 1)[:, np.newaxis])
-        begins = np.ones(padded.shape, dtype=bool)
-        begins[1:] = kept.tie_first[1:] != kept.tie_first[:-1]
-        ends = np.ones(padded.shape, dtype=bool)
-        ends[:-1] = begins[1:]
+        outer, inner = np.ones_like(padded[:1]), kept.tie_first[1:] != kept.tie_first[:-1]
+        begins, ends = np.vstack([outer, inner]), np.vstack([inner, outer])
         first = np.maximum.accumulate(np.where(begins, ranks, 0.0), axis=0)
         last = np.minimum.accumulate(np.where(ends, ranks, np.inf)[::-1], axis=0)[::-1]
         return replace(
@@ -142,23 +141,17 @@ class JudgedBlock:
         n_rows, n_queries = self.judged_grades.shape
         positions = np.broadcast_to(np.arange(1.0, n_rows + 1)[:, np.newaxis], (n_rows, n_queries))
         ranks = np.where(np.isnan(self.judged_grades), np.inf, positions)
-        return JudgedBlock(
-            query_ids=self.query_ids,
+        return replace(
+            self,
             ranks=ranks,
             grades=self.judged_grades,
             tie_first=ranks,
             tie_last=ranks,
             judgment_row=np.full((n_rows, n_queries), -1, dtype=np.int32),
-            judged_grades=self.judged_grades,
-            n_judged=self.n_judged,
             n_retrieved=np.isfinite(ranks).sum(axis=0).astype(np.float64),
-            n_documents=self.n_documents,
+            subtopic_grades=None,
+            judged_subtopic_grades=None,
         )
-
-
-def _as_deep(order: npt.NDArray[np.intp], array: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-    """The order with as many axes as the array."""
-    return order.reshape((1,) * (array.ndim - order.ndim) + order.shape)
 
 
 def _above_0(rel: float) -> float:
@@ -198,7 +191,7 @@ def check_exponent(grade: float) -> None:
         ValueError: it is; the message names it.
     """
     if grade > _GREATEST_EXPONENT:
-        raise ValueError(f"grade {grade:g} is too great for 2**grade; rescale the grades or take them as they are")
+        raise ValueError(f"grade {grade:g} is too large for 2**grade; rescale the grades or use linear gain")
 
 
 def check_summable(grade: float) -> None:
@@ -208,7 +201,7 @@ def check_summable(grade: float) -> None:
         ValueError: it is; the message names it.
     """
     if grade > 2.0**_GREATEST_EXPONENT:
-        raise ValueError(f"grade {grade:g} is too great to be added up; rescale the grades")
+        raise ValueError(f"grade {grade:g} is too large to add up; rescale the grades")
 
 
 def divide(numerator: Floats, denominator: Floats | float) -> Floats:

@@ -30,13 +30,14 @@ def rbp(
 ) -> Terms:
     """Rank-biased precision: (1 - p) Σ gain p**(rank - 1), not normalised by what the judgments could give.
 
+    Formula: (1 - p) Σ gain p^(rank - 1).
+
     Args:
-        block: the judged documents each query retrieved.
         p: persistence, the chance of reading on, in (0, 1).
         k: ranks to count; None counts all.
         gain: `binary` is 1 for a relevant document; `graded` is grade / max_grade.
         rel: the least grade that is relevant, for the binary gain.
-        max_grade: the grade that gains 1, for the graded gain; in an evaluation the judgments' greatest unless given.
+        max_grade: the grade that gains 1, for the graded gain; by default an evaluation's greatest.
 
     Returns:
         (Q,), in [0, 1]; never NaN.
@@ -60,20 +61,17 @@ def rbp(
 
 @from_terms
 def rbp_resid(
-    block: JudgedBlock,
-    *,
-    p: float = 0.8,
-    k: int | None = None,
-    below: Literal["counted", "if_unjudged"] = "counted",
+    block: JudgedBlock, *, p: float = 0.8, k: int | None = None, below: Literal["counted", "if_unjudged"] = "counted"
 ) -> Terms:
     """Residual of rank-biased precision: how much it would rise, were every document without judgment relevant.
+
+    Formula: 1 - (1 - p) Σ p^(rank - 1) of the judged documents.
 
     All ranks together weigh 1, and those below rank i weigh p**i. Nothing is known of the unjudged documents (negative
     grades included) nor of what would stand below the list: each judged document adds the weight of the ranks between
     the judged one before it and itself, and what is below the last of them is added in the end.
 
     Args:
-        block: the judged documents each query retrieved.
         p: persistence, the chance of reading on, in (0, 1).
         k: ranks to count; None counts all.
         below: `counted` is the definition; `if_unjudged` is trec_eval 10's form, in which a list without unjudged
@@ -110,14 +108,15 @@ def err(
 ) -> Terms:
     """Expected reciprocal rank: one over the rank at which a reader is satisfied, on average.
 
-    The sum over ranks i of 1/i · R_i · c**(i - 1) · Π_{j<i} (1 - R_j), R being the chance that a document satisfies.
+    Formula: Σ 1/i · R_i · continuation^(i - 1) · Π_{j<i} (1 - R_j).
+
+    The sum is over ranks i, R_i being the chance that the document at rank i satisfies.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: the greatest grade, for `exponential`; in an evaluation the judgments' greatest unless given.
-        continuation: c, the chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
+        max_grade: the greatest grade, for `exponential`; by default an evaluation's greatest.
+        continuation: the chance that an unsatisfied reader goes on, in (0, 1]; 1 is the usual ERR.
 
     Returns:
         (Q,), in [0, 1]; never NaN.
@@ -134,7 +133,7 @@ def err(
     graded = np.fmax(block.grades, 0.0)
     if grades == "probability":
         if _greatest(block) > 1:
-            raise ValueError(f"a judgment has grade {_greatest(block):g}, which is no probability; rescale the grades")
+            raise ValueError(f"a judgment has grade {_greatest(block):g}, not a probability; rescale the grades")
         satisfied = graded
     else:
         greatest = _check_grades(block, max_grade)
@@ -157,11 +156,12 @@ def nerr(
 ) -> Terms:
     """Normalised expected reciprocal rank: ERR over that of the ideal list, all judged documents, the best grade first.
 
+    Formula: err / err of all judged documents, best first.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count in both lists; None counts all.
         grades: `exponential` makes R = (2**grade - 1) / 2**max_grade; `probability` takes grades in [0, 1] as they are.
-        max_grade: the greatest grade, for `exponential`; in an evaluation the judgments' greatest unless given.
+        max_grade: the greatest grade, for `exponential`; by default an evaluation's greatest.
         continuation: the chance that an unsatisfied reader goes on, in (0, 1].
 
     Returns:
@@ -183,8 +183,9 @@ def nerr(
 def rankscore(block: JudgedBlock, *, half_life: float = 5.0, k: int | None = None, rel: float = 1) -> Terms:
     """Breese's half-life utility: relevant documents weighted by 2**(-(rank - 1) / half_life), over the best possible.
 
+    Formula: Σ 2^(-(rank - 1) / half_life) / its greatest value.
+
     Args:
-        block: the judged documents each query retrieved.
         half_life: the ranks by which the weight halves, above 0.
         k: ranks to count in the list and in the best possible one; None counts all.
         rel: the least grade that is relevant.

@@ -98,10 +98,10 @@ class CatalogueBlock:
         sums = np.bincount(codes[given], weights=units[given], minlength=self.n_documents)
         return np.asarray(sums, dtype=np.float64), int(np.count_nonzero(sizes))
 
-    def parts(self) -> Iterator[CatalogueBlock]:
+    def parts(self, *, _cells: int = _CELLS) -> Iterator[CatalogueBlock]:
         """The block cut into spans of queries, each of as many as fit into a fixed number of cells."""
         n_rows, n_queries = self.codes.shape
-        width = max(1, _CELLS // max(1, n_rows))
+        width = max(1, _cells // max(1, n_rows))
         for begin in range(0, n_queries, width):
             end = min(begin + width, n_queries)
             yield replace(
@@ -129,12 +129,13 @@ class Lists(Protocol):
 def item_coverage(block: Lists, *, k: int | None = None) -> float:
     """Item coverage: the share of the catalogue that is recommended to at least one query.
 
+    Formula: documents in any first k / documents.
+
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
 
     Returns:
-        One figure in [0, 1]; NaN where the catalogue is empty.
+        one figure in [0, 1]; NaN where the catalogue is empty.
 
     Reference:
         Herlocker et al. 2004, doi:10.1145/963770.963772, section 4.2.1.
@@ -147,20 +148,20 @@ def item_coverage(block: Lists, *, k: int | None = None) -> float:
 def gini(block: Lists, *, k: int | None = None) -> float:
     """Gini index: how unevenly the recommendations fall on the documents of the catalogue.
 
-    With the n documents of the catalogue in ascending order of the number of lists c that they stand in, it is
-    Σ (2i - n - 1) c_i / (n Σ c), i from 1 to n. Documents that nobody was given count with 0 lists, documents outside
-    the catalogue not at all. LensKit and RecBole have this form; Elliot's is 1 - n / (n - 1) times it.
+    Formula: Σ (2i - n - 1) lists of the document that is i-th by them / (n Σ lists), n documents.
+
+    Documents of the catalogue that nobody was given count with 0 lists, documents outside it not at all. LensKit and
+    RecBole have this form; Elliot's is 1 - n / (n - 1) times it.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
 
     Returns:
-        One figure in [0, 1]: 0 where all documents are given equally often, 1 - 1/n where all lists hold one and the
+        one figure in [0, 1]: 0 where all documents are given equally often, 1 - 1/n where all lists hold one and the
         same; NaN where the catalogue is empty or nothing of it is recommended.
 
     Reference:
-        Gini 1912, Variabilità e mutabilità; of recommendations, Fleder & Hosanagar 2009, doi:10.1287/mnsc.1080.0974.
+        Fleder & Hosanagar 2009, doi:10.1287/mnsc.1080.0974, of recommendations; Gini 1912, Variabilità e mutabilità.
     """
     n_lists = np.sort(block.exposure(k)[: block.n_documents])
     if not n_lists.any():
@@ -172,16 +173,16 @@ def gini(block: Lists, *, k: int | None = None) -> float:
 def entropy(block: Lists, *, k: int | None = None) -> float:
     """Shannon entropy of the recommendations: how evenly they fall on documents, in bits.
 
-    It is -Σ p log2 p over the documents recommended, p being a document's share of all places in the lists. RecBole
-    takes the natural logarithm and divides by the number of documents recommended; Elliot counts each list alike,
-    however short.
+    Formula: -Σ p log2 p, p a document's share of all recommendations.
+
+    RecBole takes the natural logarithm and divides by the number of documents recommended; Elliot counts each list
+    alike, however short.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
 
     Returns:
-        One figure of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
+        one figure of 0 bits, where all lists hold one and the same document, or more: as much as log2 of the number of
         documents recommended, where all are given equally often; NaN where nothing is recommended.
 
     Reference:
@@ -198,15 +199,16 @@ def entropy(block: Lists, *, k: int | None = None) -> float:
 def personalization(block: Lists, *, k: int | None = None) -> float:
     """Personalization: how little the lists of two queries have in common, on average over all pairs of queries.
 
+    Formula: 1 - mean |shared| / √(|one list| |the other|) over all pairs of lists.
+
     Two lists of a and b documents that share c have c / √(a b) in common, which is the share c / k of full lists.
     Queries with an empty list are in no pair.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
 
     Returns:
-        One figure in [0, 1]: 0 where all lists hold the same documents, 1 where no two share any; NaN where fewer than
+        one figure in [0, 1]: 0 where all lists hold the same documents, 1 where no two share any; NaN where fewer than
         two queries have a list.
 
     Reference:

@@ -18,7 +18,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.terms import Terms
 from rankledger.metrics.ties import expected_terms, has_expectation
 
-__all__ = ["N_ORDERS", "apply_conventions", "sampled", "score", "terms", "tie_bounds"]
+__all__ = ["apply_conventions", "sampled", "score", "terms", "tie_bounds"]
 
 
 def apply_conventions(block: JudgedBlock, conventions: Conventions) -> JudgedBlock:
@@ -46,7 +46,7 @@ def score(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
 
     Args:
         measure: what to measure.
-        block: the block as `ruled` by the same conventions.
+        block: as `apply_conventions` gives it.
         conventions: what holds of the measure.
         max_grade: the greatest grade of the dataset's judgments.
 
@@ -68,8 +68,7 @@ def terms(measure: Measure, block: JudgedBlock, conventions: Conventions, *, max
     return measure.metric.terms(block, **arguments)
 
 
-N_ORDERS = 200
-"""How many orders are drawn where they are."""
+_N_ORDERS = 200  # how many are drawn at random
 
 
 def sampled(measure: Measure, conventions: Conventions) -> tuple[str, ...]:
@@ -152,7 +151,7 @@ def _draw(
     """Fix what comes from orders drawn at random, (3, M, Q); one order at a time, for a block is large."""
     names = {row: sampled(measure, profile.conventions_of(measure.metric.name)) for row, measure in enumerate(measures)}
     rows = [row for row, drawn in names.items() if drawn]
-    for _ in range(N_ORDERS if rows else 0):
+    for _ in range(_N_ORDERS if rows else 0):
         order = _Ordered(ties.shuffled(block, rng), profile, max_grade, "input_order")
         for row in rows:
             values = order.score(measures[row])
@@ -160,4 +159,4 @@ def _draw(
             if "least" in names[row]:
                 found[0, row] = np.minimum(found[0, row], values)
                 found[2, row] = np.maximum(found[2, row], values)
-    found[1, rows] /= N_ORDERS
+    found[1, rows] /= _N_ORDERS

@@ -53,8 +53,8 @@ class Conventions:
             raise ValueError(f"depth counts ranks from 1, found {self.depth}")
         if self.ties == "expected" and self.depth is not None and self.unjudged_documents == "condensed":
             raise ValueError(
-                "ties: expected with a depth cannot be condensed, for what is cut off would depend on the order; "
-                "choose other ties, or take the depth out"
+                "ties: expected cannot be condensed at a depth, as the cut would depend on the order; "
+                "choose other ties, or remove the depth"
             )
 
 
@@ -105,21 +105,18 @@ _TREC_EVAL = Conventions(
     depth=None,
 )
 
+_BECAUSE = {
+    "ties": "form_res_rels.c sorts by score, then by document id, both descending",
+    "score_precision": "scores are kept as C floats",
+    "missing_queries": "-c averages over all judged queries; one without output scores 0",
+    "undefined_queries": "every measure is initialised with 0",
+    "negative_grades": "a negative grade puts a document in the pool without a judgment; infAP reads it",
+    "unjudged_documents": "all documents keep their ranks unless -J is given",
+    "depth": "all documents unless -M is given",
+}
+
 _TABLE = (
-    Profile(
-        name="trec_eval",
-        tool="trec_eval 9.0.4 with -c",
-        conventions=_TREC_EVAL,
-        because={
-            "ties": "form_res_rels.c sorts by score, then by document id, both descending",
-            "score_precision": "scores are kept as C floats",
-            "missing_queries": "-c averages over all judged queries; one without output scores 0",
-            "undefined_queries": "every measure is initialised with 0",
-            "negative_grades": "a negative grade puts a document in the pool without a judgment; infAP reads it",
-            "unjudged_documents": "all documents keep their ranks unless -J is given",
-            "depth": "all documents unless -M is given",
-        },
-    ),
+    Profile(name="trec_eval", tool="trec_eval 9.0.4 with -c", conventions=_TREC_EVAL, because=_BECAUSE),
     Profile(
         name="trec_eval_10",
         tool="trec_eval 10.0 with -c",
@@ -130,17 +127,14 @@ _TABLE = (
             "rbp": {"p": 0.9},
             "rbp_resid": {"p": 0.9, "below": "if_unjudged"},
         },
-        because={
-            "ties": "form_res_rels.c sorts by score, then by document id, both descending",
+        because=_BECAUSE
+        | {
             "score_precision": "scores are kept as doubles, where version 9 has floats",
             "missing_queries": "-c counts every judged query and prints it with -q; without -c the first one stops it",
             "undefined_queries": "every measure is set to 0 before a query",
-            "negative_grades": "a negative grade puts a document in the pool without a judgment; infAP reads it",
-            "unjudged_documents": "all documents keep their ranks unless -J is given",
-            "depth": "all documents unless -M is given",
             "iprec": "lround(p R) relevant documents reach recall p, where version 9 has int(p R + 0.9)",
             "ap11": "lround(p R) relevant documents reach recall p, where version 9 has int(p R + 0.9)",
-            "rbp": "p is 0.9; grades above 1 are scaled by memory that nobody wrote, so that only binary ones are sure",
+            "rbp": "p is 0.9; grades above 1 are scaled by uninitialised memory; only binary grades are reliable",
             "rbp_resid": "p is 0.9; what stands below the list counts only where the list has an unjudged document",
         },
     ),
@@ -163,14 +157,12 @@ _TABLE = (
     Profile(
         name="ranx",
         tool="ranx 0.3.21: evaluate(Qrels, Run)",
-        conventions=Conventions(
+        conventions=replace(
+            _TREC_EVAL,
             ties="input_order",
             score_precision="float64",
             missing_queries="error",
-            undefined_queries="zero",
             negative_grades="non_relevant",
-            unjudged_documents="non_relevant",
-            depth=None,
         ),
         because={
             "ties": "argsort of the negated scores keeps the order of up to 15 documents; of more, it keeps none",
@@ -199,20 +191,8 @@ _TABLE = (
     Profile(
         name="gdeval",
         tool="gdeval.pl 1.2a and 1.3",
-        conventions=Conventions(
-            ties="doc_id_desc",
-            score_precision="float64",
-            missing_queries="skip",
-            undefined_queries="skip",
-            negative_grades="unjudged",
-            unjudged_documents="non_relevant",
-            depth=None,
-        ),
-        defaults={
-            "dcg": {"gain": "exponential"},
-            "ndcg": {"gain": "exponential"},
-            "err": {"max_grade": 4},
-        },
+        conventions=replace(_TREC_EVAL, score_precision="float64", missing_queries="skip", undefined_queries="skip"),
+        defaults={"dcg": {"gain": "exponential"}, "ndcg": {"gain": "exponential"}, "err": {"max_grade": 4}},
         because={
             "ties": "runOrder sorts by score, then by document id as bytes, both descending",
             "score_precision": "Perl compares doubles",
@@ -229,15 +209,7 @@ _TABLE = (
     Profile(
         name="sklearn",
         tool="scikit-learn 1.9: dcg_score, ndcg_score, average_precision_score and sets as multilabel rows",
-        conventions=Conventions(
-            ties="doc_id_desc",
-            score_precision="float64",
-            missing_queries="error",
-            undefined_queries="zero",
-            negative_grades="error",
-            unjudged_documents="non_relevant",
-            depth=None,
-        ),
+        conventions=replace(_TREC_EVAL, score_precision="float64", missing_queries="error", negative_grades="error"),
         ties={"dcg": "expected", "ndcg": "expected", "kendall_distance": "pessimistic"},
         because={
             "ties": "top_k_accuracy_score takes the last of equal columns first; columns stand by id",
@@ -256,15 +228,7 @@ _TABLE = (
     Profile(
         name="torchmetrics",
         tool="torchmetrics 1.9, the retrieval metrics",
-        conventions=Conventions(
-            ties="input_order",
-            score_precision="float32",
-            missing_queries="skip",
-            undefined_queries="zero",
-            negative_grades="error",
-            unjudged_documents="non_relevant",
-            depth=None,
-        ),
+        conventions=replace(_TREC_EVAL, ties="input_order", missing_queries="skip", negative_grades="error"),
         defaults={"ap": {"denominator": "hits"}},
         ties={"ndcg": "expected"},
         because={
@@ -282,15 +246,7 @@ _TABLE = (
     Profile(
         name="recbole",
         tool="RecBole 1.2, full ranking",
-        conventions=Conventions(
-            ties="input_order",
-            score_precision="float32",
-            missing_queries="error",
-            undefined_queries="skip",
-            negative_grades="unjudged",
-            unjudged_documents="non_relevant",
-            depth=None,
-        ),
+        conventions=replace(_TREC_EVAL, ties="input_order", missing_queries="error", undefined_queries="skip"),
         defaults={
             "ap": {"denominator": "cutoff"},
             "cg": {"gain": "binary"},
@@ -314,15 +270,7 @@ _TABLE = (
     Profile(
         name="kaggle",
         tool="Kaggle's ml_metrics 0.1.4: apk and mapk",
-        conventions=Conventions(
-            ties="input_order",
-            score_precision="float64",
-            missing_queries="empty",
-            undefined_queries="zero",
-            negative_grades="unjudged",
-            unjudged_documents="non_relevant",
-            depth=None,
-        ),
+        conventions=replace(_TREC_EVAL, ties="input_order", score_precision="float64"),
         defaults={"ap": {"denominator": "cutoff"}},
         because={
             "ties": "a submission is a list and has no scores",

@@ -21,12 +21,13 @@ _VANISHING = 1100  # 0.5**1100 is 0 in doubles
 def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, rel: float = 1) -> Terms:
     """Alpha-nDCG: nDCG in which a subtopic is worth less, the more often it was met above.
 
+    Formula: Σ gain / log2(rank + 1) / that of the greedy list, gain = Σ (1 - alpha)^(documents of the subtopic above).
+
     A document gains (1 - alpha)**m of each of its subtopics, m documents of that subtopic being above. The ideal list
     is put together greedily, as the best one cannot be found in useful time: at each rank stands the document that
     gains most there, among equals the one with the greatest id.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count in both lists; None counts all.
         alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
         rel: the least grade that is relevant to a subtopic.
@@ -55,11 +56,12 @@ def alpha_ndcg(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, 
 def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Intent-aware expected reciprocal rank: ERR for each subtopic, averaged, over that of a list without a flaw.
 
+    Formula: Σ gain / rank / subtopics / Σ_{i≤k} 0.5^(i - 1) / i, gain as in alpha_ndcg.
+
     A relevant document satisfies the reader who wants its subtopic with a chance of one half. The list without a flaw
     has only documents that are relevant to every subtopic, whether there are such or not.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count in both lists; None counts all, and infinitely many of the list without a flaw.
         rel: the least grade that is relevant to a subtopic.
 
@@ -82,10 +84,9 @@ def err_ia(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms
 def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: float = 0.5, rel: float = 1) -> Terms:
     """Novelty- and rank-biased precision: (1 - (1 - alpha) beta) Σ gain beta**(rank - 1), averaged over subtopics.
 
-    A document gains (1 - alpha)**m of each of its subtopics, m documents of that subtopic being above.
+    Formula: (1 - (1 - alpha) beta) Σ gain beta^(rank - 1) / subtopics, gain as in alpha_ndcg.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         alpha: how much of its worth a subtopic loses each time it is met, in [0, 1].
         beta: patience, the chance of reading on, in (0, 1).
@@ -113,8 +114,9 @@ def nrbp(block: JudgedBlock, *, k: int | None = None, alpha: float = 0.5, beta: 
 def strec(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Subtopic recall: the share of the subtopics to which a retrieved document is relevant.
 
+    Formula: subtopics of the retrieved documents / subtopics.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant to a subtopic.
 

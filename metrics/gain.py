@@ -25,8 +25,9 @@ Discount = Literal["log2", "jarvelin"]
 def cg(block: JudgedBlock, *, k: int | None = None, gain: Gain = "linear", rel: float = 1) -> Terms:
     """Cumulative gain: the sum of the retrieved documents' gains.
 
+    Formula: Σ gain.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         rel: the least grade that is relevant, for the binary gain.
@@ -55,8 +56,9 @@ def dcg(
 ) -> Terms:
     """Discounted cumulative gain: each document's gain divided by a discount that grows with its rank.
 
+    Formula: Σ gain / discount(rank).
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
@@ -70,7 +72,7 @@ def dcg(
         ValueError: `base` is not above 1, or a grade is too great to be added up or for 2**grade.
 
     Reference:
-        Järvelin & Kekäläinen 2000 and 2002, doi:10.1145/582415.582418; Burges et al. 2005 for the exponential gain
+        Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418, and 2000; Burges et al. 2005 for the exponential gain
         and the log2(rank + 1) discount, which is that of trec_eval `ndcg_cut`.
     """
     gained = np.where(block.ranks <= cut(k), _gains(block, gain, rel), 0.0)
@@ -90,10 +92,11 @@ def ndcg(
 ) -> Terms:
     """Normalised discounted cumulative gain: DCG over that of the ideal list.
 
+    Formula: dcg / dcg of all judged documents, best first.
+
     The ideal list is all judged documents of the query, the best grade first, cut at k: never only the retrieved ones.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count in both lists; None counts all.
         gain: `linear` (the grade), `exponential` (2**grade - 1) or `binary` (1 for a relevant document).
         discount: `log2` is log2(rank + 1); `jarvelin` is max(1, log_base(rank)), the original form.
@@ -126,11 +129,13 @@ def q_measure(
 ) -> Terms:
     """Q-measure: average precision for graded relevance.
 
+    Formula: Σ (C + beta cg) / (rank + beta ideal cg) of each document with gain, the C-th of them / min(k, their
+    number).
+
     Each document that gains adds the blended ratio at its rank r, (C + beta cg) / (r + beta cg*): C of the first r
     documents gain, cg is the sum of their gains, and cg* that of the r best judged documents.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         beta: how much the gains weigh, from 0 to 1e9; with 0 it is average precision.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
@@ -166,11 +171,12 @@ def q_measure(
 def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) -> Terms:
     """nDCG at R levels: its mean at the ranks where the gain of the ideal list falls, and once over the whole list.
 
+    Formula: mean of ndcg@(documents judged at each positive grade or above), and of ndcg where n is greater.
+
     Those ranks are the numbers of documents judged at each positive grade or above it. The whole list counts only where
     it is at least two documents longer than the last of them, as in trec_eval.
 
     Args:
-        block: the judged documents each query retrieved.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
         rel: a query without a document of at least this grade is undefined; nothing else depends on it.
 
@@ -181,7 +187,8 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
         ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
-        trec_eval `Rndcg`, an experimental measure; the gain of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `Rndcg`, an experimental measure; the gain of
+        Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
     best = dcg.terms(block.ideal(), gain=gain)
     gained = np.vstack([_gains(block.ideal(), gain), np.zeros((1, len(block.query_ids)))])
@@ -204,10 +211,11 @@ def rndcg(block: JudgedBlock, *, gain: GradedGain = "linear", rel: float = 1) ->
 def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """nDCG averaged over the documents with positive gain, each at its own rank.
 
+    Formula: mean of ndcg@rank of each document with gain.
+
     Those that were not retrieved take the DCG of the whole list over that of all judged documents.
 
     Args:
-        block: the judged documents each query retrieved.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
@@ -217,8 +225,8 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
-        trec_eval `ndcg_rel`, an experimental measure; the gain of Järvelin & Kekäläinen 2002,
-        doi:10.1145/582415.582418.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `ndcg_rel`, an experimental measure; the gain
+        of Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
     """
     best, found = dcg.terms(block.ideal(), gain=gain), dcg.terms(block, gain=gain)
     ideal_dcg = best.terms.cumsum(axis=0)
@@ -236,11 +244,12 @@ def ndcg_rel(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
 def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
     """Normalised gain G: gains divided by log2(2 + what the documents so far fell short of), over all gains there are.
 
+    Formula: Σ gain / log2(2 + Σ_{j≤i} (max(ideal gain, 1) - gain)) / Σ gain of all judged documents.
+
     The shortfall at a rank is the sum of the ideal list's gains down to it, each counted as at least 1, less the sum of
     the gains retrieved.
 
     Args:
-        block: the judged documents each query retrieved.
         gain: `linear` (the grade) or `exponential` (2**grade - 1).
 
     Returns:
@@ -250,7 +259,7 @@ def g(block: JudgedBlock, *, gain: GradedGain = "linear") -> Terms:
         ValueError: a grade is too great to be added up or for 2**grade.
 
     Reference:
-        trec_eval `G`, an experimental measure of 2008.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `G`, an experimental measure of 2008.
     """
     gained, ideal = _gains(block, gain), _gains(block.ideal(), gain)
     surplus = np.fmax(ideal - 1.0, 0.0).cumsum(axis=0)
@@ -285,5 +294,4 @@ def _discounts(ranks: Floats, discount: Discount, base: float) -> Floats:
 def _at(values: Floats, ranks: Floats) -> Floats:
     """(H, Q): the value at each rank of the ideal list, (J, Q), or the last one below its end."""
     rows = np.minimum(ranks, len(values)).astype(np.intp) - 1
-    found: Floats = np.take_along_axis(values, rows, axis=0)
-    return found
+    return np.take_along_axis(values, rows, axis=0)

@@ -2,9 +2,8 @@
 
 `Measure.parse` is the only parser and `str` undoes it; that string is the config entry and the report's column.
 
-Any metric will do: an LLM judge, a click rate, what another tool prints of each query. There is no function to call and
-no parameter to resolve, so a fingerprint names the score, says which end of it is better and that it was made
-elsewhere, and no more.
+The scores of an external measure come from another tool: an LLM judge, a click rate, anything that scores queries. It
+has no function and no parameters, so its fingerprint hashes its name, its direction and that it is external.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import json
 import math
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, NoReturn
 
@@ -68,7 +67,7 @@ class Measure:
 
         Args:
             text: such as `ndcg@10`.
-            profile: whose defaults hold for the parameters not written; the functions' own unless given.
+            profile: whose defaults hold for the parameters not written; by default the functions' own.
 
         Raises:
             ValueError: `text` is not one measure: the message says what was found and, where it can, what was meant.
@@ -101,8 +100,9 @@ class Measure:
         given = _parameters(metric, shape["parameters"], defaults)
         cutoffs = _cutoffs(metric, shape["cutoffs"])
         measures = tuple(cls(metric, given, k, tuple(defaults.items())) for k in cutoffs)
-        if profile is not None and profile.conventions_of(metric.name).ties == "expected":
-            _refuse_without_expectation(measures[0])
+        expected = profile is not None and profile.conventions_of(metric.name).ties == "expected"
+        if expected and metric.input == "judged" and not has_expectation(metric, measures[0].parameters):
+            raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
         _try(measures[0])
         return measures
 
@@ -130,12 +130,12 @@ class Measure:
 
     @property
     def pooled(self) -> bool:
-        """Whether a query weighs as much as it has pairs: its figure is a ratio of sums."""
+        """Whether the figure is one ratio of sums over all pairs of the dataset, not a mean of queries."""
         return self.parameters.get("average") == "pooled"
 
     @property
     def moments(self) -> Callable[..., Any] | None:
-        """What gives the means of each query that the figure is made of, where it is none of the queries' scores."""
+        """The function that gives what each query adds to a pooled figure; None if queries are averaged."""
         return self.metric.moments if self.pooled else None
 
     @property
@@ -164,14 +164,18 @@ class Measure:
         return found if self.metric.cutoff == "refused" else found | {"k": self.k}
 
     def fingerprint(self, profile: Profile) -> str:
-        """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses; of a
-        external score its name, which end of it is better, and that it was.
+        """16 hex digits that name the definition: metric, version, every parameter, and the conventions it uses.
+
+        For an external measure: its name, its direction, and that it is external.
         """
         plain = self.metric.input in ("ratings", "scores")  # no convention touches them
         definition = {
             "metric": self.metric.name,
             "version": self.metric.version,
-            "parameters": {name: _plain(value) for name, value in self.parameters.items()},
+            "parameters": {  # numbers as floats, so that 5 and 5.0 are one definition
+                name: float(value) if isinstance(value, int | float) else value
+                for name, value in self.parameters.items()
+            },
             "k": self.k,
             "conventions": {} if plain else asdict(profile.conventions_of(self.metric.name)),
         }
@@ -186,30 +190,28 @@ def _parameters(metric: Metric, text: str | None, defaults: Mapping[str, Value])
         name, equals, value = (part.strip() for part in item.partition("="))
         parameter = metric.parameters.get(name)
         if parameter is None:
-            raise ValueError(f"{metric.name} has no parameter '{name}'; it has {_listed(metric.parameters)}")
+            known = ", ".join(metric.parameters) or "none"
+            raise ValueError(f"{metric.name} has no parameter '{name}'; it has {known}")
         if not equals or not value:
             raise ValueError(f"{metric.name}: parameter '{name}' needs a value: {name}=…")
         if name in given:
             raise ValueError(f"{metric.name}: parameter '{name}' is given twice")
         given[name] = _value(metric, parameter, value)
+    values = {name: parameter.default for name, parameter in metric.parameters.items()} | dict(defaults) | given
     for parameter in metric.parameters.values():
         if parameter.required and parameter.name not in given and parameter.name not in defaults:
             raise ValueError(f"{metric.name} needs the parameter '{parameter.name}': {metric.name}({parameter.name}=…)")
         other, value = metric.conditions.get(parameter.name, ("", ""))
-        if parameter.name in given and other and _in_effect(metric, other, given, defaults) != value:
-            raise ValueError(f"{metric.name}: {parameter.name} has an effect only with {other}={value}; leave it out")
+        if parameter.name in given and other and values[other] != value:
+            raise ValueError(f"{metric.name}: {parameter.name} has an effect only with {other}={value}; remove it")
     return tuple((name, given[name]) for name in metric.parameters if name in given)
-
-
-def _in_effect(metric: Metric, name: str, given: Mapping[str, Value], defaults: Mapping[str, Value]) -> Any:
-    return given.get(name, defaults.get(name, metric.parameters[name].default))
 
 
 def _value(metric: Metric, parameter: Parameter, text: str) -> Value:
     words = typing.get_args(parameter.type) if typing.get_origin(parameter.type) is typing.Literal else ()
     if words:
         if text not in words:
-            raise ValueError(f"{metric.name}: {parameter.name} is one of {_listed(words)}, found '{text}'")
+            raise ValueError(f"{metric.name}: {parameter.name} is one of {', '.join(words)}, found '{text}'")
         return text
     if parameter.type is str:
         if not _NAME.fullmatch(text):
@@ -233,19 +235,12 @@ def _cutoffs(metric: Metric, text: str | None) -> list[int | None]:
         return [None]
     if metric.cutoff == "refused":
         raise ValueError(f"{metric.name} takes no cutoff, found '@{text}'; write {metric.name}")
-    try:
-        cutoffs = [_cutoff(part) for part in text.split(",")]
-    except ValueError:
-        raise ValueError(f"{metric.name}: cutoffs are whole numbers from 1, found '@{text}'") from None
-    if len(set(cutoffs)) < len(cutoffs):
+    if not _CUTOFFS.fullmatch(f"[{text}]"):
+        raise ValueError(f"{metric.name}: cutoffs are whole numbers from 1, found '@{text}'")
+    cutoffs = dict.fromkeys(int(part) for part in text.split(","))
+    if len(cutoffs) <= text.count(","):
         raise ValueError(f"{metric.name}: a cutoff is given twice in '@{text}'")
     return list(cutoffs)
-
-
-def _cutoff(text: str) -> int:
-    if not re.fullmatch(r"\s*[1-9][0-9]{0,17}\s*", text, flags=re.ASCII):
-        raise ValueError(text)
-    return int(text)
 
 
 def _try(measure: Measure) -> None:
@@ -268,11 +263,6 @@ def _try(measure: Measure) -> None:
         found = np.zeros(0, dtype=np.int64)
         ranked = Ranked(found.astype(np.uint64), found, found, np.zeros(1))
         measure.metric.function(RankingsBlock(ranked, {}), **arguments)
-
-
-def _refuse_without_expectation(measure: Measure) -> None:
-    if measure.metric.input == "judged" and not has_expectation(measure.metric, measure.parameters):
-        raise ValueError(f"{measure.metric.name} has no exact mean over the orders of ties; choose other ties for it")
 
 
 def _suggestion(shape: re.Match[str]) -> str:
@@ -298,7 +288,8 @@ def _suggestion(shape: re.Match[str]) -> str:
 def _close(name: str) -> str:
     """The name that looks most like `name`, of ours or another tool's; '' where none does."""
     known = {alias.lower().replace("-", "_"): alias for alias in reversed([*ALIASES])} | {own: own for own in METRICS}
-    found = difflib.get_close_matches(name.lower().replace("-", "_"), known, n=1)
+    word = name.lower().replace("-", "_")
+    found = difflib.get_close_matches(word, known, n=1) or [own for own in known if sorted(own) == sorted(word)]
     return known[found[0]] if found else ""
 
 
@@ -316,21 +307,12 @@ def _written(value: Value) -> str:
     return str(value).replace("e+", "e") if isinstance(value, float) else str(value)  # a key has no plus sign
 
 
-def _plain(value: Value | None) -> Value | float | None:
-    """Numbers as floats, so that 5 and 5.0 are one definition."""
-    return float(value) if isinstance(value, int | float) else value
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(words) or "none"
-
-
 def external_measure(
     name: str,
     direction: Literal["higher", "lower", "neither"] = "higher",
     range: tuple[float, float] = (-math.inf, math.inf),
 ) -> Measure:
-    """A measure whose scores of queries are given and not computed; its figure is their mean, the undefined left out.
+    """A measure whose scores another tool computes; its figure is their mean over the queries that have one.
 
     Args:
         name: how it is written, such as `faithfulness`, or `ndcg@10` of another tool; also what `str` gives.
@@ -342,23 +324,18 @@ def external_measure(
     """
     least, greatest = range
     if not name.strip():
-        raise ValueError("a score has no name; write one")
+        raise ValueError("a score has an empty name; write one")
     if not least < greatest:
-        raise ValueError(f"{name}: the range {least:g} to {greatest:g} holds nothing; write the least score first")
-    metric = Metric(
-        name,
-        _made_elsewhere,
-        title=name,
-        formula="external",
-        range=(least, greatest),
-        reference="external",
-        direction=direction,
-        input="scores",
-        undefined="skip",
-    )
-    return Measure(metric)
+        raise ValueError(f"{name}: the range {least:g} to {greatest:g} is empty; write the lowest score first")
+    return Measure(Metric(name, _external, title=name, range=range, direction=direction, undefined="skip"))
 
 
-def _made_elsewhere(block: object) -> NoReturn:
-    """Stands where a metric has its function: scores that are given are never computed."""
+def _external(block: object) -> NoReturn:
+    """The function of a metric whose scores another tool computes.
+
+    Formula: external.
+
+    Reference:
+        external
+    """
     raise TypeError("an external score cannot be computed")

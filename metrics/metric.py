@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +11,23 @@ from functools import cached_property
 from typing import Any, Literal
 
 from rankledger.metrics.aggregation import MEAN, Aggregation
+from rankledger.metrics.agreement import RankingsBlock
 from rankledger.metrics.block import JudgedBlock
+from rankledger.metrics.catalogue import CatalogueBlock, Lists
+from rankledger.metrics.rating import RatingsBlock
 from rankledger.metrics.terms import Terms, from_terms
 
-__all__ = ["AVERAGE", "Metric", "Parameter"]
+__all__ = ["AVERAGE", "Metric", "Need", "Parameter"]
+
+Need = Literal["documents", "interactions", "subtopics"]
+Input = Literal["judged", "catalogue", "rankings", "ratings", "scores"]
+_INPUTS: Mapping[type, Input] = {
+    JudgedBlock: "judged",
+    CatalogueBlock: "catalogue",
+    Lists: "catalogue",
+    RankingsBlock: "rankings",
+    RatingsBlock: "ratings",
+}
 
 
 @dataclass(frozen=True)
@@ -47,13 +61,8 @@ class Metric:
         name: as it is written in a config.
         function: takes a block and keyword parameters; gives (Q,), or one figure where `per` is `dataset`.
         title: what it is called in prose.
-        formula: in a line, with R relevant documents of the query, n retrieved, k the cutoff.
         range: the least and the greatest value.
         direction: whether a higher or a lower figure is better, or neither.
-        reference: who defined it.
-        input: which block it takes: `judged`, `catalogue`, `rankings` (those of other models too) or `ratings`; or
-            `scores`, which are given and of which no function makes any.
-        per: what has a value: each `query`, or the `dataset` alone, which then has one figure and no interval.
         needs: what the dataset must have beside its judgments of queries.
         aggregation: the scale on which queries are averaged; for ratings, on which pooled ones are.
         moments: gives the (S, Q) means of each query that a pooled figure is made of, where it is none of the queries'
@@ -70,13 +79,9 @@ class Metric:
     name: str
     function: Callable[..., Any]
     title: str
-    formula: str
-    range: tuple[float, float]
-    reference: str
+    range: tuple[float, float] = (0, 1)
     direction: Literal["higher", "lower", "neither"] = "higher"
-    input: Literal["judged", "catalogue", "rankings", "ratings", "scores"] = "judged"
-    per: Literal["query", "dataset"] = "query"
-    needs: tuple[Literal["documents", "interactions", "subtopics"], ...] = ()
+    needs: tuple[Need, ...] = ()
     aggregation: Aggregation = MEAN
     moments: Callable[..., Any] | None = None
     undefined: Literal["convention", "skip"] = "convention"
@@ -85,11 +90,32 @@ class Metric:
     conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict, hash=False)
     version: int = 1
 
+    @property
+    def formula(self) -> str:
+        """In a line, with R relevant documents of the query, n retrieved, k the cutoff."""
+        return self._documented("Formula: ").removesuffix(".")
+
+    @property
+    def reference(self) -> str:
+        """Who defined it: the first reference of the function's documentation, as far as its identifier."""
+        first, *_ = self._documented("Reference:\n").removesuffix(".").split(";")
+        return re.sub(r"((doi|arXiv):[^\s,]+),.*", r"\1", first)
+
+    @cached_property
+    def input(self) -> Input:
+        """Which block it takes; `rankings` holds those of other models too, `scores` are those of external metrics."""
+        return _INPUTS.get(self._types["block"], "scores")
+
+    @cached_property
+    def per(self) -> Literal["query", "dataset"]:
+        """What has a value: each query, or the dataset alone, which then has one figure and no interval."""
+        return "dataset" if self._types["return"] is float else "query"
+
     @cached_property
     def parameters(self) -> Mapping[str, Parameter]:
         """The parameters a measure may name, in the function's order; the cutoff `k` is not one of them."""
-        found = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
-        return found | ({"average": AVERAGE} if self.input == "ratings" else {})
+        own = {name: parameter for name, parameter in self._keywords.items() if name != "k"}
+        return own | ({"average": AVERAGE} if self.input == "ratings" else {})
 
     def terms(self, block: JudgedBlock, **arguments: Any) -> Terms:
         """The score of a judged metric before its last sum."""
@@ -106,10 +132,17 @@ class Metric:
 
     @cached_property
     def _keywords(self) -> Mapping[str, Parameter]:
-        types = typing.get_type_hints(self.function)
-        signature = inspect.signature(self.function)
         return {
-            name: Parameter(name, types[name], parameter.default)
-            for name, parameter in signature.parameters.items()
+            name: Parameter(name, self._types[name], parameter.default)
+            for name, parameter in inspect.signature(self.function).parameters.items()
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
+
+    @property
+    def _types(self) -> Mapping[str, Any]:
+        return typing.get_type_hints(self.function)
+
+    def _documented(self, heading: str) -> str:
+        """The paragraph of the function's documentation that begins so, in one line."""
+        _, _, text = (inspect.getdoc(self.function) or "").partition(f"\n\n{heading}")
+        return " ".join(text.partition("\n\n")[0].split())

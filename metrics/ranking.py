@@ -1,9 +1,8 @@
 """Metrics of the ranks of relevant documents, those for incomplete judgments included.
 
-All are binary: a document is relevant when its grade is at least `rel`. Unjudged documents are not relevant.
-
-All are binary: a document is relevant when its grade is at least `rel`, and judged non-relevant from 0 to below. A
-negative grade says that a document was in the pool from which those to be judged were drawn, and was not drawn.
+All are binary: a document is relevant if its grade is at least `rel`, and judged non-relevant from 0 to below. Unjudged
+documents are not relevant. A negative grade says that a document was in the pool from which those to be judged were
+drawn, and was not drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +23,8 @@ __all__ = [
     "avg_rp",
     "bing",
     "bpref",
+    "gm_bpref",
+    "gmap",
     "infap",
     "iprec",
     "rp",
@@ -39,8 +40,9 @@ RecallPoints = Literal["truncate", "ceil", "round"]
 def rr(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Reciprocal rank: one over the rank of the first relevant document.
 
+    Formula: 1 / rank of the first relevant document.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -65,12 +67,13 @@ def ap(
 ) -> Terms:
     """Average precision: the sum of the precisions at the ranks of relevant documents, over their number.
 
+    Formula: Σ p@rank of each relevant document / R.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
         denominator: `relevant` is R, the relevant documents of the query, retrieved or not; `cutoff` is min(R, k)
-            (Kaggle's form); `hits` is the relevant documents among the first k (0 where there are none).
+            (Kaggle's form); `hits` is the relevant documents among the first k (0 if there are none).
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
@@ -81,20 +84,45 @@ def ap(
     hit = block.relevant(rel) & (block.ranks <= cut(k))
     precision = hit.cumsum(axis=0) / block.ranks
     n_relevant = block.n_relevant(rel)
-    size = {
-        "relevant": n_relevant,
-        "cutoff": np.minimum(n_relevant, cut(k)),
-        "hits": np.maximum(hit.sum(axis=0), 1.0),
-    }[denominator]
+    size = {"relevant": n_relevant, "cutoff": np.minimum(n_relevant, cut(k)), "hits": np.maximum(hit.sum(axis=0), 1.0)}[
+        denominator
+    ]
     return Terms(hit * precision, {"relevant": hit, "precision": precision}, divisor=size, defined=n_relevant > 0)
+
+
+@from_terms
+def gmap(
+    block: JudgedBlock,
+    *,
+    k: int | None = None,
+    rel: float = 1,
+    denominator: Literal["relevant", "cutoff", "hits"] = "relevant",
+) -> Terms:
+    """Average precision of each query, whose figure over queries is the geometric mean.
+
+    Formula: ap of a query; exp of the mean of log max(ap, 0.00001) over queries.
+
+    Args:
+        k: ranks to count; None counts all.
+        rel: the least grade that is relevant.
+        denominator: as for `ap`.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Reference:
+        Robertson 2006, doi:10.1145/1183614.1183630; trec_eval `gm_map`.
+    """
+    return ap.terms(block, k=k, rel=rel, denominator=denominator)
 
 
 @from_terms
 def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """R-precision: the precision at rank R, the number of relevant documents of the query.
 
+    Formula: p@R.
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant.
 
     Returns:
@@ -112,8 +140,9 @@ def rprec(block: JudgedBlock, *, rel: float = 1) -> Terms:
 def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
     """R-precision at a multiple of R: the precision at rank int(factor · R + 0.9).
 
+    Formula: p@int(factor R + 0.9).
+
     Args:
-        block: the judged documents each query retrieved.
         factor: the multiple, above 0.
         rel: the least grade that is relevant.
 
@@ -124,7 +153,7 @@ def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
         ValueError: `factor` is not above 0.
 
     Reference:
-        trec_eval `Rprec_mult`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `Rprec_mult`.
     """
     if not factor > 0:
         raise ValueError(f"factor must be above 0, found {factor:g}")
@@ -138,11 +167,11 @@ def rprec_mult(block: JudgedBlock, *, factor: float, rel: float = 1) -> Terms:
 def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
     """Tie-aware R-precision at k: the first k documents against the k best of the solution and all that tie with them.
 
-    The solution is the query's m relevant documents by grade. Those graded at least as high as its min(k, m)-th count;
-    their number among the first k is divided by min(k, m).
+    Formula: |first k ∩ min(k, R) best and their ties| / min(k, R).
+
+    The best are the query's relevant documents graded at least as high as the min(k, R)-th of them.
 
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count, and best documents of the solution to look for.
         rel: the least grade that is relevant, and so in the solution.
 
@@ -150,21 +179,22 @@ def rp(block: JudgedBlock, *, k: int, rel: float = 1) -> Terms:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
     Reference:
-        VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics (Rp@z).
+        VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics; Rp@z there.
     """
     size = np.minimum(block.n_relevant(rel), cut(k))
     last = np.maximum(size - 1, 0).astype(np.intp)[np.newaxis, :]
     threshold = np.take_along_axis(block.judged_grades, last, axis=0)
-    wanted = block.relevant(rel) & (block.grades >= threshold) & (block.ranks <= k)
-    return Terms(wanted.astype(np.float64), divisor=size)
+    best = block.relevant(rel) & (block.grades >= threshold) & (block.ranks <= k)
+    return Terms(best.astype(np.float64), divisor=size)
 
 
 @from_terms
 def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float = 1) -> Terms:
     """Average tie-aware R-precision: the mean of `rp` at several cutoffs.
 
+    Formula: mean of rp@k, k in cutoffs.
+
     Args:
-        block: the judged documents each query retrieved.
         cutoffs: the cutoffs, at least one.
         rel: the least grade that is relevant, and so in the solution.
 
@@ -175,7 +205,7 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
         ValueError: no cutoffs.
 
     Reference:
-        VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics (AvgRp; its mean over queries is MARp).
+        VideoLectures.NET challenge, ECML/PKDD 2011, evaluation metrics; AvgRp there, its mean over queries MARp.
     """
     if not cutoffs:
         raise ValueError("cutoffs is empty; name at least one")
@@ -188,8 +218,9 @@ def avg_rp(block: JudgedBlock, *, cutoffs: Sequence[int] = (5, 10), rel: float =
 def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Interpolated precision: the highest precision at any rank where the recall is at least `recall`.
 
+    Formula: max p@i where r@i ≥ recall.
+
     Args:
-        block: the judged documents each query retrieved.
         recall: the recall to reach, in [0, 1].
         rel: the least grade that is relevant.
         recall_points: how many relevant documents reach recall p of R: `ceil` is the definition, the least number that
@@ -210,7 +241,12 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
         raise ValueError(f"recall must be in [0, 1], found {recall:g}")
     n_relevant = block.n_relevant(rel)
     found = block.relevant(rel).cumsum(axis=0)
-    reached = block.relevant(rel) & (found >= _needed(recall * n_relevant, recall_points))
+    needed = recall * n_relevant
+    if recall_points == "ceil":
+        needed = np.ceil(needed - 1e-9)  # 0.55 * 100 is 55.00000000000001 in doubles, and 55 documents are enough
+    else:
+        needed = np.floor(needed + (0.9 if recall_points == "truncate" else 0.5))
+    reached = block.relevant(rel) & (found >= needed)
     precision = np.where(reached, found / block.ranks, 0.0)
     best = np.arange(len(precision))[:, np.newaxis] == precision.argmax(axis=0)
     return Terms(np.where(best, precision, 0.0), {"precision": precision}, defined=n_relevant > 0)
@@ -220,8 +256,9 @@ def iprec(block: JudgedBlock, *, recall: float, rel: float = 1, recall_points: R
 def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "truncate") -> Terms:
     """Eleven-point average precision: the mean interpolated precision at recall 0.0, 0.1 … 1.0.
 
+    Formula: mean of iprec at recall 0, 0.1 … 1.
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant.
         recall_points: how many relevant documents reach a recall; see `iprec`.
 
@@ -239,15 +276,17 @@ def ap11(block: JudgedBlock, *, rel: float = 1, recall_points: RecallPoints = "t
 def bing(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Binary G: each relevant document weighs 1 / log2(2 + the documents above it that are not relevant).
 
+    Formula: Σ 1 / log2(2 + documents above that are not relevant) / R.
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant.
 
     Returns:
         (Q,), in [0, 1]; NaN where the query has no relevant document.
 
     Reference:
-        trec_eval `binG`, an experimental measure of 2008; see `g` for the form with gains.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `binG`, an experimental measure of 2008; see
+        `g` for the form with gains.
     """
     hit = block.relevant(rel)
     above = np.where(hit, block.ranks - hit.cumsum(axis=0), 0.0)
@@ -261,12 +300,6 @@ def _added(parts: Sequence[Floats]) -> Floats:
     return functools.reduce(np.add, parts)
 
 
-def _needed(product: Floats, recall_points: RecallPoints) -> Floats:
-    if recall_points == "ceil":
-        return np.ceil(product - 1e-9)  # 0.55 * 100 is 55.00000000000001 in doubles, and 55 documents are enough
-    return np.floor(product + (0.9 if recall_points == "truncate" else 0.5))
-
-
 _EPSILON = 0.00001  # as in trec_eval: smooths the share of relevant documents where none is judged
 
 
@@ -274,11 +307,12 @@ _EPSILON = 0.00001  # as in trec_eval: smooths the share of relevant documents w
 def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Binary preference: how rarely judged non-relevant documents stand above relevant ones; unjudged are passed over.
 
+    Formula: Σ (1 - min(n above, R) / min(N, R)) / R.
+
     Each relevant document retrieved adds 1 - min(n, R) / min(N, R), n being the judged non-relevant documents above it,
     N and R the query's judged non-relevant and relevant documents; the sum is divided by R.
 
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant; grades from 0 to below `rel` are non-relevant, negative ones unjudged.
 
     Returns:
@@ -296,15 +330,34 @@ def bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
 
 
 @from_terms
+def gm_bpref(block: JudgedBlock, *, rel: float = 1) -> Terms:
+    """Binary preference of each query, whose figure over queries is the geometric mean.
+
+    Formula: bpref of a query; exp of the mean of log max(bpref, 0.00001) over queries.
+
+    Args:
+        rel: the least grade that is relevant; grades from 0 to below `rel` are non-relevant, negative ones unjudged.
+
+    Returns:
+        (Q,), in [0, 1]; NaN where the query has no relevant document.
+
+    Reference:
+        Buckley & Voorhees 2004, doi:10.1145/1008992.1009000; trec_eval `gm_bpref`.
+    """
+    return bpref.terms(block, rel=rel)
+
+
+@from_terms
 def infap(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Inferred average precision: the precision at each relevant document is estimated from the judged ones above it.
+
+    Formula: Σ (1/i + (i - 1)/i · share pooled above · share relevant of those judged above) / R.
 
     At rank i it is 1/i for the document itself and (i - 1)/i times the share of those above that are in the pool, times
     the share relevant among those judged, smoothed by 0.00001; the sum is divided by R. Documents outside the pool are
     not relevant.
 
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant; a negative grade is in the pool and unjudged.
 
     Returns:

@@ -38,8 +38,7 @@ class RatingsBlock:
 def mae(block: RatingsBlock) -> Floats:
     """Mean absolute error of a query's predictions.
 
-    Args:
-        block: the rating pairs of each query.
+    Formula: mean |prediction - rating|.
 
     Returns:
         (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
@@ -53,8 +52,7 @@ def mae(block: RatingsBlock) -> Floats:
 def mse(block: RatingsBlock) -> Floats:
     """Mean squared error of a query's predictions.
 
-    Args:
-        block: the rating pairs of each query.
+    Formula: mean (prediction - rating)².
 
     Returns:
         (Q,), in squared units of the rating, 0 or more, lower is better; NaN where a query has no pair.
@@ -68,8 +66,7 @@ def mse(block: RatingsBlock) -> Floats:
 def rmse(block: RatingsBlock) -> Floats:
     """Root mean squared error of a query's predictions.
 
-    Args:
-        block: the rating pairs of each query.
+    Formula: √ mean (prediction - rating)².
 
     Returns:
         (Q,), in units of the rating, 0 or more, lower is better; NaN where a query has no pair.
@@ -83,10 +80,9 @@ def rmse(block: RatingsBlock) -> Floats:
 def r2(block: RatingsBlock) -> Floats:
     """Coefficient of determination: 1 minus the squared errors over the squared deviations of ratings from their mean.
 
-    The mean is of the pairs that are looked at: the query's own, or all pairs where they are pooled.
+    Formula: 1 - Σ (prediction - rating)² / Σ (rating - mean rating)².
 
-    Args:
-        block: the rating pairs of each query.
+    The mean is of the pairs that are looked at: the query's own, or all pairs where they are pooled.
 
     Returns:
         (Q,), at most 1, which exact predictions score; 0 for predicting the mean rating, below 0 for worse; NaN where
@@ -102,10 +98,9 @@ def r2(block: RatingsBlock) -> Floats:
 def explained_variance(block: RatingsBlock) -> Floats:
     """Explained variance: 1 minus the variance of the errors over that of the ratings.
 
-    It differs from `r2` in that predictions may all be too high or too low by the same amount.
+    Formula: 1 - variance of (prediction - rating) / variance of the rating.
 
-    Args:
-        block: the rating pairs of each query.
+    It differs from `r2` in that predictions may all be too high or too low by the same amount.
 
     Returns:
         (Q,), at most 1, which predictions score that are off by a constant; NaN as for `r2`.

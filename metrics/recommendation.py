@@ -26,12 +26,13 @@ def novelty(
 ) -> Floats:
     """Novelty: the mean self-information of the documents in a list, in bits.
 
+    Formula: mean log2(queries that consumed anything / queries that consumed the document).
+
     A document that c of U queries consumed before tells log2(U / c) bits. One that nobody consumed counts as if one
     query had (as in RecTools): its information would be infinite, and with it the mean. Elliot gives it the greatest
     information of the documents consumed, which is the same wherever some document was consumed once.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
         share: what c is a share of: `queries`, all queries that consumed anything (the chance that one of them knows
             the document); `interactions`, all interactions (the chance that one of them is with it).
@@ -52,8 +53,9 @@ def novelty(
 def popularity(block: CatalogueBlock, *, k: int | None = None) -> Floats:
     """Popularity: how many queries consumed a document before, on average over the documents of a list.
 
+    Formula: mean number of queries that consumed the document.
+
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
 
     Returns:
@@ -75,12 +77,13 @@ def tail_share(
 ) -> Floats:
     """Tail share: how much of a list is of the long tail, the documents that few queries consumed before.
 
+    Formula: documents of the long tail / min(k, n).
+
     With the documents consumed in descending order of popularity, the head is the fewest that leave at most the share
     `tail` of all interactions to the others; the others are the tail, and so is what nobody consumed. Of the documents
     as popular as the head's last, each is of the tail by the share that the head leaves out: no order of ids decides.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
         tail: how much is the tail's, in (0, 1).
         of: what it is a share of: `interactions`, as above (Elliot); `documents`, so that the tail is that share of the
@@ -104,12 +107,13 @@ def tail_share(
 def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) -> Floats:
     """Serendipity: how far above its popularity each relevant document of a list stands, on average over the list.
 
+    Formula: mean max(popularity rank - rank, 0) / documents where relevant, else 0.
+
     A relevant document at rank r, whose popularity is the m-th greatest, adds max(m - r, 0) / n, n being the documents
     of the catalogue: it is expected at rank m, as everyone else's. Equally popular documents have one m; one that
     nobody consumed before has m = n + 1, as nobody would be given it. What is not relevant adds 0.
 
     Args:
-        block: the documents each query was given.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -139,11 +143,12 @@ def serendipity(block: CatalogueBlock, *, k: int | None = None, rel: float = 1) 
 def diversity(block: CatalogueBlock, *, feature: str, k: int | None = None) -> Floats:
     """Diversity: the mean distance between two documents of a list, which is 1 minus the cosine of their features.
 
+    Formula: mean 1 - cosine of two documents' features.
+
     Documents of one category each are at distance 0 or 1; of several, at 1 - |shared| / √(|one's| |the other's|).
     Documents without the feature are passed over.
 
     Args:
-        block: the documents each query was given.
         feature: the column of the documents table that tells documents apart: categories, or a vector of each.
         k: ranks to count; None counts all.
 
@@ -179,11 +184,12 @@ def calibration(
 ) -> Floats:
     """Calibration: how far the categories of a list are from those of what the query consumed before, in nats.
 
+    Formula: Σ p ln(p / ((1 - alpha) q + alpha p)), p categories consumed before, q recommended.
+
     A distribution over categories is the mean over documents, each of which gives equal shares to its own categories:
     p of the documents consumed, q of those recommended. Documents without a category are passed over.
 
     Args:
-        block: the documents each query was given.
         feature: the column of the documents table that holds their categories.
         k: ranks to count; None counts all.
         divergence: `kl`, Σ p ln(p / ((1 - alpha) q + alpha p)), the Kullback-Leibler divergence of the paper; `js`, the
@@ -231,7 +237,7 @@ def _feature(block: CatalogueBlock, name: str) -> Sparse:
 
 
 def _consumers(block: CatalogueBlock, codes: Codes) -> Ints:
-    """(K, Q): how many queries consumed each document before; 0 where there is no document."""
+    """(K, Q): how many queries consumed each document before; 0 if there is no document."""
     consumed = _popularity(block)
     known = (codes >= 0) & (codes < len(consumed))
     found = np.zeros(codes.shape, dtype=np.int64)
@@ -252,12 +258,7 @@ def _mean(codes: Codes, values: Floats) -> Floats:
 def _tail(n_documents: Ints, tail: float, of: str) -> Floats:
     """How much of a document is of the tail, by the number of queries that consumed it.
 
-    It is 0 or 1, and between for documents as popular as the head's last.
-
-    Args:
-        n_documents: how many documents were consumed by 0, 1, 2 … queries.
-        tail: the share of the tail.
-        of: what it is a share of.
+    0 or 1, and between for documents as popular as the head's last. `n_documents` are consumed by 0, 1, 2 … queries.
     """
     shares = np.ones(len(n_documents))
     levels = np.flatnonzero(n_documents[1:])[::-1] + 1
@@ -307,15 +308,9 @@ def _shares(feature: Sparse, queries: Ints, documents: npt.NDArray[Any], n_queri
 def _by_column(
     n_queries: int, *sources: tuple[Ints, Codes, Floats]
 ) -> tuple[Ints, npt.NDArray[np.bool_], list[Floats]]:
-    """Each source's sums by query and column.
+    """Sums of entries, in their order, by query and column, of sources with the query, column and value of each.
 
-    Args:
-        n_queries: Q.
-        sources: queries, columns and values of entries.
-
-    Returns:
-        The queries of the sums, ascending; (Q,) whether the query is in every source; the sums of each source, added in
-        the order of its entries.
+    The queries of the sums, ascending; (Q,) whether the query is in every source; the sums of each source.
     """
     n_columns = max(int(columns.max(initial=0)) for _, columns, _ in sources) + 1
     keys = [queries * n_columns + columns for queries, columns, _ in sources]

@@ -41,14 +41,13 @@ __all__ = [
 def num_ret(block: JudgedBlock) -> Terms:
     """Documents retrieved, judged or not.
 
-    Args:
-        block: the judged documents each query retrieved.
+    Formula: n.
 
     Returns:
         (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
-        trec_eval `num_ret`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `num_ret`.
     """
     return Terms(np.zeros_like(block.ranks), rest=block.n_retrieved)
 
@@ -57,15 +56,16 @@ def num_ret(block: JudgedBlock) -> Terms:
 def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Relevant documents of the query, retrieved or not.
 
+    Formula: R.
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant.
 
     Returns:
         (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
-        trec_eval `num_rel`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `num_rel`.
     """
     return Terms(np.zeros_like(block.ranks), rest=block.n_relevant(rel))
 
@@ -74,15 +74,16 @@ def num_rel(block: JudgedBlock, *, rel: float = 1) -> Terms:
 def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Documents retrieved that are judged and not relevant; those without a judgment are not counted.
 
+    Formula: documents retrieved with a grade from 0 to below rel.
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant; grades from 0 to below `rel` are counted, negative ones are unjudged.
 
     Returns:
         (Q,), counts; never NaN. Their mean over queries is reported, where trec_eval prints their sum.
 
     Reference:
-        trec_eval `num_nonrel_judged_ret`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `num_nonrel_judged_ret`.
     """
     return Terms(((block.grades >= 0) & ~block.relevant(rel)).astype(np.float64))
 
@@ -91,8 +92,9 @@ def num_nonrel_judged_ret(block: JudgedBlock, *, rel: float = 1) -> Terms:
 def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """True positives: how many of the retrieved documents are relevant.
 
+    Formula: relevant documents retrieved.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -110,8 +112,9 @@ def tp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """False positives: how many of the retrieved documents are not relevant, unjudged ones included.
 
+    Formula: min(k, n) - tp.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -128,8 +131,9 @@ def fp(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """False negatives: how many relevant documents were not retrieved.
 
+    Formula: R - tp.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -145,6 +149,8 @@ def fn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 @from_terms
 def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """True negatives: how many documents of the catalogue are neither retrieved nor relevant.
+
+    Formula: documents - min(k, n) - fn.
 
     Args:
         block: the judged documents each query retrieved; `n_documents` is needed.
@@ -165,8 +171,7 @@ def tn(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 def user_coverage(block: JudgedBlock) -> Terms:
     """User coverage: whether the query (the user) was given any document at all.
 
-    Args:
-        block: the judged documents each query retrieved.
+    Formula: 1 if n > 0, else 0.
 
     Returns:
         (Q,), 0 or 1; never NaN.
@@ -180,6 +185,8 @@ def user_coverage(block: JudgedBlock) -> Terms:
 @from_terms
 def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d: float = 0, rel: float = 1) -> Terms:
     """Utility: what the documents retrieved and those left alone are worth, by whether they are relevant.
+
+    Formula: a tp + b (n - tp) + c (R - tp) + d (documents - n - R + tp).
 
     Args:
         block: the judged documents each query retrieved; `n_documents` is needed where `d` is not 0.
@@ -205,16 +212,13 @@ def utility(block: JudgedBlock, *, a: float = 1, b: float = -1, c: float = 0, d:
 
 @from_terms
 def p(
-    block: JudgedBlock,
-    *,
-    k: int | None = None,
-    rel: float = 1,
-    denominator: Literal["cutoff", "retrieved"] = "cutoff",
+    block: JudgedBlock, *, k: int | None = None, rel: float = 1, denominator: Literal["cutoff", "retrieved"] = "cutoff"
 ) -> Terms:
     """Precision: the share of the retrieved documents that is relevant.
 
+    Formula: tp / k, or tp / n without k.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all, and divides by their number.
         rel: the least grade that is relevant.
         denominator: `cutoff` divides by k however short the list; `retrieved` by min(k, retrieved).
@@ -231,16 +235,13 @@ def p(
 
 @from_terms
 def r(
-    block: JudgedBlock,
-    *,
-    k: int | None = None,
-    rel: float = 1,
-    denominator: Literal["relevant", "cutoff"] = "relevant",
+    block: JudgedBlock, *, k: int | None = None, rel: float = 1, denominator: Literal["relevant", "cutoff"] = "relevant"
 ) -> Terms:
     """Recall: the share of the relevant documents that was retrieved.
 
+    Formula: tp / R.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
         denominator: `relevant` divides by the number of relevant documents R; `cutoff` by min(R, k), so that a full
@@ -261,8 +262,9 @@ def r(
 def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Relative precision: precision over the greatest that a list of this length could have.
 
+    Formula: tp / min(k, R), with n if there is no k.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count, and the length of the list; None counts all retrieved.
         rel: the least grade that is relevant.
 
@@ -271,7 +273,8 @@ def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> T
         no relevant document.
 
     Reference:
-        trec_eval `relative_P_k` and, without k, `set_relative_P`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `relative_P_k` and, without k,
+        `set_relative_P`.
     """
     n_relevant = block.n_relevant(rel)
     size = np.maximum(block.n_retrieved, 1.0) if k is None else cut(k)  # of nothing, 0 is relevant
@@ -282,15 +285,16 @@ def relative_p(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> T
 def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
     """Average precision of a set: its precision at every relevant document of it, 0 at the others, whatever the ranks.
 
+    Formula: tp² / (n R).
+
     Args:
-        block: the judged documents each query retrieved.
         rel: the least grade that is relevant.
 
     Returns:
         (Q,), in [0, 1]: precision times recall; NaN where the query has no relevant document.
 
     Reference:
-        trec_eval `set_map`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `set_map`.
     """
     hit = block.relevant(rel)
     found = np.where(hit, hit.sum(axis=0), 0.0)
@@ -302,11 +306,11 @@ def set_map(block: JudgedBlock, *, rel: float = 1) -> Terms:
 def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) -> Terms:
     """F measure: the harmonic mean of precision and recall, recall weighing beta times as much.
 
-    Written as (1 + beta²) tp / (beta² R + size), which equals (1 + beta²) P R / (beta² P + R) and needs no rule for
-    P = R = 0.
+    Formula: (1 + beta²) tp / (beta² R + k), with n if there is no k.
+
+    It equals (1 + beta²) P R / (beta² P + R), P and R being precision and recall, and needs no rule for P = R = 0.
 
     Args:
-        block: the judged documents each query retrieved.
         beta: how many times as important recall is as precision; above 0, at most 1e9.
         k: ranks to count, and the denominator of precision; None counts all retrieved.
         rel: the least grade that is relevant.
@@ -338,8 +342,9 @@ def f(block: JudgedBlock, *, beta: float, k: int | None = None, rel: float = 1) 
 def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """F1: the harmonic mean of precision and recall.
 
+    Formula: 2 tp / (R + k), with n if there is no k.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count, and the denominator of precision; None counts all retrieved.
         rel: the least grade that is relevant.
 
@@ -356,8 +361,9 @@ def f1(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
 def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Terms:
     """Success: whether any relevant document was retrieved (also called hit rate).
 
+    Formula: 1 if tp > 0, else 0.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
         rel: the least grade that is relevant.
 
@@ -365,7 +371,7 @@ def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
         (Q,), 0 or 1; NaN where the query has no relevant document.
 
     Reference:
-        trec_eval `success_k`.
+        trec_eval 9.0.4, National Institute of Standards and Technology; `success_k`.
     """
     hit = block.relevant(rel) & (block.ranks <= cut(k))
     first = hit & (hit.cumsum(axis=0) == 1)
@@ -376,15 +382,16 @@ def success(block: JudgedBlock, *, k: int | None = None, rel: float = 1) -> Term
 def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Judged share: how many of the retrieved documents have a judgment (a grade of at least 0).
 
+    Formula: judged retrieved / min(k, n).
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count; None counts all.
 
     Returns:
         (Q,), in [0, 1], over min(k, retrieved); NaN where nothing was retrieved.
 
     Reference:
-        ir_measures `Judged@k`; the TREC-COVID tables' `J@k`.
+        MacAvaney et al. 2022, doi:10.1007/978-3-030-99739-7_38 (ir_measures, Judged@k); the TREC-COVID tables' `J@k`.
     """
     known = (block.grades >= 0) & (block.ranks <= cut(k))
     return Terms(known.astype(np.float64), divisor=np.minimum(block.n_retrieved, cut(k)))
@@ -394,15 +401,16 @@ def judged(block: JudgedBlock, *, k: int | None = None) -> Terms:
 def unjudged(block: JudgedBlock, *, k: int | None = None) -> Terms:
     """Unjudged share: how many of the places of the list hold a document without judgment (or a negative grade).
 
+    Formula: unjudged retrieved / k, or / n without k.
+
     Args:
-        block: the judged documents each query retrieved.
         k: ranks to count, and what their number is divided by however short the list; None counts all retrieved.
 
     Returns:
         (Q,), in [0, 1]; 0 where nothing was retrieved; never NaN.
 
     Reference:
-        trec_eval 10 `unj_k`; BEIR's `Hole@k`.
+        trec_eval 10.0, National Institute of Standards and Technology; `unj_k`; BEIR's `Hole@k`.
     """
     known = (block.grades >= 0) & (block.ranks <= cut(k))
     size = np.maximum(block.n_retrieved, 1.0) if k is None else cut(k)

@@ -7,6 +7,7 @@ prints, so that they add up by construction.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Concatenate, Generic, ParamSpec
@@ -30,7 +31,7 @@ class Terms:
         rest: (Q,) what is added beside the terms, such as a count of the unjudged documents or what was missed.
         scale: what the sum is multiplied by.
         divisor: (Q,) what it is divided by; the score is undefined where that is 0.
-        defined: (Q,) where the score is defined, beside that; everywhere unless given.
+        defined: (Q,) where the score is defined, beside that; everywhere by default.
         ideal: the terms of the perfect ranking, where their sum is the divisor.
     """
 
@@ -54,13 +55,15 @@ class Terms:
 
 
 class from_terms(Generic[P]):  # noqa: N801
-    """A metric whose score is a sum over the documents retrieved: a decorator of the function that gives its terms."""
+    """Decorate the function that gives a metric's terms: a call gives the (Q,) scores, `terms` gives the terms."""
 
     __qualname__: str
 
     def __init__(self, terms: Callable[Concatenate[JudgedBlock, P], Terms]) -> None:  # noqa: D107
         self.terms = terms
         functools.update_wrapper(self, terms)
+        self.__annotations__ = terms.__annotations__ | {"return": Floats}
+        self.__signature__ = inspect.signature(terms).replace(return_annotation=Floats)
 
     def __call__(self, block: JudgedBlock, *args: P.args, **parameters: P.kwargs) -> Floats:
         """(Q,): the score of each query."""

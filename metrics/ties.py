@@ -4,7 +4,7 @@ No order of them is the ranking's own. A block knows for every judged document t
 the unjudged documents of a group take the ranks that are left.
 
 Where a document's term depends on its own rank and grade alone, it adds the mean of its term over the ranks of its
-group. For average precision, reciprocal rank and success it matters besides which documents stand above; there the mean
+group. For average precision, reciprocal rank and success it also matters which documents stand above; there the mean
 follows from how many relevant documents a group has among how many.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -61,14 +62,9 @@ def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
 def _drawn(group: Ints, place: Ints, sizes: Ints, rng: np.random.Generator) -> Ints:
     """(N,): where each of these documents stands in its group, from 0, all arrangements of it alike.
 
-    A group of a thousand documents of which a few are judged is not sorted: theirs are places drawn, and drawn again
-    until no two are the same.
-
-    Args:
-        group: (N,) the group of each document, ascending.
-        place: (N,) how many documents of its group stand before each.
-        sizes: by group, how many documents it has, these and others.
-        rng: draws.
+    `place` is how many documents of its group stand before each, `sizes` how many documents each group has. A group of
+    a thousand documents of which a few are judged is not sorted: theirs are places drawn, and drawn again until no two
+    are the same.
     """
     full = sizes <= 2 * np.bincount(group, minlength=len(sizes))
     found = np.zeros(len(group), dtype=np.int64)
@@ -116,7 +112,7 @@ def expected_terms(metric: Metric, block: JudgedBlock, *, depth: int | None = No
         McSherry & Najork 2008, doi:10.1007/978-3-540-78646-7_38.
     """
     if not has_expectation(metric, parameters):
-        raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose other ties for it")
+        raise ValueError(f"{metric.name} has no exact mean over the orders of ties; choose another `ties`")
     deepest = min(cut(parameters.get("k")), cut(depth))
     found = metric.terms(replace(block, ranks=block.tie_first).cut_at(depth), **parameters)
     if metric.name in _CLOSED_FORMS:
@@ -143,12 +139,9 @@ class _Groups:
 
     first: Floats
     sizes: Floats
-    reached: Floats
-    """The ranks of a group that count."""
-
+    reached: Floats  # the ranks of the group that count
     n_relevant: Floats
-    above: Floats
-    """Relevant documents above the group."""
+    above: Floats  # relevant documents above the group
 
 
 def _by_group(block: JudgedBlock, relevant: Bools, deepest: float, term: Callable[[_Groups], Floats]) -> Floats:
@@ -176,14 +169,6 @@ def _average_precision(groups: _Groups) -> Floats:
     return terms
 
 
-def _reciprocal_rank(groups: _Groups) -> Floats:
-    return _first_hit(groups, lambda rank: 1 / rank)
-
-
-def _success(groups: _Groups) -> Floats:
-    return _first_hit(groups, np.ones_like)
-
-
 def _first_hit(groups: _Groups, worth: Callable[[Floats], Floats]) -> Floats:
     """What the first relevant document is worth at each rank of its group, times the chance that it stands there."""
     sizes, n_relevant = groups.sizes, groups.n_relevant
@@ -204,5 +189,10 @@ def _reached(block: JudgedBlock, deepest: float) -> Floats:
 
 
 _CLOSED_FORMS: Mapping[str, Callable[[_Groups], Floats]] = MappingProxyType(
-    {"ap": _average_precision, "gmap": _average_precision, "rr": _reciprocal_rank, "success": _success}
+    {
+        "ap": _average_precision,
+        "gmap": _average_precision,
+        "rr": partial(_first_hit, worth=np.reciprocal),
+        "success": partial(_first_hit, worth=np.ones_like),
+    }
 )

@@ -14,19 +14,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from rankledger.metrics import conventional_scores
-from rankledger.metrics.block import Floats, JudgedBlock
+from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure, Value
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.metrics.terms import Terms
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.types.explanation import (
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.joined import QueryList
+from rankledger.pipeline.types.views import (
     HEAD,
     ConventionChoice,
     Explanation,
     Outcome,
     ProfileComparison,
-    QueryList,
     ScoreTerm,
     ScoreTotal,
 )
@@ -112,18 +112,23 @@ def _of(query: QueryList, measure: Measure, profile: Profile) -> dict[str, Any]:
 
 def _judged_lines(query: QueryList, block: JudgedBlock, terms: Terms, *, any_order: bool) -> Iterator[ScoreTerm]:
     """The judged documents retrieved; `any_order` where all orders of equal scores count."""
-    running = terms.terms.cumsum(axis=0)[:, 0]
     for row in np.flatnonzero(np.isfinite(block.ranks[:, 0])):
         ties = _ties(int(block.tie_first[row, 0]), int(block.tie_last[row, 0]))
-        yield ScoreTerm(
+        yield _term(
+            terms,
+            int(row),
             rank=None if any_order and ties else int(block.ranks[row, 0]),
             ties=ties,
             doc_id=query.judged[block.judgment_row[row, 0]],
             grade=query.grades[block.judgment_row[row, 0]],
-            factors={name: _plain(values[row, 0]) for name, values in terms.factors.items()},
-            term=float(terms.terms[row, 0]),
-            running=float(running[row]),
         )
+
+
+def _term(terms: Terms, row: int, **line: Any) -> ScoreTerm:
+    """The line of a document, with its factors and the sum down to it."""
+    factors = {name: _plain(values[row, 0]) for name, values in terms.factors.items()}
+    running = float(terms.terms[: row + 1, 0].cumsum()[-1])
+    return ScoreTerm(factors=factors, term=float(terms.terms[row, 0]), running=running, **line)
 
 
 def _unjudged_lines(query: QueryList, conventions: Conventions, depth: int) -> Iterator[ScoreTerm]:
@@ -147,32 +152,17 @@ def _ideal_lines(query: QueryList, terms: Terms, judged: Sequence[ScoreTerm], *,
     """The perfect ranking down to the last document that adds to it.
 
     Documents of equal grade stand in it as they do in the ranking, those that were not retrieved after them, by id.
-
-    Args:
-        query: the query.
-        terms: the ideal list's.
-        judged: the documents retrieved.
-        named: whether it is ordered by grade, so that its documents are known.
+    They are `named` where it is ordered by grade, so that they are known.
     """
     found = {line.doc_id: (line.rank, line.rank) if line.rank else line.ties or (0, 0) for line in judged}
     documents = sorted(
         ((query.judged[row], query.grades[row]) for row in query.kept),
         key=lambda document: (-document[1], found.get(document[0], (math.inf, math.inf)), document[0].encode()),
     )
-    running = terms.terms.cumsum(axis=0)[:, 0]
     adding = np.flatnonzero(terms.terms[:, 0])
     for place in range(int(adding[-1]) + 1 if adding.size else 0):
         doc_id, grade = documents[place] if named else (None, None)
-        yield ScoreTerm(
-            rank=place + 1,
-            ties=None,
-            doc_id=doc_id,
-            grade=grade,
-            factors={name: _plain(values[place, 0]) for name, values in terms.factors.items()},
-            term=float(terms.terms[place, 0]),
-            running=float(running[place]),
-            found_at=found.get(doc_id),
-        )
+        yield _term(terms, place, rank=place + 1, ties=None, doc_id=doc_id, grade=grade, found_at=found.get(doc_id))
 
 
 def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
@@ -181,27 +171,18 @@ def _of_ratings(query: QueryList, measure: Measure) -> dict[str, Any]:
     n_pairs = len(query.retrieved)
     rated, predicted = query.block.ratings[:n_pairs], query.block.predictions[:n_pairs]
     errors = predicted - rated
-    terms: Floats = _ERRORS[measure.metric.name](errors)
-    running = terms.cumsum(axis=0)
     factors = {"rating": rated, "prediction": predicted, "error": errors}
+    terms = Terms(_ERRORS[measure.metric.name](errors), factors)
     return {
         "documents": tuple(
-            ScoreTerm(
-                rank=None,
-                ties=None,
-                doc_id=doc_id,
-                grade=None,
-                factors={name: _plain(values[row, 0]) for name, values in factors.items()},
-                term=float(terms[row, 0]),
-                running=float(running[row, 0]),
-            )
+            _term(terms, row, rank=None, ties=None, doc_id=doc_id, grade=None)
             for row, doc_id in enumerate(query.retrieved)
         ),
         "n_retrieved": n_pairs,
         "n_condensed": 0,
         "ideal": None,
         "sum": ScoreTotal(
-            total=float(running[-1, 0]) if n_pairs else 0.0,
+            total=float(terms.terms.cumsum()[-1]) if n_pairs else 0.0,
             rest=None,
             scale=1.0,
             divisor=float(n_pairs),

@@ -21,7 +21,7 @@ from rankledger.metrics.conventional_scores import tie_bounds
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.rating import RatingsBlock
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Scores

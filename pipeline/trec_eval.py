@@ -22,7 +22,7 @@ from rankledger.metrics.aggregation import GEOMETRIC_MEAN, MEAN, Aggregation, co
 from rankledger.metrics.block import Bools, Floats, JudgedBlock
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError, likely
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.results import Estimate, Scores
 
@@ -78,12 +78,8 @@ def _fixed(kind: Literal["tag", "queries"]) -> _Entry:
     return lambda name, _written, _new: [TrecLine(name, kind)]
 
 
-def _sum(metric: str) -> _Entry:
-    return lambda name, _written, new: [TrecLine(name, "sum", (new(metric),))]
-
-
-def _mean(metric: str) -> _Entry:
-    return lambda name, _written, new: [TrecLine(name, "mean", (new(metric),))]
+def _value(kind: Literal["sum", "mean"], metric: str) -> _Entry:
+    return lambda name, _written, new: [TrecLine(name, kind, (new(metric),))]
 
 
 def _cut(metric: str, usual: str = "5,10,15,20,30,100,200,500,1000") -> _Entry:
@@ -117,7 +113,7 @@ def _with_persistence(metric: str, **given: float) -> _Entry:
             return [TrecLine(name, "mean", (new(metric, **given),))]
         parameter, _, value = written.partition("=")
         if parameter != "p" or "," in value:
-            raise ValueError(f"only p is taken, as in {name}.p=0.8; grades are gains here")
+            raise ValueError(f"the only parameter is p, as in {name}.p=0.8; grades are gains here")
         return [TrecLine(f"{name}_{written}", "mean", (new(metric, **given, p=_numbers(value)[0]),))]
 
     return entry
@@ -161,24 +157,24 @@ _ELEVEN = "0,.1,.2,.3,.4,.5,.6,.7,.8,.9,1"
 _TABLE: Mapping[str, _Entry] = {
     "runid": _fixed("tag"),
     "num_q": _fixed("queries"),
-    "num_ret": _sum("num_ret"),
+    "num_ret": _value("sum", "num_ret"),
     "num_rel": _num_rel,
-    "num_rel_ret": _sum("tp"),
-    "map": _mean("ap"),
-    "gm_map": _mean("gmap"),
-    "Rprec": _mean("rprec"),
-    "bpref": _mean("bpref"),
-    "recip_rank": _mean("rr"),
+    "num_rel_ret": _value("sum", "tp"),
+    "map": _value("mean", "ap"),
+    "gm_map": _value("mean", "gmap"),
+    "Rprec": _value("mean", "rprec"),
+    "bpref": _value("mean", "bpref"),
+    "recip_rank": _value("mean", "rr"),
     "iprec_at_recall": _at_points("iprec", "recall", _ELEVEN),
     "P": _cut("p"),
     "relstring": _relstring,
     "recall": _cut("r"),
-    "infAP": _mean("infap"),
-    "gm_bpref": _mean("gm_bpref"),
+    "infAP": _value("mean", "infap"),
+    "gm_bpref": _value("mean", "gm_bpref"),
     "Rprec_mult": _at_points("rprec_mult", "factor", ".2,.4,.6,.8,1,1.2,1.4,1.6,1.8,2"),
     "utility": _utility,
     "11pt_avg": _eleven_points,
-    "binG": _mean("bing"),
+    "binG": _value("mean", "bing"),
     "G": _with_gains("g"),
     "dcg": _with_gains("dcg"),
     "ndcg": _with_gains("ndcg"),
@@ -188,12 +184,12 @@ _TABLE: Mapping[str, _Entry] = {
     "map_cut": _cut("ap"),
     "relative_P": _cut("relative_p"),
     "success": _cut("success", "1,5,10"),
-    "set_P": _mean("p"),
-    "set_relative_P": _mean("relative_p"),
-    "set_recall": _mean("r"),
-    "set_map": _mean("set_map"),
+    "set_P": _value("mean", "p"),
+    "set_relative_P": _value("mean", "relative_p"),
+    "set_recall": _value("mean", "r"),
+    "set_map": _value("mean", "set_map"),
     "set_F": _set_f,
-    "num_nonrel_judged_ret": _sum("num_nonrel_judged_ret"),
+    "num_nonrel_judged_ret": _value("sum", "num_nonrel_judged_ret"),
     "rbp": _with_persistence("rbp", rel=1),  # whatever the level
     "rbp_resid": _with_persistence("rbp_resid"),
     "unj": _cut("unjudged", "5,10,20"),
@@ -273,7 +269,7 @@ def _whole_numbers(written: str) -> list[int]:
 def _distinct(numbers: Sequence[_Real]) -> list[_Real]:
     """The numbers in their order, for that is how they are printed."""
     if len(set(numbers)) < len(numbers):
-        raise ValueError("a parameter stands twice")
+        raise ValueError("a parameter occurs twice")
     return sorted(numbers)
 
 

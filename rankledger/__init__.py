@@ -9,13 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from rankledger.metrics.measure import Measure
-    from rankledger.pipeline.errors import InputError, LockedError
-    from rankledger.pipeline.types.changes import ComparisonReport
-    from rankledger.pipeline.types.checks import PruneResult, Reproduction
-    from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.support.errors import InputError, LockedError
+    from rankledger.pipeline.types.checks import ComparisonReport, PruneResult, Reproduction
     from rankledger.pipeline.types.results import Evaluation, Validation
-    from rankledger.pipeline.types.views import FigureMatch, History, RecordList
+    from rankledger.pipeline.types.views import Explanation, FigureMatch, History, RecordList
     from rankledger.pipeline.workflow.browse import find, list_evaluations, load
     from rankledger.pipeline.workflow.compare import compare
     from rankledger.pipeline.workflow.deliver import SyncResult, sync
@@ -62,12 +61,10 @@ __all__ = [
 
 _MODULES = {
     "metrics.measure": ("Measure",),
-    "pipeline.errors": ("InputError", "LockedError"),
-    "pipeline.types.changes": ("ComparisonReport",),
-    "pipeline.types.checks": ("PruneResult", "Reproduction"),
-    "pipeline.types.explanation": ("Explanation",),
+    "pipeline.support.errors": ("InputError", "LockedError"),
+    "pipeline.types.checks": ("ComparisonReport", "PruneResult", "Reproduction"),
     "pipeline.types.results": ("Evaluation", "Validation"),
-    "pipeline.types.views": ("FigureMatch", "History", "RecordList"),
+    "pipeline.types.views": ("Explanation", "FigureMatch", "History", "RecordList"),
     "pipeline.workflow.browse": ("find", "list_evaluations", "load"),
     "pipeline.workflow.compare": ("compare",),
     "pipeline.workflow.deliver": ("SyncResult", "sync"),
@@ -82,6 +79,10 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rankledger")
     for module, names in _MODULES.items():
         if name in names:
             return getattr(importlib.import_module(f"rankledger.{module}"), name)

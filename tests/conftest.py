@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from rankledger.metrics.block import JudgedBlock
+from tests.support import warm_worker
 from tests.support.blocks import PlainQuery, plain_block, random_query, ranked
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
@@ -40,6 +42,34 @@ def nobodys_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_loaded_twice() -> Iterator[None]:
+    """After all tests of a process: `pipeline.errors` and `rankledger.pipeline.errors` would be two modules."""
+    yield
+    twice = sorted(name for name in sys.modules if name.partition(".")[0] in ("metrics", "pipeline"))
+    assert twice == [], "import them from rankledger"
+
+
+@pytest.fixture(scope="session")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the store that tests copy is, or is to be; xdist's workers share it."""
+    base = tmp_path_factory.getbasetemp()
+    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "template.db"
+
+
+@pytest.fixture(scope="session")
+def empty_store(_template: Path) -> Path:
+    """A store of MLflow in a file of SQLite, in which nothing is yet; to be copied."""
+    return warm_worker.migrated(_template)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers(_template: Path) -> Iterator[None]:
+    """The processes that talk to MLflow are forked, and stores are copied, as long as tests run."""
+    with warm_worker.warm_workers(_template):
+        yield
+
+
 @pytest.fixture
 def unprivileged(tmp_path: Path) -> Iterator[None]:
     """Not root, who may read everything, for as long as a test lasts."""
@@ -54,8 +84,14 @@ def unprivileged(tmp_path: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
+def pytest_collection() -> None:
+    """Collect no garbage among what is imported and collected: it stays, and there are a million objects."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Take modules and tests out of the garbage collector's rounds: they stay, and there are a million objects."""
+    """Take modules and tests out of the garbage collector's rounds for good."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

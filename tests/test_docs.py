@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import os
 import re
@@ -25,8 +26,8 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli import app, terminal
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.schema import Loaded, json_schema, load
-from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.config.schema import Loaded, load, schema
+from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
 from rankledger.pipeline.types.views import CurvePoint
@@ -99,7 +100,7 @@ def test_every_config_key_is_documented():
     """Each key of each section of the schema stands in a table."""
     documented = set(re.findall(r"^\| `(\w+)` \|", text_of("docs/config.md"), re.MULTILINE))
 
-    assert set(config_keys(json_schema())) == documented
+    assert set(config_keys(schema())) == documented
 
 
 def config_keys(schema: object) -> Iterator[str]:
@@ -131,6 +132,7 @@ def test_every_public_name_is_documented():
     assert documented == set(rankledger.__all__)
     for name in rankledger.__all__:
         assert getattr(rankledger, name).__doc__, name
+    assert rankledger.__version__ == importlib.metadata.version("rankledger")
     with pytest.raises(AttributeError, match="has no attribute 'evalute'"):
         _ = rankledger.evalute
 
@@ -261,6 +263,8 @@ def test_commands_print_what_is_shown(page, code, scratch, capsys):
 
 def test_the_tutorial_works_from_start_to_end(scratch, capsys):
     """Its config, commands and Python run one after the other in one folder; the gate is added where it says so."""
+    run_console("rankledger evaluate configs/quickstart.yaml")  # as `make run` does
+    capsys.readouterr()
     fenced = re.findall(r"^```(yaml|text|console|python)\n(.*?)^```$", text_of(TUTORIAL), re.DOTALL | re.MULTILINE)
     assert [language for language, _ in fenced].count("console") > 3
     for language, code in fenced:
@@ -287,6 +291,7 @@ def test_the_first_nights_are_as_shown(scratch):
     page = text_of("docs/gates.md").partition("## Set up the first nights")[2]
     config, commands, accepted = re.findall(r"^```(?:yaml|sh|text)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)[:3]
     (scratch / "nightly.yaml").write_text(config, encoding="utf-8")
+    run_console("rankledger evaluate configs/quickstart.yaml")
     for line in commands.splitlines():
         command, _, remark = line.partition("  #")
         if command.startswith("rankledger"):
@@ -296,9 +301,9 @@ def test_the_first_nights_are_as_shown(scratch):
             assert exit_code(words) == (int(code[1]) if code else 0), line
 
     written = (scratch / "accepted.yaml").read_text(encoding="utf-8")
-    head, entry = written.splitlines()[:3], yaml.safe_load(written)["nightly"]["bm25"]
+    head, entry = written.splitlines()[:3], yaml.safe_load(written)["first-nights"]["bm25"]
     assert accepted.splitlines()[:3] == head
-    assert list(yaml.safe_load(accepted)["nightly"]["bm25"]) == list(entry)
+    assert list(yaml.safe_load(accepted)["first-nights"]["bm25"]) == list(entry)
     (shown,) = [code for page, code in blocks("json") if page == "docs/records.md"]
     gates = json.loads((scratch / "runs/records" / records[-1] / "gates.json").read_text(encoding="utf-8"))
     assert list(json.loads(shown)) == list(gates)

@@ -12,9 +12,9 @@ SHAPE = runpy.run_path(str(Path(__file__).parents[1] / "docs/shape.py"))
 FILES = {
     "rankledger": "def __getattr__(name):\n    import rankledger.pipeline.workflow.evaluate\n",
     "rankledger.metrics.gain": "import numpy\n",
-    "rankledger.pipeline.errors": "",
-    "rankledger.pipeline.data.join": "from rankledger.metrics import gain\nfrom rankledger.pipeline.errors import E\n",
-    "rankledger.pipeline.data.files": "from rankledger.pipeline.errors import E, F\n",
+    "rankledger.pipeline.support.errors": "",
+    "rankledger.pipeline.data.join": "from rankledger.metrics import gain\nimport rankledger.pipeline.support.errors\n",
+    "rankledger.pipeline.data.files": "from rankledger.pipeline.support.errors import E, F\n",
     "rankledger.pipeline.workflow.evaluate": "from rankledger.pipeline.data import files, join\n",
 }
 
@@ -23,12 +23,7 @@ def test_arrows_go_between_rooms_once_each():
     """Two modules of `data` import `errors`: one arrow. A lazy import counts."""
     arrows = SHAPE["arrows"](SHAPE["imports"](FILES))
 
-    assert arrows == {
-        ("rankledger", "workflow"),
-        ("workflow", "data"),
-        ("data", "errors"),
-        ("data", "metrics"),
-    }
+    assert arrows == {("rankledger", "workflow"), ("workflow", "data"), ("data", "support"), ("data", "metrics")}
 
 
 def test_the_longest_chain_counts_modules():

@@ -15,11 +15,11 @@ from typing import TextIO
 import click
 
 from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly, report, show
-from rankledger.pipeline.cli.keep import accept, list_, prune, reproduce, sync, verify
+from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
 from rankledger.pipeline.cli.reference import schema, trec_eval
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark, unread_is_fine
 from rankledger.pipeline.cli.understand import explain, find, measures, validate
-from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import work
 
 __all__ = ["GROUPS", "cli", "main"]
@@ -27,7 +27,7 @@ __all__ = ["GROUPS", "cli", "main"]
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Everyday": (evaluate, nightly, show, compare, history, report),
     "Understand": (explain, validate, measures, find),
-    "Keep": (accept, sync, prune, verify, reproduce, list_),
+    "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
     "More": (trec_eval, schema),
 }
 """The commands, in the order of the help."""

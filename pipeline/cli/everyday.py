@@ -6,29 +6,18 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 import rankledger
-from rankledger.pipeline.cli import options
-from rankledger.pipeline.cli.terminal import (
-    colour,
-    exit_code_of,
-    leave,
-    notes_of,
-    print_bytes,
-    print_json,
-    print_lines,
-    print_remark,
-    print_text,
-    width,
-)
+from rankledger.pipeline.cli import options, terminal
 
 if TYPE_CHECKING:
+    from rankledger.pipeline.cli.options import EvaluationOptions
     from rankledger.pipeline.types.results import Evaluation
-    from rankledger.pipeline.workflow.evaluate import Backend
     from rankledger.pipeline.workflow.report import Form
 
 __all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
@@ -36,39 +25,17 @@ __all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
 
 @click.command(short_help="Evaluate every model of a config.")
 @click.argument("config", metavar="CONFIG|RECORD", type=click.Path())
-@options.overrides
+@options.name
 @options.date
 @options.allow_env
-@options.jobs
-@options.backend
-@options.runs_dir
-@options.records
-@options.no_tracking
-@options.require_tracking
-@options.junit_file
-@options.markdown_file
-@options.as_json
-@options.path_only
+@options.evaluation
 def evaluate(
-    config: str,
-    overrides: tuple[str, ...],
-    date: str | None,
-    allow_env: tuple[str, ...],
-    jobs: int | None,
-    backend: Backend | None,
-    runs_dir: str,
-    records: str | None,
-    no_tracking: bool,
-    require_tracking: bool,
-    junit_file: str | None,
-    markdown_file: str | None,
-    as_json: bool,
-    quiet: bool,
+    run: EvaluationOptions, config: str, name: str | None, date: str | None, allow_env: tuple[str, ...]
 ) -> None:
     """Evaluate every model of CONFIG, write the record and log it to MLflow.
 
-    A RECORD, by path or id, is evaluated again, with other measures or slices if --set says so. Its inputs must be
-    unchanged; model outputs may be gone if the output cache has them.
+    A RECORD, by path or id, `last`, `last_passed`, `previous` or `accepted`, is evaluated again, with other measures
+    or slices if --set says so. Its inputs must be unchanged; model outputs may be gone if the output cache has them.
 
     Exits with 1 if a gate failed, 3 if one is inconclusive, 4 if a model output is missing or was refused, and 5 if
     the record could not be uploaded or, with --require-tracking, not be logged to MLflow.
@@ -81,51 +48,26 @@ def evaluate(
     with _nothing_recorded():
         evaluation = rankledger.evaluate(
             config,
-            overrides=overrides,
+            name=name,
+            overrides=run.overrides,
             date=date,
             allow_env=allow_env,
-            jobs=jobs,
-            backend=backend,
-            runs_dir=runs_dir,
-            records=records,
-            tracking=not no_tracking,
+            jobs=run.jobs,
+            backend=run.backend,
+            runs_dir=run.runs_dir,
+            records=run.records,
+            tracking=not run.no_tracking,
             command=["rankledger", *sys.argv[1:]],
         )
-    _write_verdicts(evaluation, junit_file=junit_file, markdown_file=markdown_file)
-    _finish(evaluation, require_tracking=require_tracking, as_json=as_json, quiet=quiet)
+    _finish(evaluation, run)
 
 
 @click.command(short_help="Evaluate a night once, when its outputs are there.")
 @click.argument("config", type=click.Path())
 @click.option("--date", metavar="YYYY-MM-DD", help="Night to evaluate, the value of {date} in paths; by default today.")
 @click.option("--again", is_flag=True, help="Evaluate the night again if it was evaluated before.")
-@options.overrides
-@options.jobs
-@options.backend
-@options.runs_dir
-@options.records
-@options.no_tracking
-@options.require_tracking
-@options.junit_file
-@options.markdown_file
-@options.as_json
-@options.path_only
-def nightly(
-    config: str,
-    date: str | None,
-    again: bool,
-    overrides: tuple[str, ...],
-    jobs: int | None,
-    backend: Backend | None,
-    runs_dir: str,
-    records: str | None,
-    no_tracking: bool,
-    require_tracking: bool,
-    junit_file: str | None,
-    markdown_file: str | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+@options.evaluation
+def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) -> None:
     """Evaluate a night of CONFIG once, when its model outputs are there.
 
     Waits for outputs as `nightly` in the config says; an output that is still missing then counts as failed. A night
@@ -142,16 +84,15 @@ def nightly(
             config,
             date=date,
             again=again,
-            overrides=overrides,
-            jobs=jobs,
-            backend=backend,
-            runs_dir=runs_dir,
-            records=records,
-            tracking=not no_tracking,
+            overrides=run.overrides,
+            jobs=run.jobs,
+            backend=run.backend,
+            runs_dir=run.runs_dir,
+            records=run.records,
+            tracking=not run.no_tracking,
             command=["rankledger", *sys.argv[1:]],
         )
-    _write_verdicts(evaluation, junit_file=junit_file, markdown_file=markdown_file)
-    _finish(evaluation, require_tracking=require_tracking, as_json=as_json, quiet=quiet)
+    _finish(evaluation, run)
 
 
 @click.command(short_help="Print a record as evaluate printed it.")
@@ -222,27 +163,14 @@ def compare(
         rankledger compare last_passed last --measure ndcg@10
         rankledger compare last#tfidf last#bm25 --name quickstart
     """
-    from rankledger.pipeline.report.changes import as_data, markdown, tables
+    from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 
     comparison = rankledger.compare(
-        base,
-        candidate,
-        measure=measure,
-        top=top,
-        force=force,
-        name=name,
-        runs_dir=runs_dir,
-        records=records,
-        jobs=jobs,
+        base, candidate, measure=measure, top=top, force=force, name=name, runs_dir=runs_dir, records=records, jobs=jobs
     )
-    if form == "json":
-        print_json(as_data(comparison))
-    elif form == "markdown":
-        print_text(markdown(comparison))
-    else:
-        print_text(tables(comparison, width=width(), colour=colour()))
+    terminal.print_result(comparison, form, json=comparison_data, markdown=comparison_markdown, table=comparison_tables)
     for line in comparison.warnings:
-        print_remark(line)
+        terminal.print_remark(line)
 
 
 @click.command(short_help="Show a figure night by night, and where it changed.")
@@ -275,15 +203,18 @@ def history(
         rankledger history
         rankledger history --name nightly --measure ndcg@10 --model bm25 --last 14
     """
-    from rankledger.pipeline.report.history import history_data, markdown, tables
+    from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 
-    found = rankledger.history(name, measure=measure, model=model, dataset=dataset, runs_dir=runs_dir, records=records)
-    if form == "json":
-        print_json(history_data(found, last=last))
-    elif form == "markdown":
-        print_text(markdown(found, last=last))
-    else:
-        print_text(tables(found, last=last, width=width(), colour=colour()))
+    figures = rankledger.history(
+        name, measure=measure, model=model, dataset=dataset, runs_dir=runs_dir, records=records
+    )
+    terminal.print_result(
+        figures,
+        form,
+        json=partial(history_data, last=last),
+        markdown=partial(history_markdown, last=last),
+        table=partial(history_tables, last=last),
+    )
 
 
 _ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "latex", ".csv": "csv"}
@@ -294,16 +225,11 @@ _ENDINGS: Mapping[str, Form] = {".html": "html", ".md": "markdown", ".tex": "lat
 @click.option(
     "--format",
     "form",
-    type=click.Choice(list(_ENDINGS.values())),
+    type=click.Choice([*_ENDINGS.values(), "md"]),
+    callback=lambda _context, _option, form: "markdown" if form == "md" else form,
     help="What to write; by default as the ending of --output says, or html.",
 )
-@click.option(
-    "--output",
-    type=click.Path(),
-    metavar="FILE",
-    callback=options.in_a_folder,
-    help="File to write; by default stdout.",
-)
+@options.file("--output", help="File to write; by default stdout.")
 @click.option("--open", "open_page", is_flag=True, help="Open the page in the browser.")
 @options.name
 @click.option("--measure", "measures", multiple=True, metavar="MEASURE", help="Measure to show; may be repeated.")
@@ -340,7 +266,7 @@ def report(
     file = str(Path(runs_dir) / "report.html") if open_page and output is None else output
     chosen = _chosen(form, file)
     if open_page and chosen != "html":
-        raise click.UsageError("--open shows a page; leave --format out or make it html")
+        raise click.UsageError("--open needs an HTML page; remove --format or set it to html")
     text = rankledger.report(
         *references,
         form=chosen,
@@ -358,16 +284,16 @@ def report(
 
 def _write(text: str, file: str | None) -> None:
     """Write a report into the file, or on stdout."""
-    from rankledger.pipeline.report.files import write_text
+    from rankledger.pipeline.report.verdicts import write_text
 
     try:
         if file is not None:
             Path(file).parent.mkdir(parents=True, exist_ok=True)
             write_text(Path(file), text)
         elif sys.stdout.isatty():
-            print_lines(*text.rstrip("\n").split("\n"))
+            terminal.print_lines(*text.rstrip("\n").split("\n"))
         else:
-            print_bytes([text])
+            terminal.print_bytes([text])
     except OSError as error:
         error.add_note("the report is not written")
         raise
@@ -377,9 +303,9 @@ def _open(page: Path) -> None:
     """Open a page in the browser, and say where it is."""
     import webbrowser
 
-    print_lines(f"report: {page}")
+    terminal.print_lines(f"report: {page}")
     if not webbrowser.open(page.resolve().as_uri()):
-        print_remark(f"no browser found; open {page} in one")
+        terminal.print_remark(f"no browser found; open {page} in one")
 
 
 def _chosen(form: Form | None, output: str | None) -> Form:
@@ -391,13 +317,13 @@ def _chosen(form: Form | None, output: str | None) -> Form:
     if output is None:
         if form in (None, "html") and sys.stdout.isatty():
             raise click.UsageError(
-                "a page is for a browser, not for a terminal; add --open, --output FILE or --format markdown"
+                "an HTML page cannot be shown in a terminal; add --open, --output FILE or --format markdown"
             )
         return form or "html"
-    found = form or _ENDINGS.get(Path(output).suffix.lower())
-    if found is None:
-        raise click.UsageError(f"{output}: unknown ending; add --format, or end the name in .html")
-    return found
+    chosen = form or _ENDINGS.get(Path(output).suffix.lower())
+    if chosen is None:
+        raise click.UsageError(f"{output}: unknown file type; add --format, or let the name end in .html")
+    return chosen
 
 
 @contextmanager
@@ -406,7 +332,7 @@ def _nothing_recorded() -> Iterator[None]:
     try:
         yield
     except (OSError, KeyboardInterrupt) as error:
-        if not notes_of(error):
+        if not terminal.notes_of(error):
             error.add_note("nothing was recorded")
         raise
 
@@ -423,28 +349,25 @@ def _record_complete(evaluation: Evaluation) -> Iterator[None]:
         raise
 
 
-def _write_verdicts(evaluation: Evaluation, *, junit_file: str | None, markdown_file: str | None) -> None:
-    """Write the gate verdicts into the files that were asked for, and into the summary of a GitHub job."""
-    from rankledger.pipeline.report.files import write_reports
+def _finish(evaluation: Evaluation, run: EvaluationOptions) -> None:
+    """Write the gate verdicts into the files asked for and the summary of a GitHub job, print the evaluation, and exit
+    with its code.
+    """
+    from rankledger.pipeline.report.verdicts import write_reports
 
     with _record_complete(evaluation):
         write_reports(
             evaluation.verdicts,
             name=evaluation.name,
-            junit_file=junit_file,
-            markdown_file=markdown_file,
+            junit_file=run.junit_file,
+            markdown_file=run.markdown_file,
             summary=os.environ.get("GITHUB_STEP_SUMMARY"),
         )
-
-
-def _finish(evaluation: Evaluation, *, require_tracking: bool, as_json: bool, quiet: bool) -> None:
-    """Print the evaluation and exit with its code."""
-    with _record_complete(evaluation):
-        _print_evaluation(evaluation, as_json=as_json, quiet=quiet)
+        _print_evaluation(evaluation, as_json=run.as_json, quiet=run.quiet)
         delivered = evaluation.store or evaluation.untracked or evaluation.unsaved
-        if require_tracking and evaluation.record and not delivered:
-            print_remark("not in MLflow: --no-tracking, or the config's `tracking`, says to leave it alone")
-    leave(exit_code_of(evaluation, require_tracking=require_tracking))
+        if run.require_tracking and evaluation.record and not delivered:
+            terminal.print_remark("not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off")
+    terminal.leave(terminal.exit_code_of(evaluation, require_tracking=run.require_tracking))
 
 
 def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = False) -> None:
@@ -456,25 +379,25 @@ def _print_evaluation(evaluation: Evaluation, *, as_json: bool, quiet: bool = Fa
     from rankledger.pipeline.report.verdicts import failing, table
 
     if as_json:
-        print_json(as_data(evaluation))
+        terminal.print_json(as_data(evaluation))
     elif quiet:
         if evaluation.record:
-            print_lines(str(evaluation.record))
+            terminal.print_lines(str(evaluation.record))
         warnings = map(str, evaluation.data_warnings)
         for line in (*failures(evaluation.failures), *failing(evaluation.verdicts), *warnings):
-            print_remark(line)
+            terminal.print_remark(line)
     else:
-        print_text(leaderboard(evaluation, width=width(), colour=colour()))
+        terminal.print_text(leaderboard(evaluation, width=terminal.width(), colour=terminal.colour()))
         if evaluation.comparison_lines:
             lines, measures = evaluation.comparison_lines, evaluation.leading_difference
-            print_text("\n" + differences(lines, measures, width=width(), colour=colour()))
+            terminal.print_text("\n" + differences(lines, measures, width=terminal.width(), colour=terminal.colour()))
         if evaluation.verdicts:
-            print_text("\n" + table(evaluation.verdicts, width=width(), colour=colour()))
-        print_lines(*closing(evaluation))
+            terminal.print_text("\n" + table(evaluation.verdicts, width=terminal.width(), colour=terminal.colour()))
+        terminal.print_lines(*closing(evaluation))
     for warning in evaluation.warnings:
-        print_remark(warning)
+        terminal.print_remark(warning)
     later = f"`{evaluation.delivery}` delivers the record"
     if evaluation.unsaved:
-        print_remark(f"not kept: {evaluation.unsaved}; {later}")
+        terminal.print_remark(f"not kept: {evaluation.unsaved}; {later}")
     if evaluation.untracked:
-        print_remark(f"not in MLflow: {evaluation.untracked}; {later}")
+        terminal.print_remark(f"not in MLflow: {evaluation.untracked}; {later}")

@@ -5,20 +5,9 @@ from __future__ import annotations
 import click
 
 import rankledger
-from rankledger.pipeline.cli import options
-from rankledger.pipeline.cli.terminal import (
-    DIFFERENT,
-    DONE,
-    NOT_RECORDED,
-    leave,
-    print_json,
-    print_lines,
-    print_remark,
-    print_text,
-    width,
-)
+from rankledger.pipeline.cli import options, terminal
 
-__all__ = ["accept", "list_", "prune", "reproduce", "sync", "verify"]
+__all__ = ["accept", "list_evaluations", "prune", "reproduce", "sync", "verify"]
 
 
 @click.command(short_help="Accept a record as the baseline of gates.")
@@ -32,7 +21,9 @@ __all__ = ["accept", "list_", "prune", "reproduce", "sync", "verify"]
 )
 @click.option("--reason", required=True, help="Why; kept in accepted.yaml.")
 @options.name
-@click.option("--config", type=click.Path(), help="Config beside accepted.yaml; by default the evaluated one.")
+@click.option(
+    "--config", type=click.Path(), help="Config beside accepted.yaml, gives --name; by default the evaluated one."
+)
 @options.runs_dir
 @options.records
 def accept(
@@ -58,7 +49,7 @@ def accept(
     accepted = rankledger.accept(
         record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
     )
-    print_lines(*acceptance(accepted.file, accepted.entries, accepted.replaced))
+    terminal.print_lines(*acceptance(accepted.file, accepted.entries, accepted.replaced))
 
 
 @click.command(short_help="Retry pending uploads and MLflow deliveries.")
@@ -85,13 +76,13 @@ def sync(runs_dir: str, records: str | None, tracking_uri: str | None, allow_env
         done = ["uploaded"] if synced.uploaded else []
         done += [f"in MLflow at {synced.tracked}"] if synced.tracked else []
         done += [f"not delivered: {synced.reason}"] if synced.reason else []
-        print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
+        terminal.print_lines(f"{synced.evaluation_id}: {', '.join(done)}")
         failed |= bool(synced.reason)
-    leave(NOT_RECORDED if failed else DONE)
+    terminal.leave(terminal.NOT_RECORDED if failed else terminal.DONE)
 
 
 @click.command(short_help="Delete old records, their runs and unused cache.")
-@click.option("--keep-days", type=click.IntRange(0), required=True, help="Keep records of fewer days.")
+@click.option("--keep-days", type=click.IntRange(0), required=True, help="Keep records newer than this many days.")
 @click.option("--yes", "delete", is_flag=True, help="Delete (default: dry run).")
 @click.option(
     "--config",
@@ -134,43 +125,48 @@ def prune(
         records=records,
         tracking_uri=tracking_uri,
     )
-    print_lines(*pruning_lines(pruned))
+    terminal.print_lines(*pruning_lines(pruned))
     for failure in pruned.failures:
-        print_remark(f"{failure}; --no-tracking leaves MLflow alone")
-    leave(NOT_RECORDED if pruned.failures else DONE)
+        terminal.print_remark(f"{failure}; use --no-tracking to prune without MLflow")
+    terminal.leave(terminal.NOT_RECORDED if pruned.failures else terminal.DONE)
 
 
 @click.command(short_help="Check every file of a record against its hash.")
-@click.argument("record", metavar="RECORD|mlflow:RUN_ID", type=click.Path())
+@click.argument("record", metavar="RECORD", type=click.Path())
+@options.name
 @options.no_tracking
 @options.runs_dir
 @options.records
 @options.tracking_uri
 @options.quiet
-def verify(record: str, no_tracking: bool, runs_dir: str, records: str | None, tracking_uri: str | None) -> None:
-    """Check that RECORD, a path or id, is unchanged: its files by the manifest, the manifest by its receipt and MLflow.
+def verify(
+    record: str, name: str | None, no_tracking: bool, runs_dir: str, records: str | None, tracking_uri: str | None
+) -> None:
+    """Check that RECORD is unchanged: its files by the manifest, the manifest by its receipt and MLflow.
 
-    Exits with 2 if it has changed, and names the files.
+    RECORD is a reference as in `rankledger show --help`. Exits with 2 if it has changed, and names the files.
 
     \b
     Example:
+        rankledger verify last
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import verification
 
     verified = rankledger.verify(
-        record, tracking=not no_tracking, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
+        record, name=name, tracking=not no_tracking, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
     )
-    print_lines(verification(verified.record, verified.n_files, verified.witnesses))
+    terminal.print_lines(verification(verified.record, verified.n_files, verified.witnesses))
     for remark in verified.remarks:
-        print_remark(f"not held against MLflow: {remark}")
+        terminal.print_remark(f"not compared with MLflow: {remark}")
 
 
 @click.command(short_help="Evaluate a record again and compare the result.")
-@click.argument("record", metavar="RECORD|mlflow:RUN_ID", type=click.Path())
+@click.argument("record", metavar="RECORD", type=click.Path())
 @click.option(
     "--inputs", type=click.Path(), metavar="FOLDER", help="Folder that the inputs moved to; found by size and hash."
 )
+@options.name
 @options.jobs
 @options.as_json
 @options.runs_dir
@@ -180,6 +176,7 @@ def verify(record: str, no_tracking: bool, runs_dir: str, records: str | None, t
 def reproduce(
     record: str,
     inputs: str | None,
+    name: str | None,
     jobs: int | None,
     as_json: bool,
     runs_dir: str,
@@ -188,23 +185,24 @@ def reproduce(
 ) -> None:
     """Evaluate RECORD again, and say if the result is identical, equal to 1e-12, or different and why.
 
-    MLflow is asked only for the record of a run that is not here. Exits with 1 if the result is different, with 2 if
-    an input cannot be found.
+    RECORD is a reference as in `rankledger show --help`. MLflow is asked only for the record of a run that is not here.
+    Exits with 1 if the result is different, with 2 if an input cannot be found.
 
     \b
     Example:
+        rankledger reproduce last
         rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines
 
     reproduction = rankledger.reproduce(
-        record, inputs=inputs, jobs=jobs, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
+        record, name=name, inputs=inputs, jobs=jobs, runs_dir=runs_dir, records=records, tracking_uri=tracking_uri
     )
     if as_json:
-        print_json(reproduction_data(reproduction))
+        terminal.print_json(reproduction_data(reproduction))
     else:
-        print_lines(*reproduction_lines(reproduction))
-    leave(DIFFERENT if reproduction.verdict == "different" else DONE)
+        terminal.print_lines(*reproduction_lines(reproduction))
+    terminal.leave(terminal.DIFFERENT if reproduction.verdict == "different" else terminal.DONE)
 
 
 @click.command("list", short_help="List the recorded evaluations.")
@@ -213,17 +211,17 @@ def reproduce(
 @options.runs_dir
 @options.records
 @options.quiet
-def list_(name: str | None, as_json: bool, runs_dir: str, records: str | None) -> None:
+def list_evaluations(name: str | None, as_json: bool, runs_dir: str, records: str | None) -> None:
     """List the recorded evaluations, most recent first.
 
     \b
     Example:
         rankledger list --name quickstart
     """
-    from rankledger.pipeline.report.history import record_list, records_data
+    from rankledger.pipeline.report.changes import record_list, records_data
 
-    listed = rankledger.list_evaluations(name, runs_dir=runs_dir, records=records)
+    evaluations = rankledger.list_evaluations(name, runs_dir=runs_dir, records=records)
     if as_json:
-        print_json(records_data(listed))
+        terminal.print_json(records_data(evaluations))
     else:
-        print_text(record_list(listed, width=width()))
+        terminal.print_text(record_list(evaluations, width=terminal.width()))

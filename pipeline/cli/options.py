@@ -2,49 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from rankledger.pipeline.support.progress import quiet as no_progress
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.workflow.evaluate import Backend
+
 __all__ = [
+    "EvaluationOptions",
     "allow_env",
     "as_json",
-    "backend",
     "date",
+    "evaluation",
+    "file",
     "form",
-    "in_a_folder",
     "jobs",
-    "junit_file",
-    "markdown_file",
     "name",
     "no_tracking",
     "overrides",
-    "path_only",
     "quiet",
     "records",
-    "require_tracking",
     "runs_dir",
     "tracking_uri",
 ]
 
 
-def in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
-    """The file to write at the end; that its folder is missing is reported before the work begins.
-
-    Raises:
-        UsageError: the folder is missing.
-    """
+def _in_a_folder(_context: click.Context, option: click.Parameter, file: str | None) -> str | None:
+    """Check that the folder of a file to write exists, before the work begins."""
     if file is not None and not Path(file).parent.is_dir():
-        raise click.UsageError(f"{file}: its folder does not exist; make it or check {option.opts[0]}")
+        raise click.UsageError(f"{file}: folder not found; create it or check {option.opts[0]}")
     return file
 
 
-def _be_quiet(context: click.Context, _option: click.Parameter, wanted: bool) -> bool:
-    if wanted:
+def file(*names: str, help: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """An option that takes the path of a file to write."""
+    return click.option(*names, type=click.Path(), metavar="FILE", callback=_in_a_folder, help=help)
+
+
+def _be_quiet(context: click.Context, _option: click.Parameter, is_set: bool) -> bool:
+    if is_set:
         context.with_resource(no_progress())
-    return wanted
+    return is_set
 
 
 def form(command: click.decorators.FC) -> click.decorators.FC:
@@ -59,9 +63,6 @@ overrides = click.option(
 )
 date = click.option("--date", metavar="DATE", help="Value of {date} in paths: a day such as 2026-11-20, or a label.")
 jobs = click.option("--jobs", type=int, help="Number of workers; -1 is one per CPU, -2 one fewer.")
-backend = click.option(
-    "--backend", type=click.Choice(["threads", "processes"]), help="Run workers as threads or processes."
-)
 name = click.option("--name", help="Evaluation to look at; needed only if the records are of several.")
 runs_dir = click.option(
     "--runs-dir",
@@ -75,37 +76,65 @@ records = click.option(
     "--records",
     metavar="FOLDER|URL",
     envvar="RANKLEDGER_RECORDS",
-    help="Where records are kept, such as s3://eval/records; by default `records` in the runs folder.",
+    help="Folder or URL of the records, such as s3://eval/records; by default `records` in the runs folder.",
 )
 tracking_uri = click.option(
     "--tracking-uri",
     metavar="URI",
     help="MLflow store; by default that of the record's config, for mlflow:RUN_ID that of MLFLOW_TRACKING_URI.",
 )
-no_tracking = click.option("--no-tracking", is_flag=True, help="Leave MLflow alone.")
-require_tracking = click.option("--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow failed.")
+no_tracking = click.option("--no-tracking", is_flag=True, help="Do not contact MLflow.")
 allow_env = click.option(
     "--allow-env",
     multiple=True,
     metavar="NAME",
     help="Let `tracking` of a record's config read this variable, beside MLFLOW_… and RANKLEDGER_ALLOW_ENV.",
 )
-junit_file = click.option(
-    *("--junit", "junit_file"),
-    type=click.Path(),
-    metavar="FILE",
-    callback=in_a_folder,
-    help="Write the gate verdicts as JUnit XML.",
-)
-markdown_file = click.option(
-    *("--markdown", "markdown_file"),
-    type=click.Path(),
-    metavar="FILE",
-    callback=in_a_folder,
-    help="Write the gate verdicts as Markdown.",
-)
 as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet = click.option("-q", "--quiet", is_flag=True, callback=_be_quiet, expose_value=False, help="Show no progress.")
-path_only = click.option(
-    *("-q", "--quiet"), is_flag=True, callback=_be_quiet, help="Show no progress, and print the record's path alone."
+
+
+class EvaluationOptions(NamedTuple):
+    """The options that `evaluate` and `nightly` share."""
+
+    overrides: tuple[str, ...]
+    jobs: int | None
+    backend: Backend | None
+    runs_dir: str
+    records: str | None
+    no_tracking: bool
+    require_tracking: bool
+    junit_file: str | None
+    markdown_file: str | None
+    as_json: bool
+    quiet: bool
+
+
+_OF_AN_EVALUATION = (
+    overrides,
+    jobs,
+    click.option("--backend", type=click.Choice(["threads", "processes"]), help="Run workers as threads or processes."),
+    runs_dir,
+    records,
+    no_tracking,
+    click.option("--require-tracking", is_flag=True, help="Exit with 5 if logging to MLflow failed."),
+    file("--junit", "junit_file", help="Write the gate verdicts as JUnit XML."),
+    file("--markdown", "markdown_file", help="Write the gate verdicts as Markdown."),
+    as_json,
+    click.option(
+        "-q", "--quiet", is_flag=True, callback=_be_quiet, help="Show no progress, print only the record's path."
+    ),
 )
+
+
+def evaluation(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of an evaluation, as one object in its first argument."""
+
+    @functools.wraps(command)
+    def with_options(**values: object) -> None:
+        shared = EvaluationOptions(**{name: values.pop(name) for name in EvaluationOptions._fields})  # type: ignore[arg-type]
+        command(shared, **values)
+
+    for option in reversed(_OF_AN_EVALUATION):
+        option(with_options)
+    return with_options

@@ -10,7 +10,7 @@ __all__ = ["schema", "trec_eval"]
 
 
 def _show_version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    from rankledger.pipeline.trec_eval import VERSIONS
+    from rankledger.pipeline.workflow.trec_eval import VERSIONS
 
     if wanted:
         click.echo(f"trec_eval version {VERSIONS[context.params.get('profile', 'trec_eval')]}", err=True)
@@ -110,6 +110,6 @@ def schema() -> None:
     Example:
         rankledger schema > config.schema.json
     """
-    from rankledger.pipeline.config.schema import json_schema
+    from rankledger.pipeline.config.schema import schema
 
-    print_json(json_schema(), indent=2)
+    print_json(schema(), indent=2)

@@ -1,6 +1,6 @@
 """Exit codes, and printing: results on stdout, messages on stderr.
 
-Whatever stands in a line, an id, a path or a key, neither ends it nor steers the terminal, nor is it a command to a CI.
+Text from a file, such as an id, a path or a key, cannot end a line, control the terminal or give a CI a command.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 import click
 
@@ -36,10 +36,13 @@ __all__ = [
     "print_json",
     "print_lines",
     "print_remark",
+    "print_result",
     "print_text",
     "unread_is_fine",
     "width",
 ]
+
+_Result = TypeVar("_Result")
 
 DONE = 0
 FAILED_GATE = 1
@@ -53,16 +56,13 @@ INTERRUPTED = 130
 
 
 def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
-    """What an evaluation came to: a gate that failed weighs more than a place that has no copy, that more than an
-    output, and that more than doubt.
+    """The exit code of an evaluation: a failed gate first, then a missing copy, a failed output, and a gate in doubt.
 
     Args:
         evaluation: what was evaluated.
         require_tracking: whether MLflow must have it.
     """
-    from rankledger.pipeline.types.results import (
-        overall_outcome,
-    )  # imports NumPy, which `rankledger --help` must not wait for
+    from rankledger.pipeline.types.results import overall_outcome  # imports NumPy, which `--help` must not wait for
 
     verdict = overall_outcome(evaluation.verdicts)
     if verdict == "fail":
@@ -75,12 +75,12 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
 
 
 def notes_of(error: BaseException) -> list[str]:
-    """What was put on an error, or on the one that it stands for, to say what remains: the record, or nothing."""
-    return [note for found in (error, error.__cause__) for note in getattr(found, "__notes__", ())]
+    """The notes on an error and its cause: what was recorded, or nothing."""
+    return [note for each in (error, error.__cause__) for note in getattr(each, "__notes__", ())]
 
 
 def leave(code: int) -> None:
-    """Exit, unless all is well."""
+    """Exit with the code, unless it is 0."""
     if code != DONE:
         sys.exit(code)
 
@@ -95,8 +95,25 @@ def print_json(data: Any, *, indent: int | None = None) -> None:
     print_text(json_text(data, indent=indent))
 
 
+def print_result(
+    result: _Result,
+    form: str | None,
+    *,
+    json: Callable[[_Result], Any],
+    markdown: Callable[[_Result], str],
+    table: Callable[..., str],
+) -> None:
+    """Print a result on stdout, in the form that the options ask for."""
+    if form == "json":
+        print_json(json(result))
+    elif form == "markdown":
+        print_text(markdown(result))
+    else:
+        print_text(table(result, width=width(), colour=colour()))
+
+
 def print_text(text: str) -> None:
-    """Print on stdout what was made for a terminal."""
+    """Print text for a terminal on stdout."""
     with aside(), unread_is_fine(sys.stdout):
         click.echo(text.rstrip("\n"), color=True)  # whether there is colour was decided when the text was made
         sys.stdout.flush()
@@ -110,7 +127,7 @@ def print_bytes(texts: Iterable[str]) -> None:
 
 
 def print_remark(*lines: str) -> None:
-    """Print what is worth knowing on stderr, a line each."""
+    """Print lines on stderr."""
     with aside(), unread_is_fine(sys.stderr):
         click.echo("\n".join(map(one_line, lines)), err=True)
 
@@ -135,10 +152,10 @@ def colour() -> bool:
 
 @contextmanager
 def unread_is_fine(stream: TextIO) -> Iterator[None]:
-    """A reader that has gone, as in `rankledger … 2>&1 | head`, is no error; no error of a stream is met twice.
+    """Ignore a reader that has closed its end, as in `rankledger … 2>&1 | head`, and any error of stderr.
 
-    What could not be written would be tried again when the process ends, and change its exit code. That says what
-    happened where stderr takes nothing, as on a full disk: to fail for want of a place to say so would hide it.
+    After an error the stream writes to /dev/null: Python would try the rest again at exit and change the exit code,
+    which may be all that the user sees of the error, as on a full disk.
     """
     try:
         yield

@@ -5,17 +5,7 @@ from __future__ import annotations
 import click
 
 import rankledger
-from rankledger.pipeline.cli import options
-from rankledger.pipeline.cli.terminal import (
-    DONE,
-    INCOMPLETE,
-    colour,
-    leave,
-    print_json,
-    print_remark,
-    print_text,
-    width,
-)
+from rankledger.pipeline.cli import options, terminal
 
 __all__ = ["explain", "find", "measures", "validate"]
 
@@ -26,6 +16,7 @@ __all__ = ["explain", "find", "measures", "validate"]
 @click.option("--query", required=True, help="Query to explain.")
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
+@options.name
 @click.option("--under", metavar="PROFILE", help="Show the score under another profile too, and what differs.")
 @click.option(
     "--inputs",
@@ -45,6 +36,7 @@ def explain(
     query: str,
     measure: str | None,
     dataset: str | None,
+    name: str | None,
     under: str | None,
     inputs: str | None,
     form: str | None,
@@ -55,7 +47,8 @@ def explain(
 ) -> None:
     """Show how a query gets its score: what each document adds, the ideal list, and the final division.
 
-    A RECORD, by path or id, can be explained if its inputs are unchanged.
+    A RECORD, by path or id, `last`, `last_passed`, `previous` or `accepted`, can be explained if its inputs are
+    unchanged.
 
     \b
     Example:
@@ -70,18 +63,14 @@ def explain(
         measure=measure,
         dataset=dataset,
         under=under,
+        name=name,
         inputs=inputs,
         runs_dir=runs_dir,
         records=records,
         overrides=overrides,
         date=date,
     )
-    if form == "json":
-        print_json(as_data(explanation))
-    elif form == "markdown":
-        print_text(markdown(explanation))
-    else:
-        print_text(tables(explanation, width=width(), colour=colour()))
+    terminal.print_result(explanation, form, json=as_data, markdown=markdown, table=tables)
 
 
 @click.command(short_help="Read all inputs of a config without evaluating.")
@@ -102,10 +91,10 @@ def validate(config: str, overrides: tuple[str, ...], date: str | None, jobs: in
     from rankledger.pipeline.report.terminal import matrix
 
     validation = rankledger.validate(config, overrides=overrides, date=date, jobs=jobs)
-    print_text(matrix(validation, width=width()))
+    terminal.print_text(matrix(validation, width=terminal.width()))
     for warning in validation.warnings:
-        print_remark(warning)
-    leave(INCOMPLETE if validation.failures else DONE)
+        terminal.print_remark(warning)
+    terminal.leave(terminal.INCOMPLETE if validation.failures else terminal.DONE)
 
 
 @click.command(short_help="List every metric, or explain one.")
@@ -117,9 +106,9 @@ def measures(name: str | None) -> None:
     Example:
         rankledger measures ndcg
     """
-    from rankledger.pipeline.report.explanation import catalogue, explanation
+    from rankledger.pipeline.report.explanation import measures
 
-    print_text(explanation(name) if name else catalogue())
+    terminal.print_text(measures(name or None))
 
 
 @click.command(
@@ -144,10 +133,10 @@ def find(
     Example:
         rankledger find 0.4312 --measure ndcg@10
     """
-    from rankledger.pipeline.report.history import figure_matches, records_data
+    from rankledger.pipeline.report.changes import figure_matches, records_data
 
     figures = rankledger.find(published, measure=measure, name=name, runs_dir=runs_dir, records=records)
     if as_json:
-        print_json(records_data(figures))
+        terminal.print_json(records_data(figures))
     else:
-        print_text(figure_matches(figures, width=width()))
+        terminal.print_text(figure_matches(figures, width=terminal.width()))

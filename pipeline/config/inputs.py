@@ -1,7 +1,4 @@
-"""The sections that name inputs: datasets, models, and the files of both.
-
-Conventions: a dataset and a model are entries of a mapping by name, and what stands under every one is in `defaults`.
-"""
+"""The sections that name inputs: datasets, models, and the files of both."""
 
 from __future__ import annotations
 
@@ -22,6 +19,7 @@ from rankledger.pipeline.config.values import (
     ScoreName,
     Section,
 )
+from rankledger.pipeline.types.inputs import FORMATS
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 __all__ = ["Dataset", "DatasetDefaults", "File", "Model", "OutputFile", "Outputs", "Score"]
@@ -30,7 +28,7 @@ _NOT_OF_SCORES = ("subtopics", "relevant", "documents", "interactions", "suites"
 
 
 class File(Section):
-    """A file: its path, or a mapping where the path alone does not say enough."""
+    """A file: its path, or a mapping with more keys."""
 
     shorthand: ClassVar = {"type": "string"}
 
@@ -38,14 +36,14 @@ class File(Section):
     """A file, a glob, a folder of Parquet parts or a URL (`s3://…`). A relative path starts at the file that names it.
     `{dataset}`, `{model}`, `{date}` and own `keys` are filled in."""
 
-    format: Literal["trec", "tsv", "csv", "jsonl", "json", "parquet"] | None = None
-    """How the rows are written; by the path's ending unless given."""
+    format: Literal[tuple(FORMATS)] | None = None  # type: ignore[valid-type] # pydantic reads it at run time
+    """How the rows are written; by default as the path's ending says."""
 
     columns: Columns = Field(default_factory=dict)
-    """The file's own column names, by ours: `{query_id: user_id}`."""
+    """Column names in the file, by ours: `{query_id: user_id}`."""
 
     allow_large: bool = False
-    """Whether it may hold more than 1 GB that is stored in less than a 200th of that, which is refused otherwise."""
+    """Whether to accept a file that expands to more than 1 GB and more than 200 times its size."""
 
     @model_validator(mode="before")
     @classmethod
@@ -54,11 +52,11 @@ class File(Section):
 
 
 class OutputFile(File):
-    """A model's output: a file that may say, too, that it has nothing in common with the dataset."""
+    """A model's output."""
 
     allow_no_overlap: bool = False
-    """Whether the output may have no query, document or rated pair of the dataset; it is refused otherwise, for its ids
-    are likely written in another way."""
+    """Whether to accept an output that shares no query, document or rated pair with the dataset, usually because ids
+    are spelled differently."""
 
 
 class Score(Section):
@@ -70,7 +68,7 @@ class Score(Section):
     """Whether a higher or a lower score is better, or neither."""
 
     range: Ends = (None, None)
-    """The least and the greatest score there can be; null where there is none. A score outside is refused."""
+    """The lowest and the highest possible score; null for no limit. Other scores are refused."""
 
     def measure(self, name: str) -> Measure:
         """The score of that name as a measure.
@@ -94,26 +92,26 @@ class Score(Section):
 
 
 class DatasetDefaults(Section):
-    """What a dataset may hold."""
+    """The keys of a dataset."""
 
     judgments: File | None = None
-    """What is known to be relevant: (query, document, relevance). A dataset has judgments, ratings or scores."""
+    """Relevance judgments: (query, document, relevance). A dataset has judgments, ratings or scores."""
 
     subtopics: bool = False
-    """Whether its judgments are of subtopics: (query, subtopic, document, relevance), as `alpha_ndcg` needs them."""
+    """Whether judgments are by subtopic, as `alpha_ndcg` needs them: (query, subtopic, document, relevance)."""
 
     relevant: float | None = Field(None, gt=0, allow_inf_nan=False)
-    """The least relevance that makes a document relevant: what `rel` is in measures that do not say; 1 unless given."""
+    """The lowest grade that makes a document relevant: `rel` of measures that do not set it; by default 1."""
 
     ratings: File | None = None
-    """What users gave: (query, document, rating), to be predicted."""
+    """Ratings to predict: (query, document, rating)."""
 
     scores: dict[ScoreName, Score] | None = Field(None, min_length=1)
-    """External scores of queries, which models' outputs hold: `{faithfulness: higher, latency: lower}`. They are the
-    dataset's measures, and its one suite, `scores`."""
+    """External scores of queries in the models' outputs: `{faithfulness: higher, latency: lower}`. They are the
+    dataset's measures, in the suite `scores`."""
 
     queries: File | None = None
-    """The table of queries; every judged query must stand in it. Further columns make clusters and slices."""
+    """The queries table, which must have every judged query. Further columns make clusters and slices."""
 
     cluster: Name | None = None
     """A column of the queries table instead of the whole config's `cluster`; `query_id` for none."""
@@ -122,22 +120,22 @@ class DatasetDefaults(Section):
     """Columns of the queries table instead of the whole config's `slices`; `[]` for none."""
 
     documents: File | None = None
-    """The catalogue: every document there is, retrieved or not; and, in further columns, features of documents."""
+    """The catalogue: every document, retrieved or not; further columns are features of documents."""
 
     interactions: File | None = None
-    """What queries (users) consumed before, in training: (query, document). Queries without judgments count, too."""
+    """What users consumed in training: (query, document). Queries without judgments count, too."""
 
     suites: tuple[str, ...] | None = Field(None, min_length=1)
-    """The suites to compute; all of the dataset's kind unless given."""
+    """Suites to compute; by default all of the dataset's kind."""
 
     columns: Columns = Field(default_factory=dict)
-    """Column names in all files of the dataset and in models' outputs on it, where a file does not say otherwise."""
+    """Column names in all files of the dataset and in models' outputs on it; a file's own `columns` win."""
 
     duplicates: Literal["refuse", "keep_first"] = "refuse"
-    """What to do with a pair of query and document that is judged or rated twice."""
+    """What to do if a pair of query and document is judged or rated twice."""
 
     keys: Keys = Field(default_factory=dict)
-    """Own words that fill templates: `{lang}` with `keys: {lang: de}`."""
+    """Your own placeholders in templates: `{lang}` with `keys: {lang: de}`."""
 
 
 class Dataset(DatasetDefaults):
@@ -156,20 +154,18 @@ class Dataset(DatasetDefaults):
     def _has_one_kind(self) -> Dataset:
         kinds = [key for key in ("judgments", "ratings", "scores") if getattr(self, key) is not None]
         if not kinds:
-            raise ValueError("it has neither judgments nor ratings nor scores; name a file, or the scores")
+            raise ValueError("no judgments, ratings or scores; add one of them")
         if len(kinds) > 1:
-            raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; make two datasets of it")
+            raise ValueError(f"it has both {kinds[0]} and {kinds[1]}; write two datasets")
         if self.subtopics and self.ratings is not None:
-            raise ValueError("it has ratings, which have no subtopics; take `subtopics` out")
+            raise ValueError("`subtopics` has no effect on ratings; remove it")
         if self.relevant is not None and self.ratings is not None:
-            raise ValueError("it has ratings, and their measures have no `rel`; remove `relevant`")
-        idle = [key for key in _NOT_OF_SCORES if self.scores is not None and self._says(key)]
+            raise ValueError("`relevant` has no effect on ratings; remove it")
+        fields = type(self).model_fields
+        idle = [key for key in _NOT_OF_SCORES if self.scores and getattr(self, key) != fields[key].default]
         if idle:
-            raise ValueError(f"its scores are external, so nothing else is known of its queries; take `{idle[0]}` out")
+            raise ValueError(f"`{idle[0]}` has no effect on external scores; remove it")
         return self
-
-    def _says(self, key: str) -> bool:
-        return bool(getattr(self, key) != type(self).model_fields[key].default)
 
 
 def _outputs_tag(value: object) -> str:
@@ -183,43 +179,42 @@ Outputs: TypeAlias = Annotated[
 
 
 class Model(Section):
-    """A model that is evaluated, by what it returned."""
+    """A model to evaluate."""
 
     shorthand: ClassVar = {"type": "null"}
 
     outputs: Outputs | None = None
-    """Its rankings, rating predictions or scores: one path for all datasets, usually a template, or a path by dataset;
-    then it is evaluated on those datasets only."""
+    """Its rankings, rating predictions or scores: one path for all datasets, usually a template, or a path for each
+    dataset to evaluate it on."""
 
     params: dict[str, Plain] = Field(default_factory=dict)
-    """What it was made with; logged."""
+    """Parameters of the model, for MLflow."""
 
     tags: dict[str, str] = Field(default_factory=dict)
-    """What it is to be found by; logged."""
+    """Tags of the model, for MLflow."""
 
     owner: str | None = None
-    """Who answers for it; logged."""
+    """Who is responsible for the model, for MLflow."""
 
     keys: Keys = Field(default_factory=dict)
-    """Own words that fill the template of its outputs; they win over the dataset's."""
+    """Your own placeholders in the template of its outputs; they win over the dataset's."""
 
     was: Name | None = None
-    """What it was called before: looked up in older records that have no model of its name."""
+    """Its old name, for older records that have no model of its new name."""
 
     model_id: str | None = None
-    """The id of the logged model that its outputs are of, as MLflow 3 gives it: `m-…`. Its figures are logged to that
-    model, too."""
+    """Id of the logged model in MLflow 3 that made the outputs: `m-…`. The figures are logged to that model, too."""
 
     model_uri: str | None = None
-    """The same by a URI, of a registered model, too: `models:/ranker/3`, `models:/ranker@champion` or `models:/m-…`."""
+    """The same by URI, also of a registered model: `models:/ranker/3`, `models:/ranker@champion` or `models:/m-…`."""
 
     extra: File | None = None
-    """External metrics, such as what it costs: a JSON object of numbers by name, for gates to judge."""
+    """External metrics for gates, such as cost: a JSON file with an object of numbers by name."""
 
     @model_validator(mode="after")
     def _has_plain_extra(self) -> Model:
         if self.extra and (self.extra.columns or self.extra.allow_large or self.extra.format not in (None, "json")):
-            raise ValueError("its `extra` is one JSON object of numbers; name its path alone")
+            raise ValueError("`extra` is one JSON object of numbers; write only its path")
         return self
 
     @model_validator(mode="after")

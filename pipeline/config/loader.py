@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import cast
 
 from rankledger.pipeline.config.yaml import MOST_NODES, Budget, Finding, KeyPath, Origin, Value, dotted, lines_of, parse
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["ALLOW_ENV", "FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
 
@@ -49,7 +49,7 @@ class TrackingVariables:
 
     def refusal(self, name: str) -> str:
         """What to say of one that is withheld."""
-        advice = f"if you trust the record, set {ALLOW_ENV}={name}, or give `evaluate` or `sync` --allow-env {name}"
+        advice = f"if you trust the record, set {ALLOW_ENV}={name}, or add --allow-env {name} to `evaluate` or `sync`"
         return f"${{{name}}} may be a secret, which a record's config may not read; {advice}"
 
 
@@ -114,7 +114,7 @@ class Document:
         return self.origins[self._innermost(path)]
 
     def value(self, path: KeyPath) -> Value:
-        """The value at `path`; None where there is none."""
+        """The value at `path`; None if there is none."""
         value: Value = self.data
         for key in path:
             if isinstance(value, dict):
@@ -170,7 +170,7 @@ def load(
         path: the file; errors spell it as given.
         overrides: `key.path=value` texts, later ones on top.
         environ: the variables that `${NAME}` may name.
-        tracking: those that it may name under `tracking`; the same unless given.
+        tracking: those that it may name under `tracking`; the same by default.
 
     Raises:
         InputError: what is wrong with the files; or, once they can be read, with overrides and variables. All findings
@@ -178,6 +178,8 @@ def load(
     """
     if isinstance(overrides, str):  # whose letters would be taken for overrides
         raise InputError(f"overrides: found the text {shorten(repr(overrides))}; write a list of such texts")
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"config: found a {type(path).__name__}; give the path of a YAML file")
     reader = _Reader()
     layer = reader.read(Path(path), ())
     errors = reader.errors
@@ -216,7 +218,7 @@ def _too_many_defaults(data: dict[str, Value], origins: Mapping[KeyPath, Origin]
         default = defaults.get(kind) if isinstance(defaults, dict) else None
         n_values = sum(1 for _ in _places(default, ())) * (len(entries) if isinstance(entries, dict) else 0)
         if n_values > MOST_NODES:
-            message = f"makes {n_values:,} values under all {section}; {MOST_NODES:,} are allowed: shorten it"
+            message = f"makes {n_values:,} values in all {section}, more than {MOST_NODES:,}; shorten it"
             found.append(Finding(origins["defaults", kind], ("defaults", kind), message))
     return found
 
@@ -272,12 +274,7 @@ def _raise(findings: Iterable[Finding], n_further: int = 0) -> None:
 
 
 class _Reader:
-    """Reads the files of a config: each once, however often it is extended.
-
-    Attributes:
-        errors: what is wrong with them.
-        budget: the keys and values that are left.
-    """
+    """Reads the files of a config: each once, however often it is extended."""
 
     def __init__(self) -> None:
         self.errors: list[Finding] = []
@@ -309,8 +306,7 @@ class _Reader:
         named = names if isinstance(names, list) else [] if names is None else [names]
         self._n_files += len(named)
         if self._n_files > _MOST_FILES:
-            message = f"names more than {_MOST_FILES} files, with those that they extend; merge some"
-            self.errors.append(Finding(origin, ("extends",), message))
+            self._refuse(origin, f"reads more than {_MOST_FILES} files; merge some")
             return layer
         below = _Layer()
         for name in named:
@@ -320,39 +316,36 @@ class _Reader:
     def _parent(self, name: Value, path: Path, chain: tuple[Path, ...], origin: Origin) -> _Layer:
         """The layer of a file that another one extends."""
         if not (isinstance(name, str) and name and "\0" not in name):
-            message = f"takes a file's path or a list of them; found {name!r}"
-            self.errors.append(Finding(origin, ("extends",), message))
-            return _Layer()
+            return self._refuse(origin, f"takes a file's path or a list of them; found {name!r}")
         parent = path.parent / name
         place = os.path.realpath(parent)
         if place in map(os.path.realpath, chain):
             circle = " -> ".join(str(file) for file in (*chain, parent))
-            self.errors.append(Finding(origin, ("extends",), f"goes in a circle: {circle}; remove one of them"))
-            return _Layer()
+            return self._refuse(origin, f"extends itself: {circle}; remove one of them")
         if place not in self._layers:
-            if not os.path.lexists(parent):  # at the line that names it
-                message = f"file not found: '{parent}'; check the path"
-                self.errors.append(Finding(origin, ("extends",), message))
-            self._layers[place] = self.read(parent, chain) if os.path.lexists(parent) else _Layer()
+            if os.path.lexists(parent):
+                self._layers[place] = self.read(parent, chain)
+            else:  # said at the line that names it
+                self._layers[place] = self._refuse(origin, f"file not found: '{parent}'; check the path")
         return self._layers[place]
+
+    def _refuse(self, origin: Origin, message: str) -> _Layer:
+        self.errors.append(Finding(origin, ("extends",), message))
+        return _Layer()
 
 
 def _text_of(path: Path) -> str:
-    """The text of a file.
-
-    Raises:
-        InputError: there is no plain file of a size that a config can have, or it is not UTF-8.
-    """
+    """The text of a regular file, which has a size that a config can have."""
     if "\0" in str(path):
         raise InputError("a path cannot hold a zero byte; check the path")
     try:
         found = path.stat()  # a device or a FIFO may act, or wait for ever, once it is opened
         if not stat.S_ISREG(found.st_mode):
-            raise InputError("is a folder, device, pipe or socket; name a plain file")
+            raise InputError("is a folder, device, pipe or socket; name a regular file")
         with path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)  # some files say that they are empty, as those of /proc
         if len(content) > _MOST_BYTES:
-            raise InputError(f"has more than {_MOST_BYTES // 1_000_000} MB; a config has less: check the path")
+            raise InputError(f"is larger than {_MOST_BYTES // 1_000_000} MB; check the path")
         return content.decode("utf-8-sig")
     except FileNotFoundError:
         raise InputError("file not found; check the path") from None
@@ -396,15 +389,15 @@ class _Expander:
         if match["dollar"]:
             return "$"
         if match["bad"]:
-            return self._refuse(path, "`${` begins no ${NAME} or ${NAME:-default}; write $${ to mean it literally")
+            return self._refuse(path, "invalid `${`; write ${NAME} or ${NAME:-default}, or $${ for the text itself")
         is_secret = path[0] == _SECRET
         if is_secret and name in self._tracking.withheld:
             return self._refuse(path, self._tracking.refusal(name))
         value = (self._tracking.values if is_secret else self._environ).get(name)
-        if value is not None and not is_secret:
-            self.used[name] = value
         if value is not None and is_secret:
             self.used_for_tracking.add(name)
+        elif value is not None:
+            self.used[name] = value
         if value or (value is not None and default is None):
             return self._put_in(value, path)
         if default is not None:
@@ -414,7 +407,7 @@ class _Expander:
     def _put_in(self, value: str, path: KeyPath) -> str:
         self._n_letters += len(value)
         if self._n_letters > _MOST_TEXT:
-            message = f"environment variables make more than {_MOST_TEXT:,} characters; use fewer, or shorter ones"
+            message = f"environment variables expand to more than {_MOST_TEXT:,} characters; use fewer, or shorter ones"
             return self._refuse(path, message)
         return value
 
@@ -426,19 +419,15 @@ class _Expander:
 def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -> _Layer:
     """`layer` with one `key.path=value` put in."""
     assignment = _ASSIGNMENT.fullmatch(text)
-    if assignment is None:
-        written = shorten(text.partition("=")[0])  # the value may be a secret
-        message = 'is not key.path=value (a name that holds dots is quoted: "trec.8")'
-        errors.append(Finding(Origin(f"--set {written}", None), (), message))
-        return layer
-    name = f"--set {shorten(assignment[1])}"
+    name = f"--set {shorten(assignment[1] if assignment else text.partition('=')[0])}"  # the value may be a secret
     try:
+        if assignment is None:
+            raise ValueError('is not key.path=value (quote a name that contains dots: "trec.8")')
         path = _path(layer.data, [key.strip("\"'") for key in re.findall(_SEGMENT, assignment[1])])
+        if len(assignment[2]) > _MOST_BYTES:
+            raise ValueError(f"has more than {_MOST_BYTES:,} characters; shorten it")
     except ValueError as error:
         errors.append(Finding(Origin(name, None), (), str(error)))
-        return layer
-    if len(assignment[2]) > _MOST_BYTES:
-        errors.append(Finding(Origin(name, None), (), f"has more than {_MOST_BYTES:,} characters; shorten it"))
         return layer
     value, origins, found = parse(assignment[2], name, at=path, numbered=False, budget=budget)
     errors += found
@@ -448,25 +437,22 @@ def _override(layer: _Layer, text: str, budget: Budget, errors: list[Finding]) -
 
 
 def _path(data: Value, keys: Sequence[str]) -> KeyPath:
-    """The path that `keys` name in `data`, positions in lists as integers.
-
-    Raises:
-        ValueError: `keys` lead into a plain value, beside the items of a list, too deep, or to `extends`.
-    """
+    """The path that `keys` name in `data`, positions in lists as integers."""
     if len(keys) > _DEEPEST:
         raise ValueError(f"has more than {_DEEPEST} keys; no config is that deep")
     if keys[0] == "extends":
-        raise ValueError("only a file can extend another; write a file that extends both")
+        raise ValueError("--set cannot set `extends`; write a file that extends both")
     path: KeyPath = ()
     for key in keys:
         if isinstance(data, list):
             if not (re.fullmatch("[0-9]{1,9}", key) and int(key) < len(data)):
-                raise ValueError(f"{dotted(path)} has the items 0 to {len(data) - 1}, found '{key}'; or set it whole")
+                items = f"{dotted(path)} has the items 0 to {len(data) - 1}, found '{key}'"
+                raise ValueError(f"{items}; write one of them, or set the whole list")
             path, data = (*path, int(key)), data[int(key)]
         elif isinstance(data, dict) or data is None:
             path, data = (*path, key), (data or {}).get(key)
         else:
-            raise ValueError(f"{dotted(path)} is a plain value without keys; set it whole")
+            raise ValueError(f"{dotted(path)} is a plain value without keys; set the value itself")
     return path
 
 

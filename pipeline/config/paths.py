@@ -20,7 +20,7 @@ from string import Formatter
 from rankledger.pipeline.config.loader import FILES, Document
 from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.config.yaml import KeyPath, Value
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Reference
 
 __all__ = [
@@ -61,12 +61,12 @@ def parse_reference(text: str, models: Collection[str]) -> Reference:
     own, record, model = split_reference(text)
     if own and (model or record in models):
         other = f"{record}{model}"
-        raise InputError(f"{text!r} is the same model and another one at once; write {other!r} or {own + 'accepted'!r}")
+        raise InputError(f"{text!r} names the same model and another one; write {other!r} or {own + 'accepted'!r}")
     if model == "#" or not record:
         raise InputError(f"{text!r} lacks a record or a model; write it as in accepted#bm25")
     if not (record in WORDS or _RECORD.fullmatch(record) or is_path(record)):
         known = suggestion(record, [*WORDS, *models])
-        raise InputError(f"{record!r} is no model, no evaluation's id and no path (which has a slash){known}")
+        raise InputError(f"{record!r} is not a model, an evaluation id or a path (with a slash){known}")
     return Reference(text, record, model.removeprefix("#") or None)
 
 
@@ -107,7 +107,7 @@ def fill(template: str, words: Mapping[str, str | None]) -> str:
             continue
         if name not in words or spec or conversion:
             available = ", ".join(f"{{{word}}}" for word in words)
-            raise ValueError(f"{template!r} has a placeholder {{{name}}} that is unknown; available: {available}")
+            raise ValueError(f"{template!r} has an unknown placeholder {{{name}}}; available: {available}")
         value = words[name]
         if value is None:
             raise ValueError(f"{template!r} needs a date; pass --date YYYY-MM-DD")
@@ -141,9 +141,7 @@ def search(template: str, words: Mapping[str, str | None], directory: Path) -> I
     literal = {word: value and glob.escape(value) for word, value in words.items()}
     pattern = os.path.normpath(fill(template, {**literal, "model": _MODEL}))
     if _MODEL not in pattern:
-        raise ValueError(
-            f"{template!r} has no {{model}}, by which models are searched for; put it where the name stands"
-        )
+        raise ValueError(f"{template!r} has no {{model}} to find models by; write it in place of the name")
     shape = re.compile(_regex(pattern))
     found = glob.glob(pattern.replace(_MODEL, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
     for file in sorted(found):
@@ -218,7 +216,7 @@ def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str,
 
 
 def _references(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], KeyPath]]:
-    """Every gate that is held against something, and the key path of what."""
+    """Every gate that is compared with something, and the key path of what."""
     gates = raw.get("gates")
     for position, gate in enumerate(gates if isinstance(gates, list) else ()):
         if isinstance(gate, dict) and "against" in gate:

@@ -1,19 +1,21 @@
 """The plan: what a config comes to, dataset by dataset and model by model, with comparisons, gates and tracking.
 
-It is refused where tracking is disabled, too: a record may be logged years later, and must not fail for a name then.
+A name that MLflow cannot take is refused with tracking disabled, too: a record may be logged years later. Whether files
+exist is asked only where models are searched for: a missing output is one model's failure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import combinations
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.inputs import Model
-from rankledger.pipeline.config.plan_gates import plan_gates
-from rankledger.pipeline.config.plan_inputs import plan_datasets, plan_external_metrics, plan_models
+from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
+from rankledger.pipeline.config.paths import absolute, fill, search
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
+    Kind,
     Plan,
     PlannedComparison,
     PlannedDataset,
@@ -21,10 +23,11 @@ from rankledger.pipeline.config.planned import (
     Task,
     choose_measures,
     choose_one_line,
+    kind_of,
     planned_measures,
 )
-from rankledger.pipeline.config.schema import Loaded
-from rankledger.pipeline.config.values import suggestion
+from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
+from rankledger.pipeline.config.values import is_printable, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -43,24 +46,361 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
+from rankledger.pipeline.types.results import PlannedGate
 
-__all__ = [
-    "Plan",
-    "PlannedComparison",
-    "PlannedDataset",
-    "Task",
-    "plan",
-    "plan_comparison",
-    "plan_lead",
-    "plan_practical_difference",
-    "plan_tracking",
-]
+__all__ = ["markers", "plan", "unmatched_searches"]
+
+_MOST_MEASURES = 1000  # of a suite
+_FILES = ("judgments", "ratings", "queries", "documents", "interactions")
+_ADD = {  # what is said to a measure whose input is not there
+    "documents": "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure",
+    "features": "features of documents are needed; add `documents:`, a file with them, or remove the measure",
+    "interactions": "earlier interactions are needed; add `interactions:`, those of training, or remove the measure",
+    "subtopics": "subtopics are needed; add `subtopics: true` if the judgments have them, or remove the measure",
+}
+
+
+def _plan_datasets(planning: Planning) -> tuple[PlannedDataset, ...]:
+    """Every dataset with its files and measures."""
+    suites = {name: _suite(planning, name, lines) for name, lines in planning.config.suites.items()}
+    datasets = tuple(_dataset(planning, name, dataset, suites) for name, dataset in planning.config.datasets.items())
+    _check_scores(planning, datasets)
+    _check_sums(planning, datasets)
+    _warn_of_pooled(planning, datasets)
+    return datasets
+
+
+def _suite(planning: Planning, name: str, lines: Sequence[str]) -> tuple[Measure, ...]:
+    measures: dict[Measure, None] = {}
+    for position, line in enumerate(lines):
+        path = ("suites", name, position)
+        for measure in planning.measures(path, line):
+            first = next(iter(measures), measure)
+            if measure in measures:
+                planning.find(path, f"{measure} is in the suite twice; keep one")
+            elif kind_of(measure) != kind_of(first):
+                kinds = f"{measure} is for {kind_of(measure)} and {first} for {kind_of(first)}"
+                planning.find(path, f"{kinds}; put them in two suites")
+            else:
+                measures[measure] = None
+        if len(measures) > _MOST_MEASURES:
+            planning.find(path, f"the suite has more than {_MOST_MEASURES:,} measures by here; leave some out")
+            break
+    return tuple(measures)
+
+
+def _dataset(
+    planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
+) -> PlannedDataset:
+    files = {}
+    for key in _FILES:
+        file = getattr(dataset, key)
+        path = ("datasets", name, key)
+        files[key] = file and planning.filled(path, file, planning.words(name), dataset.columns)
+    if dataset.scores:
+        suites_of = {"scores": tuple(score.measure(key) for key, score in dataset.scores.items())}
+    else:
+        suites_of = _chosen(planning, name, dataset, suites)
+    planned = PlannedDataset(
+        name,
+        dataset.kind,
+        **files,
+        duplicates=dataset.duplicates,
+        subtopics=dataset.subtopics,
+        suites=suites_of,
+        relevant=dataset.relevant,
+        cluster=_cluster(planning, name, dataset),
+        slices=_slices(planning, name, dataset),
+    )
+    _check_needs(planning, planned, dataset)
+    defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
+    return replace(planned, suites=defined)
+
+
+def _chosen(
+    planning: Planning, name: str, dataset: Dataset, suites: Mapping[str, tuple[Measure, ...]]
+) -> dict[str, tuple[Measure, ...]]:
+    """The dataset's suites: those it names, or all of its kind."""
+    of_kind = {
+        suite: measures for suite, measures in suites.items() if measures and kind_of(measures[0]) == dataset.kind
+    }
+    for position, suite in enumerate(dataset.suites or ()):
+        path = ("datasets", name, "suites", position)
+        if suite not in suites:
+            planning.find(path, f"unknown suite {suite!r}{suggestion(suite, of_kind)}")
+        elif suite not in of_kind and suites[suite]:
+            kind = kind_of(suites[suite][0])
+            planning.find(path, f"the suite {suite!r} is for {kind}, and the dataset has {dataset.kind}; name another")
+    if not of_kind:
+        message = f"no suite is for {dataset.kind}, which the dataset has; add one under `suites`"
+        planning.find(("datasets", name), message)
+    named = of_kind if dataset.suites is None else dataset.suites
+    return {suite: of_kind[suite] for suite in named if suite in of_kind}
+
+
+def _cluster(planning: Planning, name: str, dataset: Dataset) -> str | None:
+    """The dataset's cluster column, or that of all; the id of a query makes each a cluster by itself."""
+    column = dataset.cluster or planning.config.cluster
+    if column in (None, "query_id"):
+        return None
+    if dataset.queries is None:
+        path: KeyPath = ("datasets", name, "cluster") if dataset.cluster else ("datasets", name)
+        message = f"clusters by {column!r} need a queries table; add `queries:`, or write `cluster: query_id`"
+        planning.find(path, message)
+    return column
+
+
+def _slices(planning: Planning, name: str, dataset: Dataset) -> tuple[str, ...]:
+    """The dataset's slice columns, or those of all."""
+    columns = planning.config.slices if dataset.slices is None else dataset.slices
+    if columns and dataset.queries is None:
+        path: KeyPath = ("datasets", name, "slices") if dataset.slices else ("datasets", name)
+        message = f"slices by {columns[0]!r} need a queries table; add `queries:`, or write `slices: []`"
+        planning.find(path, message)
+    return columns
+
+
+def _check_needs(planning: Planning, planned: PlannedDataset, dataset: Dataset) -> None:
+    """Find measures that look at what the dataset does not have."""
+    lacking: dict[str, list[str]] = {}
+    for measure in planned.measures:
+        for need in measure.metric.needs:
+            if not getattr(dataset, need):
+                of_features = need == "documents" and "feature" in measure.parameters
+                lacking.setdefault(_ADD["features" if of_features else need], []).append(str(measure))
+    for message, measures in lacking.items():
+        planning.find(("datasets", planned.name), f"{', '.join(measures)}: {message}")
+
+
+def _check_scores(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Find scores that would be taken for another measure: tables and MLflow tell measures by their names alone."""
+    known: dict[str, tuple[Measure, str]] = {}
+    for dataset in sorted(datasets, key=lambda dataset: dataset.kind == "scores"):
+        for measure in dataset.measures:
+            first, where = known.setdefault(measure.key, (measure, dataset.name))
+            if first != measure and dataset.kind == "scores":
+                message = f"has the name of another measure, {first} of the dataset {where!r}; choose another name"
+                planning.find(("datasets", dataset.name, "scores", str(measure)), message)
+
+
+def _warn_of_pooled(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Warn of measures that have no mean over datasets, for some define them by another `relevant`."""
+    if planning.config.pooled:
+        meant: dict[str, set[Measure]] = {}
+        for measure in (measure for dataset in datasets for measure in dataset.measures):
+            meant.setdefault(str(measure), set()).add(measure)
+        unlike = [name for name, found in meant.items() if len(found) > 1]
+        if unlike:
+            listed = ", ".join(unlike)
+            planning.warn(("pooled",), f"{listed}: not pooled, as datasets differ in `relevant`; write rel=… to pool")
+
+
+def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
+    """Find scores that would be taken for a sum of a pooled measure, as `rmse.denominator` in the table of scores."""
+    pooled = dict.fromkeys(measure for dataset in datasets for measure in dataset.measures if measure.pooled)
+    for dataset in datasets:
+        for name in planning.config.datasets[dataset.name].scores or ():
+            for measure in pooled:
+                if name.startswith(f"{measure}."):
+                    message = f"is the name of a sum for {measure}; choose another name"
+                    planning.find(("datasets", dataset.name, "scores", name), message)
+
+
+_MOST_TASKS = 100_000
+_KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
+
+
+def _plan_models(
+    planning: Planning, datasets: Sequence[PlannedDataset]
+) -> tuple[Mapping[str, Model], tuple[Task, ...]]:
+    """Every model, and its tasks dataset by dataset."""
+    entries = planning.config.models
+    if len(entries) * len(datasets) > _MOST_TASKS:
+        n_tasks = f"{len(entries):,} models on {len(datasets):,} datasets"
+        planning.find(("models",), f"{n_tasks} are more than {_MOST_TASKS:,} evaluations; split the config")
+        planning.refuse()
+    listed = {name: _outputs(planning, name, name) for name in entries if name != EVERYTHING}
+    found = _search(planning, datasets, listed) if EVERYTHING in entries else {}
+    outputs = listed | found
+    models: dict[str, Model] = {}
+    for name, model in entries.items():
+        _check_entry(planning, name, model)
+        models |= dict.fromkeys(found if name == EVERYTHING else [name], model)
+    tasks = tuple(
+        Task(dataset.name, model, outputs[model][dataset.name])
+        for dataset in datasets
+        for model in models
+        if dataset.name in outputs[model]
+    )
+    _check_doubles(planning, tasks)
+    _check_compared(planning, datasets, outputs)
+    return models, tasks
+
+
+def _plan_external_metrics(planning: Planning, models: Mapping[str, Model]) -> Mapping[str, File]:
+    """The file of each model's external metrics, of those that have one."""
+    external_metrics: dict[str, File] = {}
+    for name, model in models.items():
+        if model.extra:
+            entry = _entry(planning, name)
+            file = planning.filled(("models", entry, "extra"), model.extra, planning.words_of_model(entry, name))
+            external_metrics |= {name: file} if file else {}
+    return external_metrics
+
+
+def _entry(planning: Planning, model: str) -> str:
+    """The key of `models` that describes a model."""
+    return model if model in planning.config.models else EVERYTHING
+
+
+def _check_entry(planning: Planning, entry: str, model: Model) -> None:
+    outputs = model.outputs
+    datasets = planning.config.datasets
+    if not outputs:
+        message = "the model has no outputs; add `outputs:` to it or to `defaults: {model: …}`"
+        planning.find(("models", entry), message)
+    elif isinstance(outputs, dict):
+        for dataset in [name for name in outputs if name not in datasets]:
+            message = f"unknown dataset {dataset!r}{suggestion(dataset, datasets)}"
+            planning.find(("models", entry, "outputs", dataset), message)
+    if model.was is not None and entry in (EVERYTHING, model.was):
+        message = "`was` is the old name of one model; write it under that model's new name"
+        planning.find(("models", entry, "was"), message)
+    for key in ("model_id", "model_uri"):
+        if entry == EVERYTHING and getattr(model, key) is not None:
+            planning.find(("models", entry, key), "it names one logged model, not every model; list that model by name")
+
+
+def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
+    readers: dict[tuple[str, str], str] = {}
+    for task in tasks:
+        output = task.output.model_dump_json(exclude={"allow_no_overlap"})
+        first = readers.setdefault((task.dataset, output), task.model)
+        if first != task.model:
+            path = ("models", _entry(planning, task.model), "outputs")
+            message = f"the model reads the same output as {first!r}"
+            planning.find(path, f"{message}; use a file for each, as with {{model}} in the path")
+
+
+def _check_compared(
+    planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, OutputFile]]
+) -> None:
+    """Find measures that compare with a model that has no output on the dataset."""
+    for dataset in datasets:
+        here = [model for model, files in outputs.items() if dataset.name in files]
+        for measure in dataset.measures:
+            model = str(measure.parameters.get("model", ""))
+            if measure.metric.input == "rankings" and model not in here:
+                message = f"{measure} compares with {model!r}, but no model here has that name{suggestion(model, here)}"
+                planning.find(("datasets", dataset.name), message)
+
+
+def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
+    """Dataset by dataset, where an entry of `models` names its output, and the file with placeholders."""
+    outputs = planning.config.models[entry].outputs
+    for name, dataset in planning.config.datasets.items():
+        if isinstance(outputs, File):
+            yield name, dataset, ("models", entry, "outputs"), outputs
+        elif outputs and name in outputs:
+            yield name, dataset, ("models", entry, "outputs", name), outputs[name]
+
+
+def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> dict[str, OutputFile]:
+    """By dataset, the outputs of a model that `entry` describes, where it is evaluated."""
+    outputs = {}
+    for name, dataset, path, file in _templates(planning, entry):
+        words = {**planning.words(name, entry), "model": model}
+        filled = planning.filled(path, file, words, dataset.columns)
+        if filled and dataset.kind in kinds:
+            outputs[name] = filled
+    return outputs
+
+
+def _search(
+    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, Mapping[str, OutputFile]]
+) -> dict[str, dict[str, OutputFile]]:
+    """The outputs of the models that are found: each is expected on every dataset of a kind where it has one.
+
+    A file that a dataset or a listed model names is not the output of another model.
+    """
+    n_findings = len(planning.findings)
+    tables = {file.path for dataset in datasets for file in dataset.files}
+    matches = [match for match in _matches(planning) if match[2] not in tables]
+    templates = [planning.directory(path) / file.path for _, _, path, file in _templates(planning, EVERYTHING)]
+    if templates and not matches and len(planning.findings) == n_findings:
+        searched = ", ".join(dict.fromkeys(map(str, templates)))
+        planning.find(("models", EVERYTHING), f"no file matches {searched}; fix the path or list the models")
+    outputs = {file.path for files in listed.values() for file in files.values()}
+    kinds: dict[str, set[Kind]] = {}
+    for kind, model, file in matches:
+        if model not in listed and file not in outputs:
+            kinds.setdefault(model, set()).add(kind)
+    return {model: _outputs(planning, EVERYTHING, model, kinds[model]) for model in sorted(kinds)}
+
+
+def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
+    """The kind, the model and the file of every output that is there; or that was, where it is known what was found."""
+    for name, dataset, path, file in _templates(planning, EVERYTHING):
+        words = planning.words(name, EVERYTHING)
+        if planning.recorded is not None:
+            for model in [model for found, model in planning.recorded if found == name]:
+                output = planning.filled(path, file, {**words, "model": model})
+                if output:
+                    yield dataset.kind, model, output.path
+            continue
+        try:
+            for model, where in search(file.path, words, planning.directory(path)):
+                if not is_printable(model):
+                    raise ValueError(f"found {where!r}, a model whose name cannot be printed; rename the file")
+                yield dataset.kind, model, where
+        except ValueError as error:
+            planning.find((*path, "path"), str(error))
+
+
+def markers(loaded: Loaded, planned: Plan) -> Mapping[tuple[str, str], str]:
+    """The name of the file that makes an output ready, by (dataset, model); none where no marker is asked for.
+
+    Args:
+        loaded: the config, and where it was written.
+        planned: what it comes to on that date.
+
+    Raises:
+        InputError: the marker's name has a placeholder that is unknown.
+    """
+    config = loaded.config
+    if config.nightly.ready in (EXISTS, STABLE):
+        return {}
+    found = {}
+    for task in planned.tasks:
+        own = {**config.datasets[task.dataset].keys, **planned.models[task.model].keys}
+        words = {"dataset": task.dataset, "date": planned.date, **own, "model": task.model}
+        try:
+            found[task.dataset, task.model] = fill(config.nightly.ready, words)
+        except ValueError as error:
+            loaded.document.refuse([(("nightly", "ready"), str(error))])
+    return found
+
+
+def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
+    """The patterns of the outputs of models that are searched for, if there is not one output yet."""
+    if EVERYTHING not in loaded.config.models:
+        return ()
+    planning = Planning(loaded, date)
+    tables = {file.path for dataset in _plan_datasets(planning) for file in dataset.files}
+    if any(match[2] not in tables for match in _matches(planning)) or planning.findings:  # a wrong search is refused
+        return ()
+    patterns = []
+    for name, _, path, file in _templates(planning, EVERYTHING):
+        words = {**planning.words(name, EVERYTHING), "model": "*"}
+        patterns.append(absolute(fill(file.path, words), planning.directory(path)))
+    return tuple(dict.fromkeys(patterns))
+
 
 _ALL_PAIRS = "all_pairs"
 _MANY = 10  # models, each with each: beyond, the correction for 55 pairs and more hides most differences
 
 
-def plan_comparison(
+def _plan_comparison(
     planning: Planning, datasets: Sequence[PlannedDataset], models: Mapping[str, Model], tasks: Sequence[Task]
 ) -> PlannedComparison | None:
     """What is compared with what; None where nothing is."""
@@ -69,10 +409,10 @@ def plan_comparison(
         return None
     if section.baseline not in (_ALL_PAIRS, *models):
         known = suggestion(section.baseline, [*models, _ALL_PAIRS])
-        planning.find(("comparison", "baseline"), f"there is no model {section.baseline!r}{known}")
+        planning.find(("comparison", "baseline"), f"unknown model {section.baseline!r}{known}")
     if section.baseline == _ALL_PAIRS and len(models) > _MANY:
         pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
-        planning.warn(("comparison", "baseline"), f"{pairs}, and each hides the others; name a baseline instead")
+        planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
     lines = section.measures
     every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
     chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
@@ -88,7 +428,7 @@ def plan_comparison(
     )
 
 
-def plan_practical_difference(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
+def _plan_practical_difference(planning: Planning, datasets: Sequence[PlannedDataset]) -> dict[str, float]:
     """By measure, the least difference that matters."""
     there = [*dict.fromkeys(measure for dataset in datasets for measure in dataset.measures)]
     return {
@@ -105,7 +445,7 @@ def _pairs(baseline: str, models: Collection[str]) -> tuple[tuple[str, str], ...
     return tuple((model, baseline) for model in models if model != baseline and baseline in models)
 
 
-def plan_lead(
+def _plan_lead(
     planning: Planning, datasets: Sequence[PlannedDataset], comparison: PlannedComparison | None
 ) -> dict[str, Measure]:
     """By dataset, the measure of the config's `lead`, or else the first of the dataset's own first suite."""
@@ -143,7 +483,7 @@ def _warn_of_others(
             )
 
 
-def plan_tracking(
+def _plan_tracking(
     planning: Planning,
     datasets: Sequence[PlannedDataset],
     models: Mapping[str, Model],
@@ -171,7 +511,7 @@ def _find(planning: Planning, path: KeyPath, messages: Iterable[str]) -> None:
 
 
 def _too_long(what: str, text: str, limit: int) -> str:
-    return f"{what} has {len(text):,} letters; MLflow takes {limit:,}; shorten it"
+    return f"{what} has {len(text):,} characters, and MLflow allows {limit:,}; shorten it"
 
 
 def _check_experiment(planning: Planning, dataset: str) -> None:
@@ -189,7 +529,7 @@ def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iter
     yield from clashes((WORST_SLICE + name, owner) for name, owner in named if owner in map(str, dataset.measures))
     outside = [owner for name, owner in named if name.startswith(EXTRA)]
     if outside and any(model.extra for model in planning.config.models.values()):
-        yield f"{outside[0]!r} would stand among the numbers of `extra` in MLflow; rename its suite"
+        yield f"{outside[0]!r} would be among the external metrics in MLflow; rename its suite"
 
 
 def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -266,21 +606,25 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
         InputError: all findings at once, one line each.
     """
     planning = Planning(loaded, date, recorded)
-    datasets = plan_datasets(planning)
-    models, tasks = plan_models(planning, datasets)
-    extras = plan_external_metrics(planning, models)
-    comparison = plan_comparison(planning, datasets, models, tasks)
-    matters = plan_practical_difference(planning, datasets)
-    gates = plan_gates(planning, datasets, models, tasks, extras)
-    lead = plan_lead(planning, datasets, comparison)
-    plan_tracking(planning, datasets, models, comparison, lead)
+    datasets = _plan_datasets(planning)
+    models, tasks = _plan_models(planning, datasets)
+    external_metrics = _plan_external_metrics(planning, models)
+    comparison = _plan_comparison(planning, datasets, models, tasks)
+    matters = _plan_practical_difference(planning, datasets)
+    gates: tuple[PlannedGate, ...] = ()
+    if planning.config.gates:
+        from rankledger.pipeline.config.plan_gates import plan_gates
+
+        gates = plan_gates(planning, datasets, models, tasks, external_metrics)
+    lead = _plan_lead(planning, datasets, comparison)
+    _plan_tracking(planning, datasets, models, comparison, lead)
     planning.refuse()
     return Plan(
         date,
         datasets,
         models,
         tasks,
-        extras,
+        external_metrics,
         comparison,
         lead,
         matters,

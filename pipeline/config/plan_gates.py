@@ -12,7 +12,7 @@ from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Plann
 from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import PlannedGate, Reference, Waiver
 
 __all__ = ["plan_gates"]
@@ -23,61 +23,49 @@ def plan_gates(
     datasets: Sequence[PlannedDataset],
     models: Mapping[str, Model],
     tasks: Sequence[Task],
-    extras: Mapping[str, File],
+    external_metrics: Mapping[str, File],
 ) -> tuple[PlannedGate, ...]:
     """Every gate with what it judges."""
     gates = planning.config.gates
     names = [gate.name for gate in gates]
     pairs = [(task.dataset, task.model) for task in tasks]
-    here = _Here({dataset.name: dataset for dataset in datasets}, models, pairs, extras, not planning.findings)
+    by_name = {dataset.name: dataset for dataset in datasets}
+    settled = not planning.findings
     planned = []
     for position, gate in enumerate(gates):
         if gate.name in names[:position]:
-            message = f"a gate above is called {gate.name!r}, too; choose another name"
+            message = f"another gate is called {gate.name!r}, too; choose another name"
             planning.find(("gates", position, "name"), message)
-        planned.append(_GatePlanner(planning, here, gate, ("gates", position)).plan())
+        planned.append(
+            _GatePlanner(planning, gate, ("gates", position), by_name, models, pairs, external_metrics, settled).plan()
+        )
     _warn_of_drift(planning, planned)
     return tuple(planned)
 
 
 @dataclass(frozen=True)
-class _Here:
-    """What there is for gates to judge.
-
-    Attributes:
-        datasets: by name.
-        models: by name.
-        tasks: the (dataset, model) that are evaluated.
-        extras: the models that have external metrics.
-        settled: whether nothing was wrong before: a gate that is left without a task then says so.
-    """
-
-    datasets: Mapping[str, PlannedDataset]
-    models: Mapping[str, Model]
-    tasks: Sequence[tuple[str, str]]
-    extras: Mapping[str, File]
-    settled: bool
-
-
 class _GatePlanner:
     """Plans one gate, from the section that stands at a key path."""
 
-    def __init__(self, planning: Planning, here: _Here, gate: Gate, path: KeyPath) -> None:
-        self._planning = planning
-        self._here = here
-        self._gate = gate
-        self._path = path
+    planning: Planning
+    gate: Gate
+    path: KeyPath
+    datasets: Mapping[str, PlannedDataset]
+    models: Mapping[str, Model]
+    evaluated: Sequence[tuple[str, str]]
+    external_metrics: Mapping[str, File]
+    settled: bool  # nothing was wrong before: a gate that is left without a task then says so
 
     def plan(self) -> PlannedGate:
         """The gate with its measures spelled out, and the models and datasets that it is for."""
-        gate, here = self._gate, self._here
-        n_findings = len(self._planning.findings)
-        models = choose_names(self._planning, self._at("models"), gate.models, here.models, "model")
-        datasets = choose_names(self._planning, self._at("datasets"), gate.datasets, here.datasets, "dataset")
+        gate = self.gate
+        n_findings = len(self.planning.findings)
+        models = choose_names(self.planning, self._at("models"), gate.models, self.models, "model")
+        datasets = choose_names(self.planning, self._at("datasets"), gate.datasets, self.datasets, "dataset")
         measures = self._measures(datasets)
-        against = self._against(models)
+        against = self._against()
         tasks = self._tasks(datasets, models, measures, against)
-        if here.settled and n_findings == len(self._planning.findings):
+        if self.settled and n_findings == len(self.planning.findings):
             self._check_left_out(tasks, against)
             self._check_slices(tasks)
         return PlannedGate(
@@ -102,87 +90,87 @@ class _GatePlanner:
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
         path = self._at("measure")
-        chosen = [self._here.datasets[name] for name in datasets]
-        measures = choose_measures(self._planning, path, self._gate.measure or (), chosen)
+        chosen = [self.datasets[name] for name in datasets]
+        measures = choose_measures(self.planning, path, self.gate.measure or (), chosen)
         for measure in measures:
-            if self._gate.against and measure.metric.direction == "neither":
-                message = f"neither end of {measure} is better, so there is no drop of it; write at_least or at_most"
-                self._planning.find(path, message)
+            if self.gate.against and measure.metric.direction == "neither":
+                message = f"{measure} has no better direction, so it cannot drop; write at_least or at_most"
+                self.planning.find(path, message)
         return measures
 
-    def _against(self, models: Sequence[str]) -> Reference | None:
-        """What the models are held against; the path of a record starts at the file that names it."""
-        text, path = self._gate.against, self._at("against")
+    def _against(self) -> Reference | None:
+        """What the models are compared with; the path of a record starts at the file that names it."""
+        text, path = self.gate.against, self._at("against")
         if text is None:
             return None
         try:
-            reference = parse_reference(text, self._here.models)
+            reference = parse_reference(text, self.models)
         except InputError as error:
-            self._planning.find(path, str(error))
+            self.planning.find(path, str(error))
             return None
-        if reference.record is None and reference.model in self._gate.models:
-            message = f"the model {text!r} is held against itself; take it out of `models`, or write self@accepted"
-            self._planning.find(path, message)
+        if reference.record is None and reference.model in self.gate.models:
+            message = f"the model {text!r} is compared with itself; remove it from `models`, or write self@accepted"
+            self.planning.find(path, message)
         if reference.record in ("last", "previous"):
-            self._planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
+            self.planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
         if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._known()):
             known = suggestion(str(reference.model), self._known())
-            self._planning.warn(path, f"no model of this config is or was {reference.model!r}{known}")
+            self.planning.warn(path, f"no model of this config is or was {reference.model!r}{known}")
         if reference.record is not None and is_path(reference.record):
-            return replace(reference, record=absolute(reference.record, self._planning.directory(path)))
+            return replace(reference, record=absolute(reference.record, self.planning.directory(path)))
         return reference
 
     def _known(self) -> list[str]:
         """What the models are called, and were."""
-        models = self._here.models
+        models = self.models
         return [*models, *(model.was for model in models.values() if model.was)]
 
     def _tasks(
         self, datasets: Sequence[str], models: Sequence[str], measures: Sequence[Measure], against: Reference | None
     ) -> tuple[tuple[str, str], ...]:
-        """The (dataset, model) that are there, with a measure of the gate and the model that it is held against."""
-        if self._gate.kind == "extra":
-            return tuple(("", model) for model in models if model in self._here.extras)
+        """The (dataset, model) that are there, with a measure of the gate and the model that it is compared with."""
+        if self.gate.kind == "extra":
+            return tuple(("", model) for model in models if model in self.external_metrics)
         other = against.model if against and against.record is None else None
         return tuple(
             (dataset, model)
-            for dataset, model in self._here.tasks
+            for dataset, model in self.evaluated
             if dataset in datasets
             and model in models
-            and (not self._gate.measure or set(measures) & set(self._here.datasets[dataset].measures))
-            and (other is None or (model != other and (dataset, other) in self._here.tasks))
+            and (not self.gate.measure or set(measures) & set(self.datasets[dataset].measures))
+            and (other is None or (model != other and (dataset, other) in self.evaluated))
         )
 
     def _check_left_out(self, tasks: Sequence[tuple[str, str]], against: Reference | None) -> None:
         """Find what the gate names and does not judge, or that it judges nothing."""
-        if self._gate.kind == "extra":
-            wanted = "it has no `extra`, the file of its numbers; add it to the model"
+        if self.gate.kind == "extra":
+            wanted = "it has no `extra` file; add it to the model"
         else:
             beside = f" beside {against.text!r}" if against and against.record is None else ""
-            wanted = f"it is not evaluated{beside} where the gate is judged; name another, or fix its outputs"
-        for position, model in enumerate(self._gate.models):
+            wanted = f"it is not evaluated{beside} on these datasets; name another, or fix its outputs"
+        for position, model in enumerate(self.gate.models):
             if model != EVERYTHING and model not in [task[1] for task in tasks]:
-                self._planning.find(self._at("models", position), f"the model {model!r} is not judged: {wanted}")
-        for position, dataset in enumerate(self._gate.datasets):
+                self.planning.find(self._at("models", position), f"the model {model!r} is not judged: {wanted}")
+        for position, dataset in enumerate(self.gate.datasets):
             if dataset != EVERYTHING and dataset not in [task[0] for task in tasks]:
                 message = f"nothing is judged on {dataset!r}: it lacks the measure or the models; name another"
-                self._planning.find(self._at("datasets", position), message)
-        skipped = [model for model in self._here.models if model not in [task[1] for task in tasks]]
-        if self._gate.kind == "extra" and tasks and skipped and EVERYTHING in self._gate.models:
-            self._planning.warn(self._at("models"), f"not judged, for they have no `extra`: {', '.join(skipped)}")
-        if not tasks and self._gate.models == self._gate.datasets == (EVERYTHING,):
-            self._planning.find(self._path, f"no model is judged: none is there, or {wanted}")
+                self.planning.find(self._at("datasets", position), message)
+        skipped = [model for model in self.models if model not in [task[1] for task in tasks]]
+        if self.gate.kind == "extra" and tasks and skipped and EVERYTHING in self.gate.models:
+            self.planning.warn(self._at("models"), f"not judged because they have no `extra`: {', '.join(skipped)}")
+        if not tasks and self.gate.models == self.gate.datasets == (EVERYTHING,):
+            self.planning.find(self.path, f"no model is judged: {wanted}")
 
     def _check_slices(self, tasks: Sequence[tuple[str, str]]) -> None:
-        for position, column in enumerate(self._gate.slices):
+        for position, column in enumerate(self.gate.slices):
             for name in dict.fromkeys(task[0] for task in tasks):
-                known = self._here.datasets[name].slices
+                known = self.datasets[name].slices
                 if column not in known:
                     message = f"the dataset {name!r} has no slices by {column!r}; add it to `slices`"
-                    self._planning.find(self._at("slices", position), message + suggestion(column, known))
+                    self.planning.find(self._at("slices", position), message + suggestion(column, known))
 
     def _at(self, *keys: str | int) -> KeyPath:
-        return (*self._path, *keys)
+        return (*self.path, *keys)
 
 
 def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
@@ -198,6 +186,6 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
         judged = {(task, measure) for task in gate.tasks for measure in gate.measures}
         if gate.kind == "difference" and gate.against and gate.against.record == "last_passed" and judged - held:
             message = (
-                "against last_passed it drifts: the margin may be lost a little each night; add one against accepted"
+                "against last_passed a model may lose a little each night and never fail; add a gate against accepted"
             )
             planning.warn(("gates", position, "against"), message)

@@ -1,7 +1,4 @@
-"""What a config comes to, and how measures, models and profiles are chosen by name.
-
-What a name is not, its error says, and what was likely meant.
-"""
+"""What a config comes to, and how its measures and models are chosen by name."""
 
 from __future__ import annotations
 
@@ -10,14 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.types.results import PlannedGate
 
 __all__ = [
@@ -28,12 +23,9 @@ __all__ = [
     "PlannedDataset",
     "Planning",
     "Task",
-    "choose_measure",
     "choose_measures",
     "choose_names",
     "choose_one_line",
-    "choose_profile",
-    "choose_tasks",
     "kind_of",
     "planned_measures",
 ]
@@ -134,7 +126,7 @@ class Plan:
     tasks: tuple[Task, ...]
     """Dataset by dataset, the models in order."""
 
-    extras: Mapping[str, File] = field(default_factory=dict)
+    external_metrics: Mapping[str, File] = field(default_factory=dict)
     """The file of a model's external metrics, by model, of those that have one; paths as in `Task`."""
 
     comparison: PlannedComparison | None = None
@@ -266,7 +258,7 @@ def choose_names(
     """
     for position, name in enumerate(names):
         if name not in known and name != EVERYTHING:
-            planning.find((*path, position), f"there is no {what} {name!r}{suggestion(name, known)}")
+            planning.find((*path, position), f"unknown {what} {name!r}{suggestion(name, known)}")
     return [*known] if EVERYTHING in names else [name for name in dict.fromkeys(names) if name in known]
 
 
@@ -287,7 +279,7 @@ def choose_one_line(planning: Planning, path: KeyPath, line: str, there: Sequenc
     chosen: list[Measure] = []
     for measure in planned_measures(planning, path, line, there):
         if measure.metric.per == "dataset":
-            planning.find(path, f"{measure} has no scores of queries, as is needed here; leave it out")
+            planning.find(path, f"{measure} has no score per query, which is needed here; remove it")
         else:
             chosen.append(measure)
     return chosen
@@ -300,7 +292,7 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     for measure in measures or _written(planning, path, line, there):
         named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
         if not named:
-            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of theirs")
+            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them")
         else:
             chosen += named
     return chosen
@@ -310,70 +302,6 @@ def _written(planning: Planning, path: KeyPath, line: str, there: Sequence[Measu
     """What a line writes; where there are scores, a word that is no measure may be meant to be one."""
     names = [str(measure) for measure in there]
     if any(kind_of(measure) == "scores" for measure in there) and not planning.is_measure(line):
-        planning.find(path, f"there is no measure {line!r}{suggestion(line, names)}")
+        planning.find(path, f"unknown measure {line!r}{suggestion(line, names)}")
         return ()
     return planning.measures(path, line)
-
-
-def choose_measure(text: str, profile: Profile) -> Measure:
-    """The measure of one query that `text` writes, under the profile's defaults.
-
-    Raises:
-        InputError: it writes none, or one that has no sum over documents to show.
-    """
-    try:
-        measure = Measure.parse(text, profile)
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    if measure.metric.per == "dataset":
-        raise InputError(f"{measure} is one figure of the whole dataset; there is no score of a query to explain")
-    if measure.metric.input in ("catalogue", "rankings"):
-        raise InputError(f"{measure} looks at more than judgments and ranks; no table of its terms is made")
-    if measure.metric.moments is not None:
-        raise InputError(f"{measure} is no sum over the pairs of a query; explain mae, mse or rmse")
-    return measure
-
-
-def choose_profile(name: str, measure: Measure) -> Profile:
-    """The profile of that name, under which the measure is to be shown.
-
-    Raises:
-        InputError: there is none, or the measure is of ratings.
-    """
-    if name not in PROFILES:
-        raise InputError(f"there is no profile {name!r}{suggestion(name, PROFILES)}")
-    if measure.metric.input == "ratings":
-        raise InputError(f"{measure} is of ratings, which no convention touches; leave --under out")
-    return PROFILES[name]
-
-
-def choose_tasks(
-    planned: Plan, measure: Measure, *, model: str, dataset: str | None = None
-) -> list[tuple[PlannedDataset, Task]]:
-    """Where the model is evaluated and the measure can be taken: on that dataset, or on any unless one is named.
-
-    Raises:
-        InputError: nowhere.
-    """
-    datasets = {found.name: found for found in planned.datasets}
-    if model not in planned.models:
-        raise InputError(f"there is no model {model!r}{suggestion(model, planned.models)}")
-    if dataset is not None and dataset not in datasets:
-        raise InputError(f"there is no dataset {dataset!r}{suggestion(dataset, datasets)}")
-    tasks = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
-    if not tasks:
-        raise InputError(f"the model {model!r} is not evaluated on {dataset or 'any dataset'}; name another")
-    lacking = {task.dataset: _lacks(datasets[task.dataset], measure) for task in tasks}
-    found = [(datasets[task.dataset], task) for task in tasks if lacking[task.dataset] is None]
-    if not found:
-        raise InputError(f"{lacking[tasks[0].dataset]}; name another measure or dataset")
-    return found
-
-
-def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
-    """Why the measure cannot be taken on the dataset; None where it can."""
-    metric = measure.metric
-    if kind_of(measure) != dataset.kind:
-        return f"{measure} is of {kind_of(measure)}, the dataset {dataset.name!r} of {dataset.kind}"
-    lacking = [need for need in metric.needs if not getattr(dataset, need)]
-    return f"{measure} needs {lacking[0]}, and the dataset {dataset.name!r} has none" if lacking else None

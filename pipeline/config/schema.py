@@ -1,10 +1,10 @@
 """The config: every section, its keys and defaults, and the JSON Schema of all.
 
-A gate is of one kind, which its keys tell: `margin` a difference, `max_query_drop` the queries that lost much,
-`max_missing` the queries without output, `extra` a number from outside, and limits without `extra` a figure.
+The keys of a gate give its kind: `margin` a difference, `max_query_drop` the queries that lost much, `max_missing` the
+queries without output, `extra` an external metric, and limits without `extra` a figure.
 
-Conventions: every section is frozen and refuses unknown keys; a key that is left empty counts as not written; paths are
-relative to the file that names them, tracking stores to the runs folder.
+Every section is frozen and refuses unknown keys. An empty key counts as not written. Paths are relative to the file
+that names them, tracking stores to the runs folder.
 """
 
 from __future__ import annotations
@@ -70,9 +70,8 @@ __all__ = [
     "Test",
     "Tracking",
     "Waive",
-    "json_schema",
     "load",
-    "secrets_in",
+    "schema",
 ]
 
 Test: TypeAlias = Literal["randomization", "t", "bootstrap"]
@@ -83,21 +82,21 @@ class Comparison(Section):
     """Which models are compared query by query, and how the differences are tested."""
 
     baseline: Name
-    """The model that all others are compared with; `all_pairs` compares each with each, of which the first by
-    name is the baseline."""
+    """The model that all others are compared with; `all_pairs` compares every pair, with the first by name as the
+    baseline."""
 
     measures: OneOrMore | None = None
-    """What they are compared by; every measure of queries that the dataset has unless given."""
+    """Measures to compare by; by default every measure of the dataset that has a score per query."""
 
     test: Test = "randomization"
-    """What the p-value is of: signs of the differences flipped at random, Student's t, or the bootstrap."""
+    """The test: signs of the differences flipped at random, Student's t, or the bootstrap."""
 
     permutations: Whole = Field(10_000, ge=100, le=1_000_000)
-    """Times the signs are flipped, at most 1,000,000."""
+    """Number of random sign flips, at most 1,000,000."""
 
     correction: Correction | None = None
-    """How p-values are corrected for the number of tests on a dataset: `maxt` (Westfall and Young) unless given, or
-    `holm` where the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
+    """How p-values are corrected for the number of tests on a dataset: by default `maxt` (Westfall and Young), or
+    `holm` if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
 
     @property
     def chosen_correction(self) -> Correction:
@@ -107,7 +106,7 @@ class Comparison(Section):
     @model_validator(mode="after")
     def _holds_together(self) -> Comparison:
         if self.test == "t" and self.correction == "maxt":
-            raise ValueError("maxt needs resamples, which the test t does not make; choose holm, bh or none")
+            raise ValueError("maxt needs resamples, which the test t does not draw; choose holm, bh or none")
         return self
 
 
@@ -138,69 +137,69 @@ class Waive(Section):
     """A gate that may fail for a while."""
 
     until: Date
-    """The last day on which it may, as 2026-12-31."""
+    """The last day on which it may fail, as 2026-12-31."""
 
     owner: str = Field(min_length=1)
-    """Who answers for it."""
+    """Who is responsible."""
 
     reason: str = Field(min_length=1)
-    """Why it may."""
+    """Why it may fail."""
 
 
 class Gate(Section):
-    """What models must hold, tonight and every night: one of `margin`, `max_query_drop`, `at_least` and `at_most`,
-    `max_missing`, or `extra` with its limits.
+    """A condition for models: one of `margin`, `max_query_drop`, `at_least` and `at_most`, `max_missing`, or `extra`
+    with its limits.
     """
 
     name: Name
-    """What the gate is called; each has a name of its own."""
+    """The name of the gate, which no other gate has."""
 
     models: OneOrMore = ("*",)
-    """The models that must hold it, by name; `*` for all, but the one that they are held against."""
+    """Models to judge; `*` for all except the one that they are compared with."""
 
     datasets: OneOrMore = ("*",)
-    """The datasets it is judged on; `*` for all that have the models and a measure of the gate."""
+    """Datasets to judge on; `*` for all that have the models and a measure of the gate."""
 
     measure: OneOrMore | None = None
-    """The measure, or several, each of a suite of the dataset."""
+    """One or several measures, each from a suite of the dataset."""
 
     against: str | None = Field(None, min_length=1)
     """What to compare the models with: a model of this config; or a record: `accepted`, `last_passed`, an evaluation's
     id, a path or `mlflow:RUN_ID`, and in it the same model, or another as in `accepted#bm25`."""
 
     margin: Amount | None = None
-    """The drop from `against` that is accepted: on the measure's scale, or as a share of the figure there, as `2%`.
-    Below 0 the models must be better by that much."""
+    """The accepted drop from `against`: on the measure's scale, or as a share of the figure there, as `2%`. Below 0 the
+    models must be better by that much."""
 
     at_least: Finite | None = None
-    """The least figure that is accepted."""
+    """The lowest accepted figure."""
 
     at_most: Finite | None = None
-    """The greatest figure that is accepted."""
+    """The highest accepted figure."""
 
     max_query_drop: Finite | None = Field(None, gt=0)
-    """The drop of one query from `against` beyond which the query counts as lost."""
+    """A query that drops by more than this from `against` counts as lost."""
 
     allow: Whole = Field(0, ge=0)
-    """How many queries may be lost."""
+    """Number of queries that may be lost."""
 
     max_missing: Amount | None = None
-    """The share of queries that may be without output, as 0.01 or `1%`."""
+    """Accepted share of queries without output, as 0.01 or `1%`."""
 
     extra: str | None = Field(None, min_length=1)
-    """The name of a number in the models' `extra`."""
+    """Name of an external metric in the models' `extra`."""
 
     slices: QueryColumns = ()
-    """Columns among the dataset's `slices`: every slice of them is judged, too."""
+    """Columns among the dataset's `slices`; the gate judges each of their slices, too."""
 
     on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
-    """What it comes to where the data do not decide."""
+    """Effect if the data do not decide."""
 
     fail_after: Whole = Field(1, ge=1)
-    """How many evaluations in a row must fail before the gate does."""
+    """Number of evaluations in a row that must fail before the gate fails."""
 
     waive: Waive | None = None
-    """Until when it may fail, and why."""
+    """Until when the gate may fail, and why."""
 
     @property
     def kind(self) -> GateKind:
@@ -212,16 +211,16 @@ class Gate(Section):
         kinds = self._kinds()
         if not kinds:
             advice = "`margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, `max_missing` or `extra`"
-            raise ValueError(f"it does not say what to judge; add one of {advice}")
+            raise ValueError(f"the gate has no condition; add one of {advice}")
         made_by = [next(key for key in kind.made_by if key in self._written()) for kind in kinds]
         if len(kinds) > 1:
-            raise ValueError(f"`{made_by[0]}` and `{made_by[1]}` exclude each other; make two gates of it")
+            raise ValueError(f"`{made_by[0]}` and `{made_by[1]}` cannot be combined; write two gates")
         lacking = [key for key in kinds[0].needs if key not in self._written()]
         if lacking:
             raise ValueError(f"`{made_by[0]}` needs `{lacking[0]}`; add it")
         idle = [key for key in self._written() if key not in (*kinds[0].made_by, *kinds[0].needs, *kinds[0].may)]
         if idle:
-            raise ValueError(f"`{idle[0]}` has no effect beside `{made_by[0]}`; take it out")
+            raise ValueError(f"`{idle[0]}` has no effect beside `{made_by[0]}`; remove it")
         return self
 
     @model_validator(mode="after")
@@ -229,9 +228,9 @@ class Gate(Section):
         if self.extra is not None and self.at_least is None and self.at_most is None:
             raise ValueError("`extra` needs a limit; add `at_least` or `at_most`")
         if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
-            raise ValueError(f"at_least {self.at_least:g} is above at_most {self.at_most:g}; no figure is both")
+            raise ValueError(f"at_least {self.at_least:g} is above at_most {self.at_most:g}; no figure satisfies both")
         if self.margin is not None and is_share(self.margin) and abs(number_of(self.margin)) >= 1:
-            raise ValueError(f"a margin of {self.margin} is as much as there is; write a smaller share")
+            raise ValueError(f"a margin of {self.margin} is the whole figure or more; write a smaller share")
         if self.max_missing is not None and not 0 <= number_of(self.max_missing) <= 1:
             raise ValueError(f"max_missing is a share from 0 to 1, found {self.max_missing}; write it as 0.01 or 1%")
         return self
@@ -257,7 +256,7 @@ def _ready(ready: str) -> str:
     except ValueError:
         raise ValueError(f"{ready!r} has a single brace; write {{{{ or }}}} to mean it literally") from None
     if any(spec or conversion for spec, conversion in fields):
-        raise ValueError(f"{ready!r} has a placeholder that is more than a word; write it as {{model}}")
+        raise ValueError(f"{ready!r} has a placeholder with a format; write it as {{model}}")
     if ready.endswith("/"):
         raise ValueError(f"{ready!r} is a folder; name the file in it that is written last, such as _SUCCESS")
     return ready
@@ -267,32 +266,32 @@ Ready: TypeAlias = Annotated[str, Field(min_length=1), AfterValidator(_ready)]
 
 
 class Nightly(Section):
-    """When `rankledger nightly` begins: how long it waits for outputs that are late, and what makes one ready."""
+    """What `rankledger nightly` waits for, and how long."""
 
     wait: Duration = Field(timedelta(0), json_schema_extra={"default": "0"})
-    """How long it waits for what is not ready, such as `90s`, `30m` or `2h`; `0` is not at all. What is late then is a
-    failed output, and the others are evaluated."""
+    """How long to wait for what is not ready, such as `90s`, `30m` or `2h`; `0` is not at all. An output that is still
+    late has failed, and the others are evaluated."""
 
     ready: Ready = EXISTS
-    """What makes an output ready: `exists`, that it is there; `stable`, that its size has not changed for as long as
-    `every` says; or the name of a file that is written beside it last, such as `_SUCCESS` or `{model}.done`."""
+    """When an output is ready: `exists`, as soon as it exists; `stable`, when its size has not changed for one `every`;
+    or the name of a marker file that is written beside it last, such as `_SUCCESS` or `{model}.done`."""
 
     every: Interval = Field(timedelta(seconds=30), json_schema_extra={"default": "30s"})
-    """How often it looks."""
+    """How often to check."""
 
     @model_validator(mode="after")
     def _holds_together(self) -> Nightly:
         if self.ready == STABLE and self.wait < self.every:
-            raise ValueError("`ready: stable` looks twice, `every` apart; let `wait` be at least as long")
+            raise ValueError("`ready: stable` checks twice, `every` apart; set `wait` to at least as long")
         return self
 
 
-_OF_TRACKING = "it holds credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
-_OF_AN_INPUT = "it holds credentials; set those of the filesystem in the environment, as AWS_ACCESS_KEY_ID"
-_OF_A_MODEL = "it holds credentials, and would be recorded; leave them out"
+_OF_TRACKING = "contains credentials; take them from the environment, as in https://${NAME}:${PASSWORD}@host"
+_OF_AN_INPUT = "contains credentials; set those of the filesystem in the environment, as AWS_ACCESS_KEY_ID"
+_OF_A_MODEL = "contains credentials, which would be recorded; remove them"
 
 
-def secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
+def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator[tuple[KeyPath, str]]:
     """Where credentials are, and what to do instead; those that the environment gives are none in `tracking` alone.
 
     Args:
@@ -318,33 +317,33 @@ _EXPLAINED = 10_000  # errors; a line is shown for few of them
 
 
 class Conventions(Section):
-    """The choices on which evaluation tools disagree: a profile's, but for those written here."""
+    """The choices on which evaluation tools disagree: a profile's, with your own on top."""
 
     shorthand: ClassVar = {"type": "string", "enum": [*rankledger.metrics.conventions.PROFILES]}
 
     profile: ProfileName = "trec_eval"
-    """The tool whose choices and defaults of measures' parameters hold."""
+    """The tool whose choices and default parameters to use."""
 
     ties: rankledger.metrics.conventions.Ties | None = None
     """The order of documents with equal scores; `rank_column` orders by the file's rank and reads no scores."""
 
     score_precision: Literal["float32", "float64"] | None = None
-    """What scores are rounded to before they are compared."""
+    """Precision to which scores are rounded before they are compared."""
 
     missing_queries: Literal["empty", "skip", "error"] | None = None
-    """What a judged query without output is: an empty ranking, left out of every mean, or the output refused."""
+    """A judged query without output: an empty ranking, left out of every mean, or a reason to refuse the output."""
 
     undefined_queries: Literal["zero", "skip"] | None = None
-    """What a query counts as whose score is undefined for want of relevant documents."""
+    """A query without relevant documents: counts as 0, or is left out."""
 
     negative_grades: Literal["unjudged", "non_relevant", "error"] | None = None
-    """What a negative grade means: not judged, a grade of 0, or the judgments refused."""
+    """A negative grade: not judged, a grade of 0, or a reason to refuse the judgments."""
 
     unjudged_documents: Literal["non_relevant", "condensed"] | None = None
-    """What a document without judgment is: not relevant, or taken out of the ranking."""
+    """A document without a judgment: not relevant, or removed from the ranking."""
 
     depth: Whole | None = Field(None, ge=1, le=1_000_000_000)
-    """How many documents of each ranking are looked at; all unless the profile says otherwise."""
+    """Documents of each ranking to use; all unless the profile says otherwise."""
 
     @property
     def resolved(self) -> rankledger.metrics.conventions.Profile:
@@ -367,51 +366,51 @@ class Bootstrap(Section):
     """How confidence intervals are drawn."""
 
     resamples: Whole = Field(10_000, ge=100, le=1_000_000)
-    """Times the queries are resampled, with replacement: at most 1,000,000, of which each figure takes 16 MB."""
+    """Number of resamples of the queries, with replacement; at most 1,000,000, which take 16 MB per figure."""
 
     confidence: Number = Field(0.95, gt=0, lt=1)
-    """The share of intervals that shall cover the true value."""
+    """Share of intervals that should cover the true value."""
 
     method: Literal["percentile", "basic", "bca"] = "bca"
-    """How an interval is read off the resamples: their quantiles, those mirrored at the figure, or quantiles that are
-    moved to correct bias and skewness."""
+    """How the resamples give an interval: by their quantiles, by these mirrored at the figure, or by quantiles
+    corrected for bias and skewness."""
 
 
 class Execution(Section):
-    """How the work is spread; it never changes a figure."""
+    """How the work is distributed; it never changes a figure."""
 
     jobs: Jobs = -1
-    """Workers at a time, up to 1,000; -1 is one per CPU, -2 one fewer."""
+    """Number of workers, up to 1,000; -1 is one per CPU, -2 one fewer."""
 
     backend: Literal["threads", "processes"] = "threads"
-    """What a worker is."""
+    """Run workers as threads or processes."""
 
     cache: bool = True
-    """Whether what was read of models' outputs is kept in the runs folder's output cache, and taken from there."""
+    """Whether to use the output cache in the runs folder."""
 
 
 class Tracking(Section):
     """How evaluations are logged to MLflow."""
 
     uri: str | None = Field(None, min_length=1)
-    """The tracking store; unless given, that of `MLFLOW_TRACKING_URI`, else `mlflow.db` in the runs folder. A relative
+    """The tracking store; by default that of `MLFLOW_TRACKING_URI`, or else `mlflow.db` in the runs folder. A relative
     path starts at the runs folder."""
 
     metric_name: MetricName = "{suite}/{measure}"
-    """What a figure is called in MLflow; with `{measure}`, and `{suite}` if wanted."""
+    """Template of the names of figures in MLflow, with `{measure}` and optionally `{suite}`."""
 
-    timeout: Duration = timedelta(seconds=60)
-    """How long all of an evaluation's tracking may take; then it is left to `rankledger sync`."""
+    timeout: Duration = Field(timedelta(seconds=60), json_schema_extra={"default": "1m"})
+    """Time limit for logging an evaluation; after that, `rankledger sync` delivers it."""
 
     enabled: bool = True
-    """Whether evaluations are logged at all."""
+    """Whether to log evaluations to MLflow."""
 
 
 class Config(Section):
     """An evaluation: which models, on which datasets, by which measures."""
 
     name: EvaluationName
-    """What the evaluation is called: the MLflow experiment and a part of each record's name."""
+    """The name of the evaluation, used for the MLflow experiment and in each record's id."""
 
     datasets: dict[DatasetName, Dataset] = Field(min_length=1)
     """The datasets by name."""
@@ -420,37 +419,37 @@ class Config(Section):
     """The models by name; `*` stands for every model whose output is found by the template of its outputs."""
 
     suites: dict[Name, Suite]
-    """Named lists of measures, such as `ndcg@5,10`; those of one suite are all of rankings or all of ratings. May be
-    left out where every dataset has `scores`."""
+    """Named lists of measures, such as `ndcg@5,10`; a suite has measures of rankings or of ratings, not both. Optional
+    if every dataset has `scores`."""
 
     cluster: Name | None = None
-    """The column of the queries tables whose queries of equal text are resampled as one, such as `user_id`."""
+    """Column of the queries tables, such as `user_id`; queries with equal text in it are resampled together."""
 
     slices: QueryColumns = ()
-    """Columns of the queries tables: the queries of each text of each column are a slice, with figures of its own."""
+    """Columns of the queries tables; each text in a column makes a slice with its own figures."""
 
     pooled: bool = False
-    """Whether the mean of all datasets is a figure too, under the dataset `*`."""
+    """Whether to report the mean over all datasets, too, as the dataset `*`."""
 
     comparison: Comparison | None = None
-    """Which models are compared query by query; none unless given."""
+    """Which models are compared query by query; by default none."""
 
     lead: Name | None = None
-    """The measure that comes first in every table, report and run, such as `ndcg@10`; datasets without it lead with the
-    first measure of their own first suite, as all do unless it is given."""
+    """The measure that comes first in every table, report and run, such as `ndcg@10`; by default, and for datasets
+    without it, the first measure of the dataset's first suite."""
 
     practical_difference: dict[str, Least] = Field(default_factory=dict)
-    """By measure, the least difference that matters, such as `ndcg@10: 0.005`: reports hold intervals against it."""
+    """By measure, the smallest difference that matters in practice, such as `ndcg@10: 0.005`; reports compare intervals
+    with it."""
 
     gates: tuple[Gate, ...] = Field((), max_length=1000)
-    """What the models must hold to be released."""
+    """Conditions that models must meet to be released."""
 
     conventions: Conventions = Field(default_factory=Conventions)
     """The choices on which evaluation tools disagree."""
 
     sensitivity: tuple[Literal["ties"], ...] = ()
-    """What the figures are tried against: `ties` adds the least, mean and greatest figure over all orders of documents
-    with equal scores."""
+    """What to vary: `ties` adds the lowest, mean and highest figure over all orders of documents with equal scores."""
 
     bootstrap: Bootstrap = Field(default_factory=Bootstrap)
     """How confidence intervals are drawn."""
@@ -459,19 +458,19 @@ class Config(Section):
     """The root of all randomness; the same seed gives the same figures."""
 
     nightly: Nightly = Field(default_factory=Nightly)
-    """When a night's evaluation begins."""
+    """What `rankledger nightly` waits for."""
 
     execution: Execution = Field(default_factory=Execution)
-    """How the work is spread; it never changes a figure."""
+    """How the work is distributed; it never changes a figure."""
 
     tracking: Tracking = Field(default_factory=Tracking)
     """How evaluations are logged to MLflow."""
 
     report: bool = True
-    """Whether the record has a page, `report.html`; `rankledger report` makes one at any time."""
+    """Whether to write the page `report.html`; `rankledger report` makes one at any time."""
 
     records: str | None = Field(None, min_length=1)
-    """Where records are kept: a folder, or the URL of one such as `s3://eval/records`; the runs folder unless given."""
+    """Folder or URL of the records, such as `s3://eval/records`; by default in the runs folder."""
 
     @model_validator(mode="before")
     @classmethod
@@ -489,7 +488,7 @@ class Config(Section):
         lines = [suite for suite in suites.values() if isinstance(suite, list)] if isinstance(suites, dict) else []
         if sum(map(len, lines)) > _MOST_LINES:
             n_lines = f"{sum(map(len, lines)):,} lines in all suites"
-            raise ValueError(f"found {n_lines}, more than {_MOST_LINES:,}; leave some out, or write ndcg@5,10 as one")
+            raise ValueError(f"found {n_lines}, more than {_MOST_LINES:,}; remove some, or write ndcg@5,10 as one")
         return suites
 
     @field_validator("suites")
@@ -502,23 +501,23 @@ class Config(Section):
 
 
 class Defaults(Section):
-    """What stands under every dataset and every model."""
+    """Defaults for every dataset and every model."""
 
     dataset: DatasetDefaults = Field(default_factory=DatasetDefaults)
-    """What a dataset is where it does not say otherwise; paths are templates: `judgments: "{dataset}/qrels.tsv"`."""
+    """Defaults for datasets; paths are templates: `judgments: "{dataset}/qrels.tsv"`."""
 
     model: Model = Field(default_factory=Model)
-    """What a model is where it does not say otherwise; paths are templates: `outputs: "{dataset}/{model}.tsv"`."""
+    """Defaults for models; paths are templates: `outputs: "{dataset}/{model}.tsv"`."""
 
 
 class ConfigFile(Config):
-    """A config as it is written: with what is resolved when it is read."""
+    """All keys of a config file."""
 
     extends: str | tuple[str, ...] | None = None
-    """A file, or several, that this one stands on: mappings merge key by key, null takes a key away."""
+    """One or several files to build on: mappings merge key by key, null removes a key."""
 
     defaults: Defaults = Field(default_factory=Defaults)
-    """What stands under every dataset and every model."""
+    """Defaults for every dataset and every model."""
 
 
 @dataclass(frozen=True)
@@ -554,7 +553,7 @@ def load(
         document.refuse(explained, n_further=max(0, len(errors) - _EXPLAINED))
         raise
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
-    document.refuse([*secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
+    document.refuse([*_secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
     return Loaded(Config.model_validate({name: getattr(written, name) for name in Config.model_fields}), document)
 
 
@@ -586,17 +585,17 @@ def _section_at(path: KeyPath) -> type[Section]:
     return sections.get(path, OutputFile if "outputs" in path else File)
 
 
-def json_schema() -> dict[str, object]:
+def schema() -> dict[str, object]:
     """The JSON Schema of a config file, from which editors complete it."""
-    schema = ConfigFile.model_json_schema()
-    schema.pop("required")  # what one file leaves out, another that it extends may hold
+    generated = ConfigFile.model_json_schema()
+    generated.pop("required")  # what one file leaves out, another that it extends may hold
     required = ["name", "datasets", "models"]
     of_scores = {"type": "object", "required": ["scores"]}
     every = {"datasets": {"type": "object", "additionalProperties": of_scores}}
     by_default = {"defaults": {"type": "object", "required": ["dataset"], "properties": {"dataset": of_scores}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **schema,
+        **generated,
         "title": "rankledger config",
         "anyOf": [
             {"required": ["extends"]},

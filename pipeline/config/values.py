@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import math
 import re
+import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, timedelta
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from string import Formatter
 from typing import Annotated, ClassVar, Literal, TypeAlias, cast
 
@@ -28,8 +31,8 @@ from pydantic_core import CoreSchema, ErrorDetails
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.yaml import KeyPath, Value
-from rankledger.pipeline.errors import likely
 from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import likely
 
 __all__ = [
     "Amount",
@@ -64,53 +67,35 @@ __all__ = [
     "suggestion",
 ]
 
-# Other tools' words, and our keys for them; which one is meant depends on where they stand.
+# Our keys, and other tools' words for them; which key is meant depends on where the word stands.
 _OTHER_WORDS: Mapping[str, tuple[str, ...]] = {
-    "compare": ("comparison",),
-    "comparisons": ("comparison",),
-    "corpus": ("documents",),
-    "experiment": ("name",),
-    "file": ("path",),
-    "files": ("outputs",),
-    "expires": ("until",),
-    "ground_truth": ("judgments",),
-    "group": ("cluster",),
-    "group_by": ("slices",),
-    "groups": ("slices",),
-    "hyperparameters": ("params",),
-    "iterations": ("resamples",),
-    "items": ("documents",),
-    "labels": ("judgments",),
-    "level": ("confidence",),
-    "max": ("at_most",),
-    "measures": ("suites", "measure"),
-    "metric": ("measure",),
-    "metrics": ("suites", "measures", "measure"),
-    "min": ("at_least",),
-    "mlflow": ("tracking",),
-    "n_jobs": ("jobs",),
-    "n_resamples": ("resamples",),
-    "output": ("outputs",),
-    "predictions": ("outputs", "models"),
-    "profile": ("conventions",),
-    "qrels": ("judgments",),
-    "random_state": ("seed",),
-    "rankings": ("outputs", "models"),
-    "results": ("outputs", "models"),
-    "run": ("outputs", "models"),
-    "runs": ("outputs", "models"),
-    "samples": ("resamples",),
-    "segments": ("slices",),
-    "systems": ("models",),
-    "threshold": ("margin",),
-    "thresholds": ("gates",),
-    "tolerance": ("margin",),
-    "topics": ("queries",),
-    "tracking_uri": ("uri", "tracking"),
-    "truth": ("judgments",),
-    "until": ("waive",),
-    "users": ("queries",),
-    "workers": ("jobs",),
+    "at_least": ("min",),
+    "at_most": ("max",),
+    "cluster": ("group",),
+    "comparison": ("compare", "comparisons"),
+    "confidence": ("level",),
+    "conventions": ("profile",),
+    "documents": ("corpus", "items"),
+    "gates": ("thresholds",),
+    "jobs": ("n_jobs", "workers"),
+    "judgments": ("ground_truth", "labels", "qrels", "truth"),
+    "margin": ("threshold", "tolerance"),
+    "measure": ("measures", "metric", "metrics"),
+    "measures": ("metrics",),
+    "models": ("predictions", "rankings", "results", "run", "runs", "systems"),
+    "name": ("experiment",),
+    "outputs": ("files", "output", "predictions", "rankings", "results", "run", "runs"),
+    "params": ("hyperparameters",),
+    "path": ("file",),
+    "queries": ("topics", "users"),
+    "resamples": ("iterations", "n_resamples", "samples"),
+    "seed": ("random_state",),
+    "slices": ("group_by", "groups", "segments"),
+    "suites": ("measures", "metrics"),
+    "tracking": ("mlflow", "tracking_uri"),
+    "until": ("expires",),
+    "uri": ("tracking_uri",),
+    "waive": ("until",),
 }
 _WANTED = {
     "bool_parsing": "true or false",
@@ -138,7 +123,7 @@ _WANTED = {
 }
 
 
-_MOST_COMPARED = 200  # choices that a word is held against
+_MOST_COMPARED = 200  # choices that a word is compared with
 _MOST_NAMED = 30  # choices that are listed
 _LONGEST = 200  # characters of the word
 
@@ -178,8 +163,10 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
 
 
 def _known(key: str, section: type[BaseModel]) -> str:
-    fields = [field for field in _OTHER_WORDS.get(key.lower(), ()) if field in section.model_fields]
-    return f"; did you mean {fields[0]!r}?" if fields else suggestion(key, section.model_fields)
+    for ours in section.model_fields:
+        if key.lower() in _OTHER_WORDS.get(ours, ()):
+            return f"; did you mean {ours!r}?"
+    return suggestion(key, section.model_fields)
 
 
 def _message(error: ErrorDetails, *, secret: bool) -> str:
@@ -187,7 +174,7 @@ def _message(error: ErrorDetails, *, secret: bool) -> str:
     if kind == "value_error":
         return str(context["error"])
     if kind == "literal_error" and error["loc"][-1] == "[key]":
-        return f"{value!r} is none of our names ({context['expected']}); write our name first, then the file's"
+        return f"{value!r} is not one of our columns ({context['expected']}); write ours first, then yours"
     if context.get("class_name") in ("File", "OutputFile"):
         wanted = "a path, or a mapping with `path:`"
     else:
@@ -236,10 +223,19 @@ def _measures(items: list[Value]) -> list[tuple[int, str]]:
     return [(first[number], ",".join(piece)) for number, piece in enumerate(pieces) for _ in piece]
 
 
+def _attribute_docstrings(section: type) -> Iterator[tuple[str, str]]:
+    """The keys of a section with what stands below them; pydantic reads it from the source at every start."""
+    body = cast(ast.ClassDef, ast.parse(textwrap.dedent(inspect.getsource(section))).body[0]).body
+    for key, text in pairwise(body):
+        match key, text:
+            case ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(description))):
+                yield name, inspect.cleandoc(description)
+
+
 class Section(BaseModel):
     """A part of the config."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     shorthand: ClassVar[JsonSchemaValue | None] = None  # the JSON Schema of what may stand for the whole section
 
@@ -254,6 +250,11 @@ class Section(BaseModel):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         """The section's JSON Schema, its shorthand included."""
         mapping = handler(schema)
+        properties = handler.resolve_ref_schema(mapping)["properties"]
+        for section in reversed(cls.__mro__[: cls.__mro__.index(Section)]):
+            for key, description in _attribute_docstrings(section):
+                if handler.resolve_ref_schema(properties[key]).get("description") != description:
+                    properties[key].setdefault("description", description)
         return {"anyOf": [cls.shorthand, mapping]} if cls.shorthand else mapping
 
 
@@ -292,21 +293,21 @@ def format_duration(duration: timedelta) -> str:
 
 def _name(name: str) -> str:
     if not name.strip() or not is_printable(name):
-        raise ValueError(f"the name {name!r} is empty or holds a control character; write one that can be printed")
+        raise ValueError(f"the name {name!r} is empty or contains a control character; choose another")
     if without_credentials(name) != name:
-        raise ValueError("the name holds a user or a password as a URI does, which nothing may show; choose another")
+        raise ValueError("the name contains a user or password, as a URI does; choose another")
     return name
 
 
 def _dataset_name(name: str) -> str:
     if name in ("path", "*"):
-        raise ValueError(f"a dataset cannot be called {name!r}, which has a meaning of its own; choose another name")
+        raise ValueError(f"{name!r} is reserved; choose another name for the dataset")
     return _name(name)
 
 
 def _key_name(name: str) -> str:
     if name in _PLACEHOLDERS or not name.isidentifier():
-        raise ValueError(f"the key {name!r} cannot fill a template; write a word other than {', '.join(_PLACEHOLDERS)}")
+        raise ValueError(f"the key {name!r} cannot be a placeholder; write a word except {', '.join(_PLACEHOLDERS)}")
     return name
 
 
@@ -324,13 +325,13 @@ def _no_bool(value: object) -> object:
 
 def _plain(value: object) -> object:
     if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
-        raise ValueError("it must be a text, a finite number, true or false; put anything else in quotes")
+        raise ValueError("write text, a finite number, true or false; quote anything else")
     return value
 
 
 def _measure_line(line: str) -> str:
     if len(line) > _LONGEST_LINE:
-        raise ValueError(f"the line has {len(line):,} characters, more than {_LONGEST_LINE:,}; make several of it")
+        raise ValueError(f"the line has {len(line):,} characters, more than {_LONGEST_LINE:,}; split it")
     Measure.expand(line)
     return line
 
@@ -388,7 +389,7 @@ def _positive(duration: timedelta) -> timedelta:
 
 def _ends(value: object) -> object:
     if not (isinstance(value, list | tuple) and len(value) == 2):
-        raise ValueError("write the least and the greatest score there can be, as in [0, 1]; null where there is none")
+        raise ValueError("write the lowest and the highest possible score, as in [0, 1]; null for no limit")
     return value
 
 
@@ -421,7 +422,7 @@ def _metric_name(template: str) -> str:
     except ValueError:
         fields = [template]
     if not {"measure"} <= set(fields) <= {"suite", "measure"}:
-        raise ValueError("it takes {measure}, and {suite} if wanted, and no other placeholder; fix the braces")
+        raise ValueError("write {measure}, optionally with {suite}, and no other placeholder")
     return template
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 import yaml
 from yaml.composer import Composer
 
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "lines_of", "parse"]
 
@@ -94,12 +94,9 @@ class Finding(NamedTuple):
         """An error's one line: where, the key's path, what was found and what to do."""
         own = not self.path or str(self.origin).endswith(f"--set {dotted(self.path)}")
         message = _VALUE.sub(lambda match: shorten(match[0]), self.message)
-        return ": ".join([str(self.origin), *([] if own else [shorten(dotted(self.path))]), _cut(message)])
-
-
-def _cut(message: str) -> str:
-    """The message without its middle, where that holds many long values."""
-    return message if len(message) <= _LONGEST_LINE else f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"
+        if len(message) > _LONGEST_LINE:  # it holds many long values
+            message = f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"
+        return ": ".join([str(self.origin), *([] if own else [shorten(dotted(self.path))]), message])
 
 
 def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
@@ -121,7 +118,7 @@ def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:
             lines.append(f"{each} (and {further:,} more like it)")
     shown = lines[:_MOST_LINES]
     left = len(lines) - len(shown) + n_further
-    return [*shown, f"and {left:,} more findings; fix these first"] if left else shown
+    return [*shown, f"and {left:,} more errors; fix these first"] if left else shown
 
 
 class Budget:
@@ -139,7 +136,7 @@ class Budget:
         """
         self._left -= n_nodes
         if self._left < 0:
-            raise InputError(f"makes more than {MOST_NODES:,} keys and values, aliases spelled out; shorten it")
+            raise InputError(f"holds more than {MOST_NODES:,} keys and values with aliases written out; shorten it")
 
 
 def parse(
@@ -166,13 +163,12 @@ def parse(
     return value, builder.origins, builder.errors
 
 
+@dataclass(eq=False)
 class _RefusedError(Exception):
     """Why the whole text is refused."""
 
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(line, message)
-        self.line = line
-        self.message = message
+    line: int
+    message: str
 
 
 class _Composer(Composer):
@@ -182,11 +178,7 @@ class _Composer(Composer):
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """The next node.
-
-        Raises:
-            _RefusedError: there are too many, or they are nested too deeply.
-        """
+        """The next node, unless there are too many or they are nested too deeply."""
         self.n_nodes += 1
         self.depth += 1
         if self.n_nodes > MOST_NODES or self.depth > _DEEPEST + 1:  # what is in the innermost collection counts as well
@@ -250,17 +242,13 @@ class _Builder:
         return Origin(self._name, line if self._numbered else None)
 
     def build(self, node: yaml.Node, path: KeyPath, line: int) -> Value:
-        """The value of `node`; `line` is its key's line, where it has a key.
-
-        Raises:
-            _RefusedError: it makes too many values, or is nested too deeply once aliases are spelled out.
-        """
+        """The value of `node`; `line` is its key's line, if it has a key."""
         self._take(1, line)
         self.origins[path] = self.origin(line)
         if node.tag not in _SUPPORTED:
             self._refuse(node, path, f"the tag {_shown(node.tag)} is not supported; write a plain value")
         elif node in self._open:
-            self._refuse(node, path, "an alias stands inside its own anchor; spell the value out")
+            self._refuse(node, path, "an alias refers to the value that contains it; write the value out")
         elif isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
         elif len(self._open) == _DEEPEST:
@@ -284,7 +272,7 @@ class _Builder:
     def _scalar(self, node: yaml.ScalarNode, path: KeyPath) -> Value:
         if node.tag in _AS_TEXT:
             if _HALF.search(node.value):
-                self._refuse(node, path, f"{node.value!r} holds half of a surrogate pair; write the character itself")
+                self._refuse(node, path, f"{node.value!r} is half of a surrogate pair; write the character")
             return str(node.value)
         surprise = _surprise(node)
         value: Value = None
@@ -318,9 +306,9 @@ class _Builder:
             if not isinstance(key_node, yaml.ScalarNode) or key_node.tag not in (*_AS_TEXT, _MERGE):
                 self._refuse(key_node, path, _key_message(key_node))
             elif _HALF.search(key):
-                self._refuse(key_node, path, f"the key {key!r} holds half of a surrogate pair; write another")
+                self._refuse(key_node, path, f"the key {key!r} contains half of a surrogate pair; write another")
             elif key in own:
-                self._refuse(key_node, path, f"the key '{key}' is there twice (first on line {lines[key]}); keep one")
+                self._refuse(key_node, path, f"duplicate key '{key}' (first on line {lines[key]}); keep one")
             else:
                 lines[key], own[key] = key_node.start_mark.line + 1, value_node
         merge_node = own.pop("<<", None)

@@ -27,7 +27,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of
+from rankledger.pipeline.support.arrow import floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
@@ -36,8 +36,8 @@ __all__ = ["CacheError", "HitsKey", "JudgmentsKey", "OutputCache"]
 
 _VERSION = 1  # raised when the layout changes, or what readers and the join make of the same bytes
 
-_DELTAS = "DELTA_BINARY_PACKED"
 _LISTS = ("judgment_row", "rank", "ties_above", "ties_below")
+_DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LISTS)], "DELTA_BINARY_PACKED")
 _HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int64()))}
 _ROWS = {"query": pa.int64(), "doc_id": pa.string(), "relevance": pa.float64()}
 _QUALITY = {field.name for field in fields(Quality)}
@@ -108,10 +108,10 @@ class OutputCache:
         return any(self._folder(judgments).glob(f"{size}-*.hits"))
 
     def read_hits(self, key: HitsKey) -> Hits | None:
-        """What was kept under that key; None where nothing was.
+        """What was kept under that key; None if there is nothing.
 
         Raises:
-            StoreError: it is damaged.
+            CacheError: it is damaged.
         """
         path = self._hits(key)
         table = _read(path, key)
@@ -121,15 +121,15 @@ class OutputCache:
         """Keep what a join found.
 
         Raises:
-            StoreError: it cannot be written.
+            CacheError: it cannot be written.
         """
-        self._write(self._hits(key), key, _table_of_hits(hits), dict.fromkeys(_columns_of_hits(), _DELTAS))
+        self._write(self._hits(key), key, _table_of_hits(hits), _DELTAS)
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
-        """The judgments that were kept under that key; None where none were.
+        """The judgments that were kept under that key; None if there are none.
 
         Raises:
-            StoreError: they are damaged.
+            CacheError: they are damaged.
         """
         path = self._judgments(key)
         table = _read(path, key)
@@ -139,7 +139,7 @@ class OutputCache:
         """Keep judgments, unless they are there.
 
         Raises:
-            StoreError: they cannot be written.
+            CacheError: they cannot be written.
         """
         path = self._judgments(key)
         with contextlib.suppress(CacheError):
@@ -173,27 +173,23 @@ class OutputCache:
                 partial.replace(path)
         except OSError as error:
             reason = error.strerror or error
-            raise CacheError(f"{self.folder}: not written ({reason}); what was read will be parsed again") from None
+            raise CacheError(f"{self.folder}: cannot be written ({reason}); outputs will be parsed again") from None
 
 
 def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
-    """The table that was kept; None where there is none.
-
-    Raises:
-        StoreError: it is not what was written, or is of another key.
-    """
+    """The table that was kept; None if there is none. What is damaged or of another key is refused."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise CacheError(f"{path}: passed over ({error.strerror or error})") from None
+        raise CacheError(f"{path}: ignored ({error.strerror or error})") from None
     heading, _, body = data.partition(b"\n")
     table = _parsed(body) if heading + b"\n" == _heading(body) else None
     if table is None:
         raise _damaged(path)
     if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
-        raise CacheError(f"{path}: passed over, for it is of other inputs; it will be written anew")
+        raise CacheError(f"{path}: ignored, as it is of other inputs; it will be rewritten")
     with contextlib.suppress(OSError):  # a store that may only be read is as good
         os.utime(path)
     return table
@@ -213,11 +209,7 @@ def _parsed(body: bytes) -> pa.Table | None:
 
 
 def _described(table: pa.Table, name: bytes, path: Path) -> Any:
-    """What the metadata of a table hold under a name.
-
-    Raises:
-        StoreError: they hold nothing there, or no JSON.
-    """
+    """What the metadata of a table hold under a name, as JSON."""
     try:
         return json.loads(table.schema.metadata[name])
     except (KeyError, ValueError, RecursionError):
@@ -225,7 +217,7 @@ def _described(table: pa.Table, name: bytes, path: Path) -> Any:
 
 
 def _damaged(path: Path) -> CacheError:
-    return CacheError(f"{path}: passed over, for it is damaged or of another version; it will be written anew")
+    return CacheError(f"{path}: ignored, as it is damaged or of another version; it will be rewritten")
 
 
 def _heading(body: bytes) -> bytes:
@@ -248,11 +240,6 @@ def _table_of_hits(hits: Hits) -> pa.Table:
     lists = [pa.LargeListArray.from_arrays(offsets, integers(values)) for values in columns]
     table = pa.Table.from_arrays([integers(hits.n_retrieved), *lists], names=["n_retrieved", *_LISTS])
     return table.replace_schema_metadata({"quality": json.dumps(asdict(hits.quality))})
-
-
-def _columns_of_hits() -> list[str]:
-    """The columns of a table of hits as Parquet calls them."""
-    return ["n_retrieved", *(f"{name}.list.element" for name in _LISTS)]
 
 
 def _hits_of(table: pa.Table, path: Path) -> Hits:
@@ -280,7 +267,7 @@ def _table_of_rows(rows: Rows) -> pa.Table:
     """A row per judgment; queries by their place among the distinct ids, which are metadata."""
     columns: dict[str, Any] = {
         "query": integers(rows.query_codes.astype(np.int64)),
-        "doc_id": concatenate([chunk.doc_ids for chunk in rows.chunks]),
+        "doc_id": rows.doc_ids,
         "relevance": floats(rows.values),
     }
     if rows.subtopics is not None:

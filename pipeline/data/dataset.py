@@ -2,14 +2,21 @@
 
 A query's block has the same bits cut out and joined alone as among all others; only what is of the whole dataset, its
 greatest grade and its number of documents, is taken along.
+
+An output and the judgments must speak of the same queries and documents. An id that was read as a number, or has a
+prefix on one side only, matches nothing and scores 0, which looks like a bad model. The likely causes are found by
+trying them: ids of both sides are written alike in one way after another.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from itertools import takewhile
+from statistics import median
+from typing import Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -19,36 +26,44 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.catalogue import Catalogue, known_documents
-from rankledger.pipeline.data.files import PLAIN, Access, each_file, find_files, suffixes
-from rankledger.pipeline.data.join import join_predictions, join_ranking
-from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments
-from rankledger.pipeline.data.overlap import find_unmatched, refuse_other_pairs, refuse_other_queries, shares_document
+from rankledger.pipeline.data.files import each_file, find_files, suffixes
+from rankledger.pipeline.data.formats import format_of
+from rankledger.pipeline.data.join import Catalogue, join_predictions, join_ranking, known_documents
+from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments, query_indices
 from rankledger.pipeline.data.ranking import order_rows
-from rankledger.pipeline.data.readers import format_of, read_judgments, read_trec_ranking
-from rankledger.pipeline.errors import InputError, shorten
-from rankledger.pipeline.support.arrow import integers, strings
-from rankledger.pipeline.types.explanation import QueryList
-from rankledger.pipeline.types.inputs import Chunk, Content, Ids, InputFile, Rows
-from rankledger.pipeline.types.joined import Groups, Joined
+from rankledger.pipeline.support.arrow import concatenate, integers, strings
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import Chunk, Content, DatasetSource, Ids, InputFile, Rows, Source
+from rankledger.pipeline.types.joined import Groups, Joined, Quality, QueryList, Unmatched
 
 __all__ = [
     "DatasetInput",
     "SingleQuery",
-    "Source",
-    "TrecFiles",
     "content_of",
     "describe",
     "exists",
     "group_queries",
+    "likely_cause",
     "read_dataset",
     "read_output",
     "read_trec_files",
+    "refuse_other_queries",
     "returns_any",
     "size_of",
+    "small_overlap",
 ]
 
+_ALLOW = "or accept it with outputs: {path: …, allow_no_overlap: true}"
+_OURS, _THEIRS = 10_000, 100_000  # ids of an output and of the dataset that are looked at for a cause
+_LONGEST = 256  # characters of an id that is looked at
+_SHOWN = 80  # characters of an id in a message
+_FEW = 0.1  # of the queries
+_HALF = 0.5
+_HARDLY = 0.01  # of the top 10
+_TIMES = 10  # that the other models have
 _MOST_VALUES = 50  # of a slice column: a column of more is hardly one of categories, and nobody reads as many lines
+
+_Rule = Callable[[str], str]
 
 
 def group_queries(
@@ -72,9 +87,7 @@ def group_queries(
         found = _slices(queries, column, rows)
         both = sorted(members.keys() & found.keys())
         if both:
-            message = (
-                f"'{column}' has a slice '{shorten(both[0])}', and so has another column; rename one of the columns"
-            )
+            message = f"'{column}' has a slice '{shorten(both[0])}', as has another column; rename one of them"
             raise InputError(f"{queries.path}: {message}")
         members |= found
     return Groups(clusters=None if cluster is None else _clusters(queries, cluster, rows), slices=members)
@@ -85,7 +98,7 @@ def _clusters(queries: Ids, column: str, rows: Sequence[int]) -> npt.NDArray[np.
     if None in names:
         row = rows[names.index(None)]
         found = f"query '{shorten(queries.ids[row].as_py())}' has no {column} ({queries.place(row)})"
-        raise InputError(f"{queries.path}: {found}, which is what queries are clustered by; fill it")
+        raise InputError(f"{queries.path}: {found}, the cluster column; fill it")
     codes = {name: code for code, name in enumerate(sorted({name for name in names if name is not None}))}
     return np.array([codes[name] for name in names if name is not None], dtype=np.int64)
 
@@ -97,28 +110,6 @@ def _slices(queries: Ids, column: str, rows: Sequence[int]) -> dict[str, Bools]:
         found = f"'{column}' has {len(distinct):,} values, and at most {_MOST_VALUES} make slices"
         raise InputError(f"{queries.path}: {found}; bin them into a column of their own")
     return {f"{column}={name}": names == name for name in distinct}
-
-
-@dataclass(frozen=True)
-class Source:
-    """An input as the config names it.
-
-    Attributes:
-        path: a file, a glob, a folder of parts or a URL.
-        format: its format; told by its name where None.
-        columns: our column names to the file's, where they differ.
-        access: what it may be beside files of the usual size.
-    """
-
-    path: str
-    format: str | None = None
-    columns: Mapping[str, str] | None = None
-    access: Access = PLAIN
-
-    @property
-    def layout(self) -> tuple[str, str | None, Mapping[str, str] | None, Access]:
-        """What every reader asks first."""
-        return self.path, self.format, self.columns, self.access
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,63 +141,42 @@ class DatasetInput:
         return float(self.catalogue.n_documents) or np.nan
 
 
-def read_dataset(
-    judgments: Source,
-    *,
-    kind: str,
-    queries: Source | None,
-    documents: Source | None,
-    interactions: Source | None = None,
-    features: Sequence[str] = (),
-    keep_first: bool,
-    conventions: Conventions,
-    subtopics: bool = False,
-    cluster: str | None = None,
-    slices: Sequence[str] = (),
-) -> DatasetInput:
+def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInput:
     """A dataset's own files.
 
     Args:
-        judgments: its judgments, or its ratings.
-        kind: `rankings` or `ratings`, what the judgments are of.
-        queries: its queries table, in which every judged query must stand.
-        documents: its catalogue.
-        interactions: what its queries, and others, consumed before.
-        features: columns of the documents that measures ask for.
-        keep_first: whether a pair that is judged twice keeps its first judgment.
+        source: where they are and how to read them.
         conventions: say whether a relevance may be negative.
-        subtopics: whether the judgments are of subtopics.
-        cluster: the column of the queries table whose queries of equal text are drawn as one.
-        slices: the columns of it each text of which makes a slice.
 
     Raises:
         InputError: a file is missing or malformed, a judged query is not in the queries table or has no cluster there,
             or a relevance is negative where that is an error.
     """
-    role = "ratings" if kind == "ratings" else "judgments"
-    where = judgments.layout
-    rows = readers.read_ratings(*where) if kind == "ratings" else readers.read_judgments(*where, subtopics=subtopics)
+    assert source.judgments is not None, "what has judgments or ratings"
+    if source.kind == "ratings":
+        role, rows = "ratings", readers.read_ratings(source.judgments)
+    else:
+        role, rows = "judgments", readers.read_judgments(source.judgments, subtopics=source.subtopics)
     if role == "judgments" and conventions.negative_grades == "error" and rows.values.min() < 0:
         row = int(np.flatnonzero(rows.values < 0)[0])
         raise InputError(f"{rows.path}: relevance {rows.values[row]:g} ({rows.place(row)}) is negative; fix it")
     files = {role: rows.files}
-    indexed = index_judgments(rows, keep_first=keep_first)
+    indexed = index_judgments(rows, keep_first=source.keep_first)
     groups = Groups()
-    if queries is not None:
-        further = [*dict.fromkeys(column for column in (cluster, *slices) if column is not None)]
-        table = readers.read_queries(*queries.layout, further=further)
+    documents = interactions = None
+    if source.queries is not None:
+        table = readers.read_queries(source.queries, further=source.group_columns)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
-        if further:
-            groups = group_queries(indexed.query_ids, table, cluster, slices)
-    listed = consumed = None
-    if documents is not None:
-        listed = readers.read_documents(*documents.layout, features=features)
-        files["documents"] = listed.files
-    if interactions is not None:
-        consumed = readers.read_interactions(*interactions.layout)
-        files["interactions"] = consumed.files
-    return DatasetInput(kind, indexed, known_documents(listed, consumed, indexed.query_ids), files, groups)
+        groups = group_queries(indexed.query_ids, table, source.cluster, source.slices)
+    if source.documents is not None:
+        documents = readers.read_documents(source.documents, features=source.features)
+        files["documents"] = documents.files
+    if source.interactions is not None:
+        interactions = readers.read_interactions(source.interactions)
+        files["interactions"] = interactions.files
+    catalogue = known_documents(documents, interactions, indexed.query_ids)
+    return DatasetInput(source.kind, indexed, catalogue, files, groups)
 
 
 def read_output(
@@ -227,21 +197,21 @@ def read_output(
         conventions: say what orders a ranking, and whether it may be incomplete.
         with_catalogue: whether a measure asks which documents were recommended.
         depth: the ranks down to which it asks.
-        compared: the ranks down to which a measure compares rankings with another model's; 0 where none does.
+        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
         allow_no_overlap: whether it may have no query, document or pair of the dataset.
 
     Raises:
         InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
     """
     if dataset.kind == "ratings":
-        rows = readers.read_predictions(*output.layout)
+        rows = readers.read_predictions(output)
         joined = join_predictions(dataset.judgments, rows)
         if joined.missing.all() and not allow_no_overlap:
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
-            refuse_other_pairs(dataset.judgments, rows)
+            _refuse_other_pairs(dataset.judgments, rows)
         return rows.files, joined
     rows = _read_ranking(output, conventions)
-    if conventions.missing_queries == "error" and not allow_no_overlap:  # the join would refuse it, and tell less
+    if conventions.missing_queries == "error" and not allow_no_overlap:  # the join's message would say less
         refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
     joined = join_ranking(
         dataset.judgments,
@@ -254,7 +224,7 @@ def read_output(
     )
     if not allow_no_overlap and joined.hits is not None and not joined.hits.queries.size:
         refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
-        joined = replace(joined, unmatched=find_unmatched(dataset.judgments, dataset.catalogue, rows))
+        joined = replace(joined, unmatched=_find_unmatched(dataset.judgments, dataset.catalogue, rows))
     return rows.files, joined
 
 
@@ -264,12 +234,12 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
     Raises:
         InputError: it is missing or malformed.
     """
-    return shares_document(_read_ranking(output, conventions), documents)
+    return _shares_document(_read_ranking(output, conventions), documents)
 
 
 def _read_ranking(output: Source, conventions: Conventions) -> Rows:
     by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
-    return readers.read_ranking(*output.layout, by=by)
+    return readers.read_ranking(output, by=by)
 
 
 def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
@@ -285,7 +255,7 @@ def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
 def exists(source: Source) -> bool:
     """Whether anything is there."""
     try:
-        return bool(find_files(source.path))
+        return bool(find_files(source))
     except InputError:
         return False
 
@@ -296,7 +266,7 @@ def size_of(source: Source) -> int:
     Raises:
         InputError: nothing is there.
     """
-    return sum(file.size for file in find_files(source.path))
+    return sum(file.size for file in find_files(source))
 
 
 def describe(source: Source) -> tuple[InputFile, ...]:
@@ -305,7 +275,7 @@ def describe(source: Source) -> tuple[InputFile, ...]:
     Raises:
         InputError: nothing is there, or it changed while it was read.
     """
-    return tuple(file.describe() for file in each_file(source.path))
+    return tuple(file.describe() for file in each_file(source))
 
 
 def content_of(source: Source, files: Sequence[InputFile]) -> Content:
@@ -315,21 +285,15 @@ def content_of(source: Source, files: Sequence[InputFile]) -> Content:
         source: the input as the config names it.
         files: those that it consists of, or consisted of.
     """
+    layouts = (suffixes(file.path) for file in files)
     return Content(
-        files=tuple((file.sha256, *_layout(file.path, source.format)) for file in files),
+        files=tuple(
+            (file.sha256, source.format or format_of(suffix), compression)
+            for file, (suffix, compression) in zip(files, layouts, strict=True)
+        ),
         size=sum(file.size for file in files),
-        columns=tuple(sorted((source.columns or {}).items())),
+        columns=tuple(sorted(source.columns.items())),
     )
-
-
-def _layout(path: str, format: str | None) -> tuple[str, str]:
-    """The format and the compression of a file."""
-    name = path.partition("?")[0] if "://" in path else path  # after it stand options of the filesystem
-    suffix, compression = suffixes(name)
-    return format or format_of(suffix), compression
-
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,10 +320,9 @@ class SingleQuery:
         """
         if self.dataset.kind == "ratings":
             return self._paired()
-        _, rows = self._read("rank" if conventions.ties == "rank_column" else "score")
-        n_documents = float(self.dataset.catalogue.n_documents) or float("nan")
-        joined = join_ranking(self._judgments, rows, conventions, n_documents=n_documents)
-        own = np.flatnonzero(_is_of(rows, self.query_id))
+        rows = self._rows(conventions)
+        joined = join_ranking(self._judgments, rows, conventions, n_documents=self.dataset.n_documents)
+        own = _rows_of(rows, self.query_id)
         ranks, tie_first, tie_last = order_rows(rows, conventions.ties, conventions.score_precision).ranks(own)
         order = np.argsort(ranks)
         judged = self._judgments
@@ -375,47 +338,43 @@ class SingleQuery:
 
     def files(self, conventions: Conventions) -> tuple[InputFile, ...]:
         """The files of the output that are read under these conventions."""
-        return self._read("rank" if conventions.ties == "rank_column" else "score")[0]
+        return self._rows(conventions).files
+
+    def _rows(self, conventions: Conventions) -> Rows:
+        """The query's rows of a ranking."""
+        return self._by_rank if conventions.ties == "rank_column" else self._by_score
 
     def _paired(self) -> QueryList:
-        _, rows = self._read("score")
+        rows = self._by_score
         joined = join_predictions(self._judgments, rows)
         rated = set(self._judgments.rows.take_doc_ids(self._judgments.kept).to_pylist())
-        own = np.flatnonzero(_is_of(rows, self.query_id))
+        own = _rows_of(rows, self.query_id)
         by_hash = own[np.argsort(hash_pairs(rows, np.zeros(len(rows.query_ids), dtype=np.int64))[own])]  # as they join
         found = [doc_id for doc_id in rows.take_doc_ids(by_hash).to_pylist() if doc_id in rated]
         return QueryList(joined.blocks[0], self.dataset.judgments.max_grade, tuple(found))
 
-    def _read(self, by: Literal["rank", "score"]) -> tuple[tuple[InputFile, ...], Rows]:
-        """The files of the output, and the query's rows of it."""
-        return self._by_rank if by == "rank" else self._by_score
+    @cached_property
+    def _by_rank(self) -> Rows:
+        return _cut_out(readers.read_ranking(self.output, by="rank"), self.query_id)
 
     @cached_property
-    def _by_rank(self) -> tuple[tuple[InputFile, ...], Rows]:
-        rows = readers.read_ranking(*self.output.layout, by="rank")
-        return rows.files, _cut_out(rows, self.query_id)
-
-    @cached_property
-    def _by_score(self) -> tuple[tuple[InputFile, ...], Rows]:
+    def _by_score(self) -> Rows:
         read = readers.read_predictions if self.dataset.kind == "ratings" else readers.read_ranking
-        rows = read(*self.output.layout)
-        return rows.files, _cut_out(rows, self.query_id)
+        return _cut_out(read(self.output), self.query_id)
 
     @cached_property
     def _judgments(self) -> Judgments:
         return index_judgments(_cut_out(self.dataset.judgments.rows, self.query_id), keep_first=self.keep_first)
 
 
-def _is_of(rows: Rows, query_id: str) -> npt.NDArray[np.bool_]:
-    found: npt.NDArray[np.bool_] = rows.query_codes == (
-        rows.query_ids.index(query_id) if query_id in rows.query_ids else -1
-    )
-    return found
+def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
+    """The rows of one query, ascending."""
+    return np.flatnonzero(rows.query_codes == (rows.query_ids.index(query_id) if query_id in rows.query_ids else -1))
 
 
 def _cut_out(rows: Rows, query_id: str) -> Rows:
     """The rows of one query; where it has none, a row of another, which a join passes over, for none is no input."""
-    own = np.flatnonzero(_is_of(rows, query_id))
+    own = _rows_of(rows, query_id)
     taken = own if own.size else np.zeros(1, dtype=np.int64)
     name = query_id if own.size else rows.query_ids[rows.query_codes[0]]
     chunk = Chunk(np.zeros(len(taken), dtype=np.int32), rows.take_doc_ids(taken), rows.values[taken])
@@ -426,24 +385,10 @@ def _cut_out(rows: Rows, query_id: str) -> Rows:
 
 
 _TAG = 5  # its place among the fields of a line
-_TYPED = Access(streams=True)  # both files are named on a command line
 
 
-@dataclass(frozen=True, eq=False)
-class TrecFiles:
-    """What both files hold.
-
-    Attributes:
-        joined: the judged documents that each query retrieved.
-        tag: the name of the output, from the ranking's last line; bytes that are no UTF-8 are lone surrogates.
-    """
-
-    joined: Joined
-    tag: str
-
-
-def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> TrecFiles:
-    """Judgments and a ranking, whatever their files are called.
+def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_documents: int) -> tuple[Joined, str]:
+    """Judgments and a ranking, joined, and the tag of the output, from the ranking's last line.
 
     Args:
         qrels: the path of the judgments; either may be `-`, standard input, or a pipe.
@@ -455,12 +400,14 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
         InputError: a file is missing or malformed, a relevance is not a whole number, which trec_eval would cut down to
             one, or the ranking's last line names no output.
     """
-    judged = read_judgments(qrels, "trec", access=_TYPED)
+    judged = readers.read_judgments(Source(qrels, "trec", streams=True))
     _refuse_fractions(judged)
-    ranked, last = read_trec_ranking(ranking, _TYPED)
+    ranked, last = readers.read_trec_ranking(Source(ranking, "trec", streams=True))
     judgments = index_judgments(judged, remedy="keep one")
     joined = join_ranking(judgments, ranked, conventions, n_documents=float(n_documents))
-    return TrecFiles(joined, _tag(ranking, last))
+    if len(last) <= _TAG:
+        raise InputError(f"{ranking}: the last line has no sixth field, the tag of the output; add it")
+    return joined, last[_TAG].decode("utf-8", errors="surrogateescape")
 
 
 def _refuse_fractions(judged: Rows) -> None:
@@ -468,10 +415,165 @@ def _refuse_fractions(judged: Rows) -> None:
     if fractions.size:
         row = int(fractions[0])
         found = f"relevance {judged.values[row]:g} ({judged.place(row)}) is not a whole number"
-        raise InputError(f"{judged.path}: {found}, and trec_eval would cut off the fraction; fix it")
+        raise InputError(f"{judged.path}: {found}, and trec_eval would truncate it; write whole grades")
 
 
-def _tag(path: str, fields: Sequence[bytes]) -> str:
-    if len(fields) <= _TAG:
-        raise InputError(f"{path}: the last line has no sixth field, which names the output; add it")
-    return fields[_TAG].decode("utf-8", errors="surrogateescape")
+def refuse_other_queries(
+    path: str, ours: Sequence[str], theirs: npt.NDArray[np.object_], *, what: str = "judged"
+) -> None:
+    """Refuse an output that has no query of the dataset.
+
+    Args:
+        path: the output as it was named.
+        ours: its distinct queries, at least one.
+        theirs: those of the dataset, at least one, ascending.
+        what: where these stand: they are `judged`, `rated`, or in the `queries` table.
+
+    Raises:
+        InputError: none of its queries is among them.
+    """
+    places = ((bisect_left(theirs, query_id), query_id) for query_id in ours)  # the first is found as a rule
+    if any(place < len(theirs) and theirs[place] == query_id for place, query_id in places):
+        return
+    found = f"{_none_of(len(ours), 'queries')} is " + ("in the queries table" if what == "queries" else what)
+    others = {"judged": "the judgments have", "rated": "the ratings have"}.get(what, "the table has")
+    raise InputError(_mismatch(path, found, ours, theirs.tolist(), others))
+
+
+def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
+    """Refuse predictions if none has a rating, though some of their queries have ratings."""
+    ours, theirs = _distinct(_documents(predictions, ratings)), _distinct(ratings.rows.doc_ids)
+    found = f"{_none_of(len(predictions.query_codes), 'predictions')} has a rating"
+    if set(ours).isdisjoint(theirs):
+        raise InputError(_mismatch(predictions.path, found, ours, theirs, "the ratings have"))
+    remedy = f"its queries and documents are rated, but not together; predict the pairs of the test data, {_ALLOW}"
+    raise InputError(f"{predictions.path}: {found}: {remedy}")
+
+
+def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranking: Rows) -> Unmatched | None:
+    """What is wrong with a ranking that has no hit; None if the dataset knows some of its documents in another role."""
+    documents, judged = _documents(ranking, judgments).unique(), judgments.rows.doc_ids
+    if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
+        return None
+    found = f"{_none_of(len(documents), 'documents')} is judged"
+    refusal = _mismatch(ranking.path, found, _distinct(documents), _distinct(judged), "the judgments have")
+    return Unmatched(refusal, documents)
+
+
+def _shares_document(ranking: Rows, documents: pa.StringArray) -> bool:
+    """Whether the ranking has any of these documents."""
+    return any(_any_in(chunk.doc_ids, documents) for chunk in ranking.chunks)
+
+
+def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
+    """The way of writing ids by which most of them would match, though none does as they are.
+
+    Args:
+        ours: the ids of an output.
+        theirs: those of the dataset.
+
+    Returns:
+        An id of each side that would match, and what to do; None if no way makes any match.
+    """
+    ours = [text for text in ours[:_OURS] if len(text) <= _LONGEST]
+    theirs = [text for text in theirs[:_THEIRS] if len(text) <= _LONGEST]
+    plain = {text: text for text in theirs}
+    most, cause = 0, None
+    for remedy, rule, of_both in _ways(ours, theirs):
+        known = {rule(text): text for text in reversed(theirs)} if of_both else plain
+        pairs = [(text, known[written]) for text in ours if (written := rule(text)) in known]
+        if len(pairs) > most:
+            most, cause = len(pairs), (*pairs[0], remedy)
+    return cause
+
+
+def small_overlap(
+    n_queries: int, quality: Quality, others: Sequence[Quality], *, n_judged: int | None = None
+) -> str | None:
+    """What to know of an output that has little in common with the dataset; None if it has enough.
+
+    Args:
+        n_queries: queries of the dataset.
+        quality: what the join found.
+        others: what it found of the other models' outputs on the dataset.
+        n_judged: judged documents among those retrieved; None for predictions.
+    """
+    found = [*_few_queries(n_queries, quality)]
+    judged, beside = quality.judged_at_10, [one.judged_at_10 for one in others if one.judged_at_10 is not None]
+    typical = median(beside) if beside else 0.0
+    if n_judged == 0 and quality.n_missing_queries < n_queries:
+        found.append("none of the documents retrieved is judged for its query")
+    elif judged is not None and judged < _HARDLY and typical > 0 and typical >= _TIMES * judged:
+        found.append(f"{judged:.2%} of the top 10 is judged, and {typical:.2%} of the other models' (median)")
+    return f"small overlap with the dataset: {'; '.join(found)}; check the ids" if found else None
+
+
+def _few_queries(n_queries: int, quality: Quality) -> Iterator[str]:
+    """Few queries of the dataset have output; or few of the output's are the dataset's, and these are not most."""
+    shared = n_queries - quality.n_missing_queries
+    n_own = shared + quality.n_unjudged_queries
+    if shared < _FEW * n_queries:
+        yield f"{shared:,} of the dataset's {n_queries:,} queries are in the output"
+    elif shared < _FEW * n_own and shared < _HALF * n_queries:
+        yield f"{shared:,} of the output's {n_own:,} queries are the dataset's"
+
+
+def _mismatch(path: str, found: str, ours: Sequence[str], theirs: Sequence[str], others: str) -> str:
+    """One line on ids that match nothing: an id of each side, and what to do."""
+    one, other, remedy = likely_cause(ours, theirs) or (ours[0], theirs[0], "write the ids of both alike")
+    return f"{path}: {found}, such as '{one[:_SHOWN]}'; {others} '{other[:_SHOWN]}': {remedy}, {_ALLOW}"
+
+
+def _none_of(n: int, things: str) -> str:
+    return f"none of its {n:,} {things}" if n > 1 else f"none of its {things}"
+
+
+def _ways(ours: Sequence[str], theirs: Sequence[str]) -> Iterator[tuple[str, _Rule, bool]]:
+    """What would be done, how an id of the output is written then, and whether one of the dataset is, too."""
+    yield "remove the whitespace around ids", str.strip, True
+    yield "write ids as text (pandas made floats of them)", _without("", ".0"), False
+    yield "write the dataset's ids as text (pandas made floats of them)", "{}.0".format, False
+    yield "write the leading zeros on both sides or on neither", lambda text: text.lstrip("0") or text[-1:], True
+    yield "write the letters of both in the same case", str.casefold, True
+    for end in _beginnings(ours):
+        yield f"remove the prefix '{end}'", _without(end), False
+    for end in _beginnings(theirs):
+        yield f"add the prefix '{end}'", end.__add__, False
+    for end in _endings(ours):
+        yield f"remove the suffix '{end}'", _without("", end), False
+    for end in _endings(theirs):
+        yield f"add the suffix '{end}'", _with_suffix(end), False
+
+
+def _beginnings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them begin, the shortest first; digits alone are left out, for numbers share them by chance."""
+    least, greatest = min(ids, default=""), max(ids, default="")  # all others begin as these two do
+    shared = takewhile(lambda n: least[:n] == greatest[:n], range(1, min(len(least), _SHOWN) + 1))
+    yield from (least[:n] for n in shared if not least[:n].isdigit())
+
+
+def _endings(ids: Sequence[str]) -> Iterator[str]:
+    """How all of them end, likewise."""
+    yield from (end[::-1] for end in _beginnings([text[::-1] for text in ids]))
+
+
+def _without(prefix: str, suffix: str = "") -> _Rule:
+    return lambda text: text.removeprefix(prefix).removesuffix(suffix)
+
+
+def _with_suffix(suffix: str) -> _Rule:
+    return lambda text: text + suffix
+
+
+def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
+    """The documents of the rows whose query is judged."""
+    places = query_indices(rows, judgments.query_ids)
+    return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
+
+
+def _any_in(documents: pa.StringArray, known: pa.StringArray) -> bool:
+    return bool(pc.any(pc.is_in(documents, known)).as_py())
+
+
+def _distinct(documents: pa.StringArray) -> list[str]:
+    return documents.unique().to_pylist()  # type: ignore[no-any-return]

@@ -28,12 +28,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
-from rankledger.pipeline.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InputFile, Source
 
 __all__ = [
-    "PLAIN",
-    "Access",
     "InputState",
     "MovedFiles",
     "StoredFile",
@@ -61,24 +59,6 @@ _SPECIAL = {
 
 
 @dataclass(frozen=True)
-class Access:
-    """What an input may be beside files of the usual size.
-
-    Attributes:
-        large: bytes that may come of a file of any size; beyond, not more than 200 times what is stored.
-        streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
-            someone types on a command line, never what a config names.
-    """
-
-    large: float = 10**9
-    streams: bool = False
-
-
-PLAIN = Access()
-"""Files of the usual size."""
-
-
-@dataclass(frozen=True)
 class StoredFile:
     """One file and the filesystem it is on.
 
@@ -86,13 +66,13 @@ class StoredFile:
         path: as people write it, a path or a URL.
         filesystem: a pyarrow filesystem; None for standard input and for pipes, which can be read but once.
         name: its path on that filesystem.
-        access: what may be in it.
+        large: bytes that may come of it, whatever is stored.
     """
 
     path: str
     filesystem: Any
     name: str
-    access: Access = PLAIN
+    large: float = 10**9
 
     @property
     def suffix(self) -> str:
@@ -141,13 +121,13 @@ class StoredFile:
 
     def limit(self, stored: pa.Buffer) -> float:
         """Bytes that may come of what is stored."""
-        return max(self.access.large, float(_RATIO * stored.size))
+        return max(self.large, float(_RATIO * stored.size))
 
     def uncompress(self, stored: pa.Buffer) -> pa.Buffer:
         """Its contents: the stored bytes, uncompressed where the name ends in .gz or .zst.
 
         Raises:
-            InputError: it is not compressed as its name says, or larger than it may be, as is told on the way.
+            InputError: it is not compressed as its name says, or larger than it may be.
         """
         compression = _COMPRESSIONS.get(suffixes(self.name)[1])
         if compression is None:
@@ -173,7 +153,7 @@ class StoredFile:
             with self._open() as file:
                 yield file, before[0]
             if self._state() != before:
-                raise InputError(f"{self.path}: changed while it was read; evaluate again once it is complete")
+                raise InputError(f"{self.path}: changed while it was read; evaluate again when it is complete")
 
     def _open(self) -> Any:
         if not self._is_local:
@@ -212,48 +192,51 @@ def refusing_unreadable(path: str) -> Iterator[None]:
 
 def suffixes(name: str) -> tuple[str, str]:
     """What tells the format and what the compression, in lower case: `.tsv` and `.gz` of `bm25.tsv.gz`."""
-    path = PurePosixPath(name.lower())
+    path = PurePosixPath(_without_options(name).lower())
     return (PurePosixPath(path.stem).suffix, path.suffix) if path.suffix in _COMPRESSIONS else (path.suffix, "")
 
 
-def each_file(path: str, access: Access = PLAIN) -> Iterator[StoredFile]:
+def each_file(source: Source | str) -> Iterator[StoredFile]:
     """The files that `find_files` finds, one after the other.
 
     Raises:
         InputError: nothing is there, or, after the last, others are there than in the beginning.
     """
-    files = find_files(path, access)
+    path = _source(source).path
+    files = find_files(source)
     yield from files
-    if [file.path for file in files] not in ([path], [file.path for file in files_there(path, access)]):
-        raise InputError(f"{path}: files came or went while it was read; evaluate again once it is complete")
+    if [file.path for file in files] not in ([path], [file.path for file in files_there(source)]):
+        raise InputError(f"{path}: its files changed while it was read; evaluate again when it is complete")
 
 
-def find_files(path: str, access: Access = PLAIN) -> list[StoredFile]:
-    """The files that a path names, in the order of their names.
+def find_files(source: Source | str) -> list[StoredFile]:
+    """The files of an input, in the order of their names.
 
     Args:
-        path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed over), or a URL of one of
-            these, such as `s3://bucket/outputs/*.parquet`.
-        access: what it may be beside files of the usual size.
+        source: the input or its path: a file, a glob, a folder of parts (names that begin with `.` or `_` are passed
+            over), or a URL of one of these, such as `s3://bucket/outputs/*.parquet`.
 
     Raises:
         InputError: nothing is there, it cannot be reached, or it is neither a file nor a folder.
     """
-    files = files_there(path, access)
+    path = _source(source).path
+    files = files_there(source)
     if not files and Path(path).is_dir():
-        raise InputError(f"{path}: a folder without files, but for such as begin with . or _; fix the path")
+        raise InputError(f"{path}: a folder without files (names that begin with . or _ do not count); fix the path")
     if not files:
         raise InputError(f"{path}: file not found; check the path")
     return files
 
 
-def files_there(path: str, access: Access = PLAIN) -> list[StoredFile]:
-    """The same, none where nothing is there.
+def files_there(source: Source | str) -> list[StoredFile]:
+    """The same, none if nothing is there.
 
     Raises:
         InputError: it cannot be reached, or is neither a file nor a folder.
     """
-    if access.streams and _is_stream(path):
+    source = _source(source)
+    path = source.path
+    if source.streams and (path == "-" or Path(path).is_fifo()):
         return [StoredFile(path, None, path)]
     with refusing_unreadable(path):
         if "\0" in path:
@@ -261,8 +244,12 @@ def files_there(path: str, access: Access = PLAIN) -> list[StoredFile]:
         scheme, filesystem, name = _open(path)
         names = _names(path, filesystem, name, is_url=bool(scheme))
     if names == [name]:
-        return [StoredFile(path, filesystem, name, access)]
-    return [StoredFile(scheme + found, filesystem, found, access) for found in sorted(names)]
+        return [StoredFile(path, filesystem, name, source.large)]
+    return [StoredFile(scheme + found, filesystem, found, source.large) for found in sorted(names)]
+
+
+def _source(source: Source | str) -> Source:
+    return Source(source) if isinstance(source, str) else source
 
 
 def _names(path: str, filesystem: Any, name: str, *, is_url: bool) -> list[str]:
@@ -292,10 +279,6 @@ def _refuse_special(path: str, mode: int) -> None:
     """Refuse what is neither file nor folder: it may have no end, or wait for somebody to write to it."""
     if special := _SPECIAL.get(stat.S_IFMT(mode)):
         raise InputError(f"{path}: {special}, not a file; write the data to a file and name that")
-
-
-def _is_stream(path: str) -> bool:
-    return path == "-" or Path(path).is_fifo()
 
 
 def _open_at_once(name: str, flags: int) -> int:
@@ -364,7 +347,7 @@ class InputState:
 
     Attributes:
         sizes: bytes of each file, by its path; none where nothing is there.
-        trouble: why that could not be told, in one line; empty where it could.
+        trouble: why that is unknown, in one line; empty if it is known.
     """
 
     sizes: tuple[tuple[str, int], ...] = ()
@@ -413,17 +396,17 @@ class MovedFiles:
             InputError: there is none.
         """
         if not folder.is_dir():
-            raise InputError(f"{folder}: there is no such folder; name one with --inputs in which the inputs are")
+            raise InputError(f"{folder}: folder not found; name the folder of the inputs with --inputs")
         self.folder = folder
         self._digests: dict[Path, str] = {}
 
     def find(self, file: InputFile) -> Path | None:
-        """A file of the same bytes; None where there is none. Of several the first by its path."""
+        """A file of the same bytes; None if there is none. Of several the first by its path."""
         same = (path for path in self._by_size.get(file.size, ()) if self.digest(path) == file.sha256)
         return next(same, None)
 
     def namesake(self, file: InputFile) -> Path | None:
-        """The one file of the same name whose path ends most alike; None where there is none, or several."""
+        """The one file of the same name whose path ends most alike; None if there is none, or several."""
         return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
 
     def digest(self, path: Path) -> str:
@@ -445,7 +428,7 @@ class MovedFiles:
 
 
 def most_alike(paths: Iterable[PathLike], other: str) -> PathLike | None:
-    """The one path of the same name whose end is most alike; None where there is none, or several."""
+    """The one path of the same name whose end is most alike; None if there is none, or several."""
     alike = {path: _in_common(PurePath(path), PurePath(other)) for path in paths}
     best = [path for path, n_common in alike.items() if n_common and n_common == max(alike.values())]
     return best[0] if len(best) == 1 else None
@@ -461,7 +444,7 @@ def link_files(files: Sequence[Path], recorded: Sequence[InputFile], folder: Pat
         folder: where the links are made; it must not exist yet.
     """
     folder.mkdir(parents=True)
-    links = [folder / f"{place:06}-{_name(file.path)}" for place, file in enumerate(recorded)]
+    links = [folder / f"{place:06}-{PurePath(_without_options(file.path)).name}" for place, file in enumerate(recorded)]
     for link, file in zip(links, files, strict=True):
         link.symlink_to(file.absolute())
     return links[0] if len(links) == 1 else folder
@@ -474,6 +457,6 @@ def _in_common(path: PurePath, other: PurePath) -> int:
     return next(unlike, min(len(path.parts), len(other.parts)))
 
 
-def _name(path: str) -> str:
-    """The last name of a path or URL, after which options of the filesystem may stand."""
-    return PurePath(path.partition("?")[0] if "://" in path else path).name
+def _without_options(path: str) -> str:
+    """A path, or a URL without the options of the filesystem that may stand at its end."""
+    return path.partition("?")[0] if "://" in path else path

@@ -8,22 +8,26 @@ nobody judged only the number is kept, once they are known not to stand twice.
 
 That is enough where nothing is asked that was not known: every document judged now was judged then, or everything that
 its query retrieved was judged then. Grades may differ, and judgments may be gone.
+
+Documents are numbered: those of the documents table as they stand there, then others that were consumed before, then,
+for each model, others that it recommends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.block import Floats, JudgedBlock
-from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.rating import RatingsBlock
-from rankledger.pipeline.data.catalogue import Catalogue
 from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
@@ -36,17 +40,18 @@ from rankledger.pipeline.data.judgments import (
     refuse_repeat,
 )
 from rankledger.pipeline.data.ranking import Ordering, order_rows
-from rankledger.pipeline.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import Ids, Rows
 from rankledger.pipeline.types.joined import Hits, Joined, Quality
 
 __all__ = [
+    "Catalogue",
     "assemble",
     "join_predictions",
     "join_ranking",
-    "judged_share",
     "judged_share_by_rank",
-    "pad",
+    "known_documents",
     "rejoin",
     "spans",
 ]
@@ -57,8 +62,92 @@ _RANKS = (*range(1, 11), 15, 20, 30, 50, 100, 200, 500, 1000)  # at which the sh
 _CELLS = 1 << 17  # of a block's matrix: 1 MB, so that a kernel's working set stays in the cache
 
 
+@dataclass(frozen=True, eq=False)
+class Catalogue:
+    """What is known of a dataset's documents.
+
+    Attributes:
+        ids: the documents that have a number, by number.
+        n_documents: those of the documents table, which come first; 0 without such a table.
+        features: of these, by name.
+        popularity: how many queries consumed each document before; None where that is not known.
+        n_consumers: queries that consumed anything.
+        history: the documents that each judged query consumed; None likewise.
+    """
+
+    ids: pa.StringArray
+    n_documents: int
+    features: Mapping[str, Sparse] = field(default_factory=dict)
+    popularity: Floats | None = None
+    n_consumers: int = 0
+    history: Sparse | None = None
+
+    def block(self, doc_ids: pa.StringArray, ranks: Ints, queries: Ints, n_queries: int) -> CatalogueBlock:
+        """The documents recommended; their grades are not set.
+
+        Args:
+            doc_ids: of n places in lists, the document.
+            ranks: the rank, from 1.
+            queries: the query's column.
+            n_queries: Q.
+        """
+        codes = np.full((int(ranks.max(initial=1)), n_queries), -1, dtype=np.int32)
+        numbers, _ = _numbered(doc_ids, self.ids)
+        codes[ranks - 1, queries] = numbers
+        return CatalogueBlock(
+            codes, self.n_documents, None, self.popularity, self.n_consumers, self.history, self.features
+        )
+
+
+def known_documents(documents: Ids | None, interactions: Rows | None, query_ids: Iterable[str]) -> Catalogue:
+    """What the files of a dataset say of its documents.
+
+    Args:
+        documents: the documents table.
+        interactions: what was consumed before; a query that consumed a document several times counts once.
+        query_ids: the judged queries, in their order.
+    """
+    ids = strings([]) if documents is None else documents.ids
+    features = {} if documents is None else documents.features
+    if interactions is None:
+        return Catalogue(ids, len(ids), features)
+    numbers, others = _numbered(interactions.doc_ids, ids)
+    n_known = len(ids) + len(others)
+    codes = interactions.query_codes
+    _, rows = np.unique(codes.astype(np.int64) * n_known + numbers, return_index=True)
+    popularity = np.bincount(numbers[rows], minlength=n_known).astype(np.float64)
+    place = {query_id: number for number, query_id in enumerate(query_ids)}
+    places = np.array([place.get(query_id, len(place)) for query_id in interactions.query_ids])
+    rows = rows[places[codes[rows]] < len(place)]
+    # Within a query the documents stand by hash, so that sums do not depend on the order of the files.
+    hashes = hash_pairs(interactions, np.zeros_like(places))
+    queries = places[codes]
+    rows = rows[np.lexsort((hashes[rows], queries[rows]))]
+    starts = np.searchsorted(queries[rows], np.arange(len(place) + 1))
+    history = Sparse(starts.astype(np.int64), numbers[rows].astype(np.int32), np.ones(len(rows)))
+    known = concatenate([ids, others])
+    return Catalogue(known, len(ids), features, popularity, len(interactions.query_ids), history)
+
+
+def _numbered(doc_ids: pa.StringArray, known: pa.StringArray) -> tuple[Ints, pa.StringArray]:
+    """The number of each document, those not known from `len(known)` on; and the ids of these, in order."""
+    found = pc.index_in(doc_ids, known)
+    others = doc_ids.filter(pc.is_null(found)).dictionary_encode()
+    numbers = np.empty(len(doc_ids), dtype=np.int64)
+    inside = numpy_of(found.is_valid().cast(pa.uint8()), np.bool_)
+    numbers[inside] = numpy_of(found, np.int32)[inside]
+    numbers[~inside] = len(known) + numpy_of(others.indices, np.int32)
+    return numbers, others.dictionary
+
+
 def assemble(
-    judgments: Judgments, hits: Hits, conventions: Conventions, n_documents: float = float("nan"), *, path: str
+    judgments: Judgments,
+    hits: Hits,
+    conventions: Conventions,
+    n_documents: float = float("nan"),
+    *,
+    path: str,
+    _cells: int | None = None,
 ) -> Joined:
     """The ranks and grades of the judged documents that a model retrieved, in blocks.
 
@@ -76,33 +165,23 @@ def assemble(
     if conventions.missing_queries == "error" and missing.any():
         without = judgments.query_ids[missing]
         raise InputError(
-            f"{path}: {len(without)} of {len(missing)} judged queries are without output, "
+            f"{path}: {len(without)} of {len(missing)} judged queries have no output, "
             f"such as '{shorten(without[0])}'; complete it, or say missing_queries: empty"
         )
     return Joined(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
-        blocks=tuple(_judged_blocks(judgments, hits, n_documents)),
+        blocks=tuple(_judged_blocks(judgments, hits, n_documents, _cells)),
         missing=missing,
         quality=hits.quality,
         hits=hits,
     )
 
 
-def judged_share(k: int, ranks: Ints, grades: Floats, n_retrieved: Ints) -> float | None:
-    """The share of the documents down to rank k that are judged, over all queries.
-
-    Args:
-        k: the rank.
-        ranks: (H,) those of the judged documents that were retrieved.
-        grades: (H,) their grades, negative ones being no judgment.
-        n_retrieved: (Q,) documents retrieved.
-
-    Returns:
-        None where no document was retrieved.
-    """
-    retrieved = np.minimum(n_retrieved, k).sum()
-    judged = grades[ranks <= k] >= 0
+def _judged_at_10(ranks: Ints, grades: Floats, n_retrieved: Ints) -> float | None:
+    """The share of the documents retrieved down to rank 10 that are judged; a negative grade is no judgment."""
+    retrieved = np.minimum(n_retrieved, 10).sum()
+    judged = grades[ranks <= 10] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
 
 
@@ -124,7 +203,7 @@ def judged_share_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iter
             yield rank, int((judged == rank).sum()) / n_queries, n_queries
 
 
-def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float) -> Iterator[JudgedBlock]:
+def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> Iterator[JudgedBlock]:
     grades = judgments.rows.values
     by_grade = judgments.kept[np.lexsort((-grades[judgments.kept], judgments.queries[judgments.kept]))]
     n_queries = len(judgments.query_ids)
@@ -132,16 +211,17 @@ def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float) -> Iter
     n_judgments = np.bincount(judgments.queries[judgments.kept], minlength=n_queries)
     judged_queries = judgments.queries[by_grade[grades[by_grade] >= 0]]
     n_judged = np.bincount(judged_queries, minlength=n_queries)
-    for (span, hit), (_, judgment) in zip(spans(n_judgments, n_hits), spans(n_judgments, n_judgments), strict=True):
+    cuts = (spans(n_judgments, sizes, cells) for sizes in (n_hits, n_judgments))
+    for (span, hit), (_, judgment) in zip(*cuts, strict=True):
         sizes = n_hits[span]
         yield JudgedBlock(
             query_ids=judgments.query_ids[span],
-            ranks=pad(hits.ranks[hit], sizes, np.inf),
-            grades=pad(grades[hits.judgment_rows[hit]], sizes, np.nan),
-            tie_first=pad(hits.tie_first[hit], sizes, np.inf),
-            tie_last=pad(hits.tie_last[hit], sizes, np.inf),
-            judgment_row=pad(hits.judgment_rows[hit], sizes, -1).astype(np.int32),
-            judged_grades=pad(grades[by_grade[judgment]], n_judgments[span], np.nan),
+            ranks=_pad(hits.ranks[hit], sizes, np.inf),
+            grades=_pad(grades[hits.judgment_rows[hit]], sizes, np.nan),
+            tie_first=_pad(hits.tie_first[hit], sizes, np.inf),
+            tie_last=_pad(hits.tie_last[hit], sizes, np.inf),
+            judgment_row=_pad(hits.judgment_rows[hit], sizes, -1).astype(np.int32),
+            judged_grades=_pad(grades[by_grade[judgment]], n_judgments[span], np.nan),
             n_judged=n_judged[span].astype(np.float64),
             n_retrieved=hits.n_retrieved[span].astype(np.float64),
             n_documents=np.full(len(sizes), n_documents),
@@ -157,29 +237,31 @@ def _subtopic_grades(
         return {}
     grades = subtopics.grades[: subtopics.n_subtopics[span].max()]
     return {
-        "subtopic_grades": np.array([pad(row[subtopics.document[hit_rows]], n_hits, np.nan) for row in grades]),
-        "judged_subtopic_grades": np.array([pad(row[judgment], n_judgments, np.nan) for row in grades]),
+        "subtopic_grades": np.array([_pad(row[subtopics.document[hit_rows]], n_hits, np.nan) for row in grades]),
+        "judged_subtopic_grades": np.array([_pad(row[judgment], n_judgments, np.nan) for row in grades]),
     }
 
 
-def spans(heights: Ints, sizes: Ints) -> Iterator[tuple[slice, slice]]:
+def spans(heights: Ints, sizes: Ints, most: int | None) -> Iterator[tuple[slice, slice]]:
     """The queries of each block, and their entries: as many queries as fit into the cells at the tallest's height.
 
     Args:
         heights: (Q,) the height that each query asks of a block.
         sizes: (Q,) the entries of each query.
+        most: the cells of a block; `_CELLS` by default.
     """
+    most = most or _CELLS
     ends = np.concatenate([[0], np.cumsum(sizes)])
     begin = 0
     while begin < len(heights):
-        ahead = np.maximum(heights[begin : begin + _CELLS], 1)
+        ahead = np.maximum(heights[begin : begin + most], 1)
         cells = np.maximum.accumulate(ahead) * np.arange(1, len(ahead) + 1)
-        end = begin + max(1, int(np.searchsorted(cells, _CELLS, side="right")))
+        end = begin + max(1, int(np.searchsorted(cells, most, side="right")))
         yield slice(begin, end), slice(int(ends[begin]), int(ends[end]))
         begin = end
 
 
-def pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
+def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
     """(H, Q): the entries of each query down its column; H is at least 1."""
     padded = np.full((int(sizes.max(initial=1)), len(sizes)), fill)
     columns = np.repeat(np.arange(len(sizes)), sizes)
@@ -197,6 +279,7 @@ def join_ranking(
     catalogue: Catalogue | None = None,
     depth: float = float("inf"),
     compared: float = 0.0,
+    _cells: int | None = None,
 ) -> Joined:
     """The ranks and grades of the judged documents that a model retrieved.
 
@@ -207,7 +290,7 @@ def join_ranking(
         n_documents: documents in the catalogue, NaN if unknown.
         catalogue: what is known of documents, where a measure asks which of them were recommended.
         depth: the ranks down to which it asks.
-        compared: the ranks down to which a measure compares the ranking with another model's; 0 where none does.
+        compared: the ranks down to which a measure compares the ranking with another model's; 0 if none does.
 
     Raises:
         InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
@@ -222,7 +305,7 @@ def join_ranking(
     hits = _find_hits(judgments, ordering, hashes, places)
     deepest = conventions.depth or np.inf
     return replace(
-        assemble(judgments, hits, conventions, n_documents, path=ranking.path),
+        assemble(judgments, hits, conventions, n_documents, path=ranking.path, _cells=_cells),
         catalogue=None
         if catalogue is None
         else _catalogue_block(catalogue, judgments, hits, ordering, places, min(depth, deepest)),
@@ -230,7 +313,7 @@ def join_ranking(
     )
 
 
-def join_predictions(judgments: Judgments, predictions: Rows) -> Joined:
+def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> Joined:
     """The pairs that have both a rating and a prediction.
 
     Args:
@@ -252,9 +335,9 @@ def join_predictions(judgments: Judgments, predictions: Rows) -> Joined:
     n_queries = len(judgments.query_ids)
     n_pairs = np.bincount(judgments.queries[rating_rows], minlength=n_queries)
     blocks = []
-    for span, pairs in spans(n_pairs, n_pairs):
-        ratings = pad(judgments.rows.values[rating_rows[pairs]], n_pairs[span], np.nan)
-        predicted = pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
+    for span, pairs in spans(n_pairs, n_pairs, _cells):
+        ratings = _pad(judgments.rows.values[rating_rows[pairs]], n_pairs[span], np.nan)
+        predicted = _pad(predictions.values[rows[pairs]], n_pairs[span], np.nan)
         blocks.append(RatingsBlock(judgments.query_ids[span], ratings, predicted, n_pairs[span].astype(np.float64)))
     quality = Quality(
         n_rows=len(hashes),
@@ -279,7 +362,7 @@ def _find_hits(judgments: Judgments, ordering: Ordering, hashes: Hashes, places:
         n_rows=len(hashes),
         n_unjudged_queries=int((~judged).sum()),
         n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=judged_share(10, ranks, judgments.rows.values[judgment_rows], n_retrieved),
+        judged_at_10=_judged_at_10(ranks, judgments.rows.values[judgment_rows], n_retrieved),
         n_tied=ordering.n_tied,
     )
     return Hits(queries, judgment_rows, ranks, tie_first[order], tie_last[order], n_retrieved, quality)
@@ -348,7 +431,7 @@ def rejoin(
         hits.quality,
         n_unjudged_queries=n_answered - int((n_retrieved > 0).sum()),
         n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=judged_share(10, hits.ranks[kept], judgments.rows.values[judgment_rows], n_retrieved),
+        judged_at_10=_judged_at_10(hits.ranks[kept], judgments.rows.values[judgment_rows], n_retrieved),
     )
     columns = (judgments.queries[judgment_rows], judgment_rows)
     ranks = (hits.ranks[kept], hits.tie_first[kept], hits.tie_last[kept])
@@ -372,4 +455,4 @@ def _refuse_unknown(stored: Rows, hits: Hits, judgments: Judgments, matched: Int
         doc_id = judgments.rows.take_doc_ids(new[:1])[0].as_py()
         pairs = "1 judged pair is" if len(new) == 1 else f"{len(new):,} judged pairs are"
         found = f"{pairs} new, such as query '{shorten(query_id)}', document '{shorten(doc_id)}'"
-        raise InputError(f"{path}: {found}, and the ranks of documents that were not judged were not kept; restore it")
+        raise InputError(f"{path}: {found}, and the output cache has no ranks of unjudged documents; restore it")

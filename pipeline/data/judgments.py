@@ -4,8 +4,6 @@ Equal pairs have equal hashes. That two different ones do is so unlikely that a 
 looking up, but every match is verified on the ids.
 
 Where a query judges a document for several subtopics, its grade for the query as a whole is the greatest of them.
-
-Every match of hashes is verified on the ids themselves.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError, shorten
-from rankledger.pipeline.support.arrow import concatenate, numpy_of
+from rankledger.pipeline.support.arrow import numpy_of
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
@@ -31,7 +29,6 @@ __all__ = [
     "SLICE",
     "Hashes",
     "Judgments",
-    "SubtopicRows",
     "Subtopics",
     "find_repeats",
     "hash_pairs",
@@ -112,15 +109,8 @@ class Subtopics:
 
 
 @dataclass(frozen=True, eq=False)
-class SubtopicRows:
-    """The rows of judgments by subtopic, N of them, and what they name as numbers.
-
-    Attributes:
-        values: (N,) the grades.
-        queries: (N,) each row's query.
-        documents: (N,) each row's document, the greatest id being 0.
-        subtopics: (N,) the row's subtopic, the shortest and least id being 0.
-    """
+class _SubtopicRows:
+    """The rows of judgments by subtopic, as numbers: 0 is the greatest document and the shortest, least subtopic."""
 
     values: Floats
     queries: Ints
@@ -128,9 +118,9 @@ class SubtopicRows:
     subtopics: Ints
 
     @classmethod
-    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: Ints) -> SubtopicRows:
+    def of(cls, rows: Rows, subtopics: pa.StringArray, queries: Ints) -> _SubtopicRows:
         """The rows, each of these subtopics and of these queries."""
-        documents = concatenate([chunk.doc_ids for chunk in rows.chunks]).dictionary_encode()
+        documents = rows.doc_ids.dictionary_encode()
         descending = numpy_of(pc.array_sort_indices(documents.dictionary, order="descending"), np.uint64)
         coded = subtopics.dictionary_encode()
         ids = coded.dictionary.to_pylist()
@@ -198,7 +188,7 @@ class Judgments:
 
     @property
     def max_grade(self) -> float:
-        """The greatest grade; 1 where none is above 0, for then nothing is gained whatever it is divided by."""
+        """The greatest grade; 1 if all are at most 0, so that nothing is divided by 0."""
         greatest = float(self.rows.values[self.kept].max())
         return greatest if greatest > 0 else 1.0
 
@@ -220,7 +210,7 @@ def index_judgments(
     places = query_indices(rows, query_ids)
     hashes = hash_pairs(rows, places)
     queries = places[rows.query_codes]
-    by_subtopic = None if rows.subtopics is None else SubtopicRows.of(rows, rows.subtopics, queries)
+    by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, queries)
     repeats = by_subtopic.repeats() if by_subtopic else find_repeats(rows, hashes)
     if repeats.size and not keep_first:
         refuse_repeat(rows, repeats[0], "judges", remedy)
@@ -337,13 +327,9 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
     unsaid = [measure for measure in measures if "rel" in measure.parameters and "rel" not in dict(measure.given)]
     grades = judgments.rows.values[judgments.kept]
     fractional = bool((grades != np.rint(grades)).any())
-    if relevant is not None:
-        return (
-            None
-            if grades.max() >= relevant
-            else f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
-        )
-    if not unsaid or not (fractional or grades.min() > 0):
+    if relevant is not None and grades.max() < relevant:
+        return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
+    if relevant is not None or not unsaid or not (fractional or grades.min() > 0):
         return None
     values = np.unique(grades)
     if not fractional and len(values) < _MANY:

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.support.arrow import integers, numpy_of
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 

@@ -34,7 +34,7 @@ from rankledger.metrics.block import Floats
 __all__ = ["FEWEST", "Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
 
 FEWEST = 8
-"""Different outputs that a series needs before steps are told from noise."""
+"""Different outputs that a series needs before steps can be distinguished from noise."""
 
 _LASTING = 10  # nights that an output stays, on average, where every other output is a step
 _KEPT = 0.8  # of the squared differences, from which the noise is estimated: the smallest
@@ -60,7 +60,7 @@ class Changepoint:
         latest: the last one. In 95% of series all steps found are within these bounds.
         before: the level since the step before, a mean weighted by precision.
         after: the level until the next step.
-        std_error: the standard deviation of the change; 0 where there is no noise.
+        std_error: the standard deviation of the change; 0 if there is no noise.
     """
 
     place: int
@@ -80,7 +80,7 @@ class Changepoints:
             None where there are too few nights to tell.
         steps: in their order.
         correlation: of successive nights, once the levels are taken off; near 0 where the noise is independent, as the
-            method takes it to be. None where there is no noise, or none known.
+            method takes it to be. None if there is no noise, or none known.
         correlated: whether it is more than chance makes it (2 / √nights), so that steps may be noise.
     """
 
@@ -92,15 +92,9 @@ class Changepoints:
 
 @dataclass(frozen=True, eq=False)
 class _Stretch:
-    """Nights that may be compared, one for each output.
+    """The n nights that may be compared, one for each output."""
 
-    Attributes:
-        places: (n,) where they stand in the series.
-        figures: (n,).
-        std_errors: (n,).
-    """
-
-    places: Places
+    places: Places  # where they stand in the series
     figures: Floats
     std_errors: Floats
 
@@ -169,17 +163,15 @@ def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> li
 
 
 def _filled(std_errors: Sequence[float | None]) -> Floats:
-    """(n,) the standard errors, the median one where there is none to speak of; 1 where no night has any."""
+    """(n,) the standard errors, the median one if there is none to speak of; 1 where no night has any."""
     known = np.array([error or 0.0 for error in std_errors], dtype=np.float64)
     median = np.median(known[known > 0]) if (known > 0).any() else 1.0
-    filled: Floats = np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
-    return filled
+    return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
 
 
 def _differences(figures: Floats, std_errors: Floats) -> Floats:
     """(…, n - 1) the changes from night to night, each in its own standard deviation were the noise 1."""
-    changes: Floats = np.diff(figures, axis=-1) / np.hypot(std_errors[1:], std_errors[:-1])
-    return changes
+    return np.diff(figures, axis=-1) / np.hypot(std_errors[1:], std_errors[:-1])
 
 
 def _noise(differences: Sequence[Floats]) -> Floats:
@@ -199,14 +191,9 @@ def _penalty(length: int, n_nights: int) -> float:
 
 
 def _scan(figures: Floats, std_errors: Floats) -> Iterator[tuple[int, Places, Floats]]:
-    """The likelihood-ratio statistics of a change, were the noise 1, in all intervals, by their length.
+    """The likelihood-ratio statistics of a change in (B, n) figures, were the noise 1, in all intervals.
 
-    Args:
-        figures: (B, n).
-        std_errors: (n,).
-
-    Yields:
-        The length of the intervals in nights, (I,) where they begin, and (B, I) their statistics.
+    By their length in nights: the length, (I,) where the intervals begin, and (B, I) their statistics.
     """
     n_nights = figures.shape[-1]
     weights = np.concatenate([[0.0], np.cumsum(std_errors**-2)])
@@ -237,7 +224,7 @@ def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
 
 
 def _bounds(stretch: _Stretch, noise: float, n_nights: int) -> list[tuple[int, int]]:
-    """The first and the last night of each step's new level, as far as can be told: narrowest intervals first."""
+    """The first and the last night of each step's new level, as far as is known: narrowest intervals first."""
     least = critical_excess(n_nights)
     significant: list[tuple[int, float, int]] = []
     for length, starts, statistics in _scan(stretch.figures[np.newaxis], stretch.std_errors):
@@ -299,8 +286,7 @@ def _left(stretch: _Stretch, at: Sequence[int]) -> Floats:
     """(n,) what is left of the figures without their levels, in standard errors."""
     levels, _ = _levels(stretch, at)
     passed = np.searchsorted(at, np.arange(len(stretch.places)), side="right")
-    left: Floats = (stretch.figures - levels[passed]) / stretch.std_errors
-    return left
+    return (stretch.figures - levels[passed]) / stretch.std_errors
 
 
 def _correlation(left: Sequence[Floats]) -> float:

@@ -13,8 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.changes import Cause, ChangePart, QueryChange, RankedDocument
-from rankledger.pipeline.types.checks import ComparedFigures, MovedFigure
+from rankledger.pipeline.types.checks import (
+    Cause,
+    ChangePart,
+    ComparedFigures,
+    MovedFigure,
+    QueryChange,
+    RankedDocument,
+)
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits
 from rankledger.pipeline.types.manifest import Definition, Description, Environment
@@ -132,8 +138,7 @@ def counted_scores(scores: Floats, missing: Bools, missing_queries: str) -> Floa
 
 def oriented(before: Floats, after: Floats, direction: str) -> Floats:
     """(Q,): how much better each query is, for a measure of which `lower` may be better."""
-    change: Floats = before - after if direction == "lower" else after - before
-    return change
+    return before - after if direction == "lower" else after - before
 
 
 def changed_queries(
@@ -145,7 +150,7 @@ def changed_queries(
         pair: the scores of both.
         top: how many queries at most.
         ranked: what the baseline and the model retrieved; None where that is not known.
-        n_documents: how many relevant documents of each at most, the best ranked; all unless given.
+        n_documents: how many relevant documents of each at most, the best ranked; None gives all.
     """
     for place in most_changed(pair.change, top):
         query_id = str(pair.query_ids[place])
@@ -205,7 +210,7 @@ def definition_differences(
         base: the manifest of the one.
         candidate: that of the other.
         measures: those that both have.
-        dataset: the dataset that they are of; any that has no definitions of its own unless given.
+        dataset: the dataset that they are of; by default any that has no definitions of its own.
     """
     before, after = (manifest.definitions_for(dataset) for manifest in (base, candidate))
     found: dict[str, list[str]] = {}
@@ -226,7 +231,7 @@ def _unlike_parameters(before: Definition, after: Definition) -> Iterator[str]:
         if one != other:
             yield f"{name} was {_written(one)} and is {_written(other)}"
     if before.direction != after.direction:  # of external scores, which the config declares
-        yield f"the better end was {before.direction} and is {after.direction}"
+        yield f"the better direction was {before.direction} and is {after.direction}"
     if before.version != after.version:
         yield f"the metric's version was {before.version} and is {after.version}"
 
@@ -255,20 +260,19 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
         before: as it was recorded.
         after: as it is now, perhaps by a version that knows more columns, which are passed over.
     """
-    places = {row: place for place, row in enumerate(after.rows)}
-    shared = [row for row in before.rows if row in places]
-    for row in [row for row in before.rows if row not in places]:
-        yield MovedFigure(before.file, row, "", "a row", None)
-    recorded = set(before.rows)
-    for row in [row for row in after.rows if row not in recorded]:
-        yield MovedFigure(before.file, row, "", None, "a row")
-    ours = _places(before.rows, shared)
-    theirs = np.array([places[row] for row in shared], dtype=np.int64)
+    recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
+    yield from (MovedFigure(before.file, row, "", "a row", None) for row in recorded if row not in current)
+    yield from (MovedFigure(before.file, row, "", None, "a row") for row in current if row not in recorded)
+    shared = [row for row in recorded if row in current]
+    ours, theirs = (np.array([rows[row] for row in shared], dtype=np.int64) for rows in (recorded, current))
     for column in before.numbers:
         if column not in after.numbers:
             yield MovedFigure(before.file, (), column, "a column", None)
             continue
-        one, other = _cells(before, column, ours), _cells(after, column, theirs)
+        one, other = (
+            (figures.numbers[column][rows], figures.blank[column][rows])
+            for figures, rows in ((before, ours), (after, theirs))
+        )
         for place in np.flatnonzero(~_equal(*one, *other)).tolist():
             yield MovedFigure(before.file, shared[place], column, _number(*one, place), _number(*other, place))
     for column in before.words.keys() & after.words.keys():
@@ -276,15 +280,6 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
             texts = before.words[column][ours[place]], after.words[column][theirs[place]]
             if texts[0] != texts[1]:
                 yield MovedFigure(before.file, row, column, *texts)
-
-
-def _places(rows: Sequence[tuple[str, ...]], wanted: Sequence[tuple[str, ...]]) -> npt.NDArray[np.int64]:
-    places = {row: place for place, row in enumerate(rows)}
-    return np.array([places[row] for row in wanted], dtype=np.int64)
-
-
-def _cells(figures: ComparedFigures, column: str, places: npt.NDArray[np.int64]) -> tuple[Floats, Bools]:
-    return figures.numbers[column][places], figures.blank[column][places]
 
 
 def _equal(one: Floats, blank: Bools, other: Floats, other_blank: Bools) -> Bools:
@@ -307,17 +302,14 @@ _COMPUTING = ("rankledger", "numpy", "scipy", "pyarrow")  # the packages that a 
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:
     """What a figure can depend on and is another version now, as `numpy 2.4.6 → 2.3.5` each."""
-    for name in _COMPUTING:
-        versions = [str(found.packages.get(name, "none")) for found in (before, after)]
-        if versions[0] != versions[1]:
-            yield f"{name} {' → '.join(versions)}"
-    for name in ("python", "platform"):
-        one, other = getattr(before, name), getattr(after, name)
-        if one != other:
-            yield f"{name} {one} → {other}"
-    libraries = [", ".join(found.blas) or "none" for found in (before, after)]
-    if libraries[0] != libraries[1]:
-        yield f"BLAS {' → '.join(libraries)}"
+    versions = [
+        {name: str(found.packages.get(name, "none")) for name in _COMPUTING}
+        | {"python": found.python, "platform": found.platform, "BLAS": ", ".join(found.blas) or "none"}
+        for found in (before, after)
+    ]
+    for name, one in versions[0].items():
+        if one != versions[1][name]:
+            yield f"{name} {one} → {versions[1][name]}"
 
 
 def other_code(before: Environment, after: Environment) -> Iterator[str]:

@@ -1,4 +1,7 @@
-"""What gates judge by: evidence, limits, and intervals that hold together."""
+"""What gates judge by: evidence, limits and intervals that hold together; and their verdicts in words.
+
+A verdict is a sentence that a release manager understands, with the figures it rests on.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,12 @@ __all__ = [
     "Limit",
     "NightKey",
     "Subject",
+    "format_amount",
     "limits_of",
+    "reason_of",
     "simultaneous",
     "slices_of",
+    "subject_name",
     "worst",
 ]
 
@@ -45,7 +51,7 @@ Subject = tuple[str, str, Measure]
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a gate holds one model against on one dataset.
+    """What a gate compares one model with on one dataset.
 
     Attributes:
         key: what its scores are found by in the dataset's sample; empty where it has none.
@@ -70,7 +76,7 @@ class Evidence:
         query_ids: (Q,) the ids of each dataset's queries, in the order of its scores.
         missing: the share of judged queries without output, by (dataset, model).
         failures: why an output is missing or was refused, by (dataset, model).
-        extras: the external metrics, by model and name; or the reason why a model's cannot be read.
+        external_metrics: those of each model, by model and name; or the reason why a model's cannot be read.
         baselines: by (gate, dataset, model).
         nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
             reason why that is not known.
@@ -82,7 +88,7 @@ class Evidence:
     query_ids: Mapping[str, npt.NDArray[np.object_]]
     missing: Mapping[tuple[str, str], float]
     failures: Mapping[tuple[str, str], str]
-    extras: Mapping[str, Mapping[str, float] | str]
+    external_metrics: Mapping[str, Mapping[str, float] | str]
     baselines: Mapping[tuple[str, str, str], Baseline]
     nights: Mapping[NightKey, int] | str
     today: date
@@ -139,28 +145,23 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
         if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
             np.maximum(greatest, np.abs(figure.resamples - figure.centre) / figure.std_error, out=greatest)
     reach = max(float(np.quantile(greatest, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
-    return IntervalRule(rule.method, min(1 - 2 * _tail(_NORMAL.cdf(-reach), len(greatest)), _HIGHEST))
-
-
-def _tail(share: float, n_resamples: int) -> float:
-    """The level of the quantile beyond which this share of further resamples is expected.
-
-    The least of B resamples has the level 0, yet 1 in B + 1 further ones would lie below it. Of a tail of 2 resamples
-    in 1,000, as 12 lines ask for, that is half as much again.
-    """
-    return max(0.0, (share * (n_resamples + 1) - 1) / (n_resamples - 1))
+    # The level beyond which that share of further resamples is expected: the least of B resamples has the level 0, yet
+    # 1 in B + 1 further ones would lie below it.
+    n_resamples = len(greatest)
+    tail = max(0.0, (_NORMAL.cdf(-reach) * (n_resamples + 1) - 1) / (n_resamples - 1))
+    return IntervalRule(rule.method, min(1 - 2 * tail, _HIGHEST))
 
 
 Ends = tuple[float | None, float | None]
-"""The two ends of an interval; (None, None) where there is none."""
+"""The two ends of an interval; (None, None) if there is none."""
 
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
-_SAME = 1e-12  # an estimate this close to its limit is at it: what is left is rounding
+_SAME = 1e-12  # an estimate this close to its limit equals it: the rest is rounding
 
 
 @dataclass(frozen=True)
 class Limit:
-    """What a figure is held to.
+    """The value that a figure is compared with.
 
     Attributes:
         value: the limit.
@@ -198,16 +199,16 @@ def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
 
 @dataclass(frozen=True, eq=False)
 class GateCheck:
-    """A figure, or a difference of two, that is held to limits.
+    """A figure, or a difference of two, that is compared with limits.
 
     Attributes:
         subject: its dataset, model and measure.
         slice: its queries.
-        judged: what is held to the limits.
+        judged: what is compared with the limits.
         plain: the difference as it is, where a share of the baseline is taken off what is judged; else the same.
         limits: all of which must hold.
         unit: what is drawn as one: `queries` or `clusters`.
-        baseline: what the model is held against; None for a figure.
+        baseline: what the model is compared with; None for a figure.
         factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
         theirs: the baseline's figure over the same queries.
     """
@@ -261,3 +262,111 @@ class GateCheck:
             reach = self.judged.estimate - low if distance > 0 else high - self.judged.estimate
             times.append((reach / distance) ** 2)
         return max(math.ceil(self.judged.n_queries * max(times)), self.judged.n_queries + 1)
+
+
+def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, needed: int | None) -> str:
+    """Why a line came out as it did.
+
+    Args:
+        line: what was judged.
+        ends: of its interval.
+        outcome: what came of it.
+        limit: what it is due to.
+        needed: the queries that would decide, where it is inconclusive.
+    """
+    _, model, measure = line.subject
+    name = subject_name(measure, model, line.slice)
+    if not math.isfinite(line.judged.estimate):
+        return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
+    said = f"{name} {_found(line, ends, limit)}"
+    return f"{said}, {_undecided(line, ends, needed)}" if outcome == "inconclusive" else said
+
+
+def subject_name(measure: Measure, model: str, slice: str) -> str:
+    """What is judged, such as `ndcg@10 of dense on market=de`."""
+    return f"{measure} of {model}" if slice == ALL else f"{measure} of {model} on {slice}"
+
+
+def format_amount(value: float) -> str:
+    """A figure with four decimals; one too small for them has an exponent, and 0 no sign."""
+    return f"{value + 0.0:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
+
+
+def _found(line: GateCheck, ends: Ends, limit: Limit) -> str:
+    """The figures, and what was asked for."""
+    if line.baseline is None:
+        return f"is {format_amount(line.judged.estimate)}{_interval(ends)}; {limit}"
+    if line.factor != 1:
+        return _from_share(line, ends)
+    _, _, measure = line.subject
+    difference, label = line.judged.estimate, line.baseline.label
+    if line.plain.mark == "degenerate":
+        return f"is the same as of {label} on every query ({line.plain.n_queries:,}); {_asked(measure, limit, 0.0)}"
+    verb = _verbs(measure)[difference < 0]
+    by = f"by {format_amount(abs(difference))}{_interval(ends, difference)}"
+    return f"{verb} {by} against {label}; {_asked(measure, limit, difference)}"
+
+
+def _from_share(line: GateCheck, ends: Ends) -> str:
+    """How far the model is from its baseline, in percent, and how far from the share of it that is asked for."""
+    _, _, measure = line.subject
+    assert line.baseline is not None, "only a difference has a share"
+    distance, lower = line.judged.estimate, measure.metric.direction == "lower"
+    better = line.plain.estimate
+    if line.theirs:
+        change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.label}"
+    else:
+        change = f"moved from 0 against {line.baseline.label}"
+    far = f"{format_amount(abs(distance))}{_interval(ends, distance)}"
+    side = "above" if (distance < 0) == lower else "below"
+    return f"{change}, {far} {side} the {line.factor * 100:g}% that {'are allowed' if lower else 'are asked for'}"
+
+
+def _asked(measure: Measure, limit: Limit, difference: float) -> str:
+    """What a margin asks for."""
+    better, worse = _verbs(measure, stem=True)
+    if limit.value > 0:
+        return f"it must {better} by at least {limit.value:g}"
+    if limit.value == 0:
+        return f"it may not {worse}"
+    return f"at most {-limit.value:g} is allowed" if difference < 0 else f"it may {worse} by at most {-limit.value:g}"
+
+
+def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
+    """Why nothing is decided, and what would."""
+    what = "figure" if line.baseline is None else "difference"
+    if ends[0] is None:
+        return "but there is no interval, for some resamples hold no query that counts"
+    if line.plain.mark == "degenerate" and line.baseline is None:
+        return "but scores that are all alike leave nothing to judge by"
+    if needed is None:
+        return f"but {_weakness(line)}: and no number of queries would settle it while the {what} stays just there"
+    step = 10 ** max(0, len(str(needed)) - 2)  # rounded up to two digits
+    return f"but {_weakness(line)}: about {-(-needed // step) * step:,} queries would settle it if the {what} stays"
+
+
+def _weakness(line: GateCheck) -> str:
+    n_clusters, n_away = line.plain.n_clusters, math.floor(line.plain.n_away)
+    if n_clusters < LEAST_CLUSTERS:
+        return f"{n_clusters} {line.unit} are too few to judge by"
+    if line.plain.mark:
+        differ = "differ" if line.baseline else "differ from the most frequent score"
+        return f"only {n_away} of {n_clusters:,} {line.unit} {differ}, too few to judge by"
+    return "the interval holds that limit"
+
+
+def _interval(ends: Ends, difference: float = 0.0) -> str:
+    """The interval; where it is that of an amount, the ends of the difference are mirrored if it is negative."""
+    low, high = ends
+    if low is None or high is None:
+        return ""
+    if difference < 0:
+        low, high = -high, -low
+    return f" [{format_amount(low)}, {format_amount(high)}]"
+
+
+def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:
+    """For the better and for the worse: an error does not drop when it gets worse."""
+    if measure.metric.direction == "lower":
+        return ("improve", "worsen") if stem else ("improved", "worsened")
+    return ("rise", "drop") if stem else ("rose", "dropped")

@@ -10,7 +10,6 @@ then weighed: what an undecided line comes to, how many nights in a row it must 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -19,31 +18,33 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, divide
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_bounds import (
     UNSETTLED,
     Evidence,
     GateCheck,
     Limit,
     Subject,
+    format_amount,
     limits_of,
+    reason_of,
     simultaneous,
     slices_of,
+    subject_name,
     worst,
 )
-from rankledger.pipeline.inference.gate_messages import format_amount, reason_of, subject_name
-from rankledger.pipeline.inference.resampling import Contributions
+from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.results import ALL, GateKind, Outcome, PlannedGate, Verdict
 
-__all__ = ["judge", "judge_complete", "judge_differences", "judge_drops", "judge_extra", "judge_figures"]
+__all__ = ["judge"]
 
 _NAMED = 5  # queries that a reason names
 _ROUNDING = 1e-12  # 0.9 - 0.7 is above 0.2 by less than this, and no drop of more than 0.2
 
 
-def judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
+def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
     """How many queries dropped by more than one may, slice by slice."""
     return [
         _drops(gate, subject, name, evidence)
@@ -56,7 +57,7 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) 
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
-    before, after = (_per_query(sample.contributions[name, measure]) for name in (baseline.key, model))
+    before, after = (sample.contributions[name, measure].scores for name in (baseline.key, model))
     drops = (after - before) if measure.metric.direction == "lower" else (before - after)
     mask = sample.slices[slice]
     drops = drops if mask is None else np.where(mask, drops, np.nan)
@@ -69,34 +70,20 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) 
     queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
     reason = f"{queries} dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
     reason += f" against {baseline.label}; at most {gate.allow} may" + (f": {', '.join(named)}" if named else "")
-    return Verdict(
-        gate=gate.name,
-        dataset=dataset,
-        model=model,
-        measure=str(measure),
-        slice=slice,
-        outcome="pass" if len(crashed) <= gate.allow else "fail",
-        effect=UNSETTLED,
-        reason=reason,
-        reference=baseline.label,
-        estimate=float(len(crashed)),
-        limit=float(gate.allow),
-    )
+    verdict = _verdict(gate, subject, "pass" if len(crashed) <= gate.allow else "fail", reason, slice)
+    return replace(verdict, reference=baseline.label, estimate=float(len(crashed)), limit=float(gate.allow))
 
 
-def _per_query(contributions: Contributions) -> Floats:
-    """(Q,): the score of each query; NaN where it does not count."""
-    means = divide(contributions.numerators, contributions.denominators)
-    scores: Floats = contributions.measure.aggregation.backward(means)[0]
-    return scores
-
-
-def judge_complete(gate: PlannedGate, evidence: Evidence) -> list[Verdict]:
-    """The share of judged queries without output, task by task; an output that is missing as a whole fails."""
-    return [_complete(gate, dataset, model, evidence) for dataset, model in gate.tasks]
+def _verdict(
+    gate: PlannedGate, subject: tuple[str, str, Measure | str], outcome: Outcome, reason: str, slice: str = ALL
+) -> Verdict:
+    """A verdict without its figures, and whose effect is not settled yet."""
+    dataset, model, measure = subject
+    return Verdict(gate.name, dataset, model, str(measure), slice, outcome, UNSETTLED, reason)
 
 
 def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> Verdict:
+    """The share of judged queries without output; an output that is missing as a whole fails."""
     assert gate.max_missing is not None, "a gate of this kind has it"
     reason = evidence.failures.get((dataset, model))
     share = None if reason is not None else evidence.missing[dataset, model]
@@ -104,29 +91,15 @@ def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
     if reason is None:
         reason = f"{share:.2%} of the judged queries are without output of {model}"
         reason += f"; at most {gate.max_missing * 100:.6g}% are allowed"
-    return Verdict(
-        gate=gate.name,
-        dataset=dataset,
-        model=model,
-        measure="",
-        slice=ALL,
-        outcome="fail" if fails else "pass",
-        effect=UNSETTLED,
-        reason=reason,
-        estimate=share,
-        limit=gate.max_missing,
-    )
+    verdict = _verdict(gate, (dataset, model, ""), "fail" if fails else "pass", reason)
+    return replace(verdict, estimate=share, limit=gate.max_missing)
 
 
-def judge_extra(gate: PlannedGate, evidence: Evidence) -> list[Verdict]:
-    """A number from outside, model by model."""
-    return [_extra(gate, dataset, model, evidence) for dataset, model in gate.tasks]
-
-
-def _extra(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> Verdict:
+def _external(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> Verdict:
+    """An external metric of a model, compared with the gate's limits."""
     assert gate.extra is not None, "a gate of this kind has it"
     name, limits = gate.extra, limits_of(gate)
-    numbers = evidence.extras.get(model, f"{model} has no `extra`; add one to the model, or leave it out of the gate")
+    numbers = evidence.external_metrics.get(model, f"{model} has no `extra`; add it, or remove the model from the gate")
     number: float | None = None
     outcome, limit = worst([("inconclusive", bound) for bound in limits])
     if isinstance(numbers, str):
@@ -137,22 +110,11 @@ def _extra(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -> V
         number = numbers[name]
         outcome, limit = worst([("pass" if bound.holds(number) else "fail", bound) for bound in limits])
         reason = f"{name} of {model} is {number:,.6g}; {limit}"
-    return Verdict(
-        gate=gate.name,
-        dataset=dataset,
-        model=model,
-        measure=name,
-        slice=ALL,
-        outcome=outcome,
-        effect=UNSETTLED,
-        reason=reason,
-        estimate=number,
-        limit=limit.value,
-    )
+    return replace(_verdict(gate, (dataset, model, name), outcome, reason), estimate=number, limit=limit.value)
 
 
-def judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-    """Figures held to limits, slice by slice."""
+def _judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
+    """Figures, compared with limits, slice by slice."""
     lines = []
     for dataset, model, measure in subjects:
         sample = evidence.samples[dataset]
@@ -162,8 +124,8 @@ def judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evid
     return _interval_verdicts(gate, lines, evidence.rule)
 
 
-def judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
-    """Differences held to a margin, slice by slice."""
+def _judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
+    """Differences, compared with a margin, slice by slice."""
     lines: list[GateCheck] = []
     for dataset in dict.fromkeys(dataset for dataset, _, _ in subjects):
         own = [subject for subject in subjects if subject[0] == dataset]
@@ -217,21 +179,13 @@ def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: Inte
 
 
 def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule) -> Verdict:
-    dataset, model, measure = line.subject
     ends = rule.of(line.judged)
     outcome, limit = line.outcome(ends)
     needed = line.n_needed(ends, limit) if outcome == "inconclusive" else None
-    return Verdict(
-        gate=gate.name,
-        dataset=dataset,
-        model=model,
-        measure=str(measure),
-        slice=line.slice,
-        outcome=outcome,
-        effect=UNSETTLED,
-        reason=reason_of(line, ends, outcome, limit, needed),
+    return replace(
+        _verdict(gate, line.subject, outcome, reason_of(line, ends, outcome, limit, needed), line.slice),
         reference=line.baseline.label if line.baseline else None,
-        estimate=line.judged.estimate if math.isfinite(line.judged.estimate) else None,
+        estimate=known(line.judged.estimate),
         ci_low=ends[0],
         ci_high=ends[1],
         limit=limit.value,
@@ -246,21 +200,21 @@ _Judge: TypeAlias = Callable[[PlannedGate, Sequence[Subject], Evidence], list[Ve
 _Incomplete: TypeAlias = Mapping[tuple[str, str], Verdict]  # the verdict that an output is incomplete, by its task
 
 _JUDGES: Mapping[GateKind, _Judge] = MappingProxyType(
-    {"difference": judge_differences, "limit": judge_figures, "query_drop": judge_drops}
+    {"difference": _judge_differences, "limit": _judge_figures, "query_drop": _judge_drops}
 )
 
 
 def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ...]:
     """A verdict per gate, dataset, model, measure and slice, in the order of the gates and their tasks.
 
-    Slices of fewer than 30 clusters have none: they are shown in the summary and not judged.
+    Slices of fewer than 30 clusters have none: they are in the summary and not judged.
 
     Args:
         gates: with the models and datasets that they are for.
         evidence: all that they are judged by.
     """
     complete = {
-        gate.name: [_settled(gate, verdict, evidence, {}) for verdict in judge_complete(gate, evidence)]
+        gate.name: [_settled(gate, _complete(gate, *task, evidence), evidence, {}) for task in gate.tasks]
         for gate in gates
         if gate.kind == "complete"
     }
@@ -273,7 +227,7 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
 def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) -> list[Verdict]:
     """A gate's verdicts, those that nothing could be found for in their places among the others."""
     if gate.kind == "extra":
-        found = judge_extra(gate, evidence)
+        found = [_external(gate, *task, evidence) for task in gate.tasks]
     else:
         named = {  # by names, for datasets may define one measure each in its way
             (*task, str(measure)): (*task, measure)
@@ -294,7 +248,7 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
 
 def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
     """The verdict on what cannot be judged, and why; None where it can."""
-    dataset, model, measure = subject
+    dataset, model, _ = subject
     hindrance: tuple[Outcome, str] | None = None
     if (dataset, model) in incomplete:
         found = incomplete[dataset, model]
@@ -306,17 +260,7 @@ def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplet
     if hindrance is None:
         return None
     baseline = evidence.baselines.get((gate.name, dataset, model))
-    return Verdict(
-        gate=gate.name,
-        dataset=dataset,
-        model=model,
-        measure=str(measure),
-        slice=ALL,
-        outcome=hindrance[0],
-        effect=UNSETTLED,
-        reason=hindrance[1],
-        reference=baseline.label if baseline else None,
-    )
+    return replace(_verdict(gate, subject, *hindrance), reference=baseline.label if baseline else None)
 
 
 def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Verdict:
@@ -331,6 +275,8 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
         effect = "warn" if waived else "fail"
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")
+    if effect == "fail" and verdict.outcome == "inconclusive" and verdict.estimate is not None:  # nothing is missing
+        notes.append("undecided counts as fail; set on_inconclusive: warn to get a warning instead")
     return replace(verdict, effect=effect, reason="; ".join(notes))
 
 
@@ -343,7 +289,7 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
         return replace(verdict, nights=1 + evidence.nights.get(key, 0))
     if gate.fail_after == 1:
         return replace(verdict, nights=1)
-    reason = f"{verdict.reason}; whether {gate.fail_after} in a row failed is not known: {evidence.nights}"
+    reason = f"{verdict.reason}; unknown if {gate.fail_after} in a row failed: {evidence.nights}"
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 
@@ -354,14 +300,10 @@ def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete:
         return "pass"
     if verdict.outcome == "fail":
         return "fail" if verdict.nights >= gate.fail_after else "warn"
-    told = verdict.outcome == "not evaluated" and incomplete[task].effect == "fail"
-    if told or _is_first_night(gate, verdict, evidence):
+    blocked_already = verdict.outcome == "not evaluated" and incomplete[task].effect == "fail"
+    if blocked_already:
         return "warn"
+    if verdict.outcome == "not comparable" and gate.against is not None and gate.against.record == "last_passed":
+        first = evidence.baselines[gate.name, *task].first  # no earlier evaluation yet must not block the first one
+        return "warn" if first else gate.on_inconclusive
     return gate.on_inconclusive
-
-
-def _is_first_night(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> bool:
-    """Whether there is no earlier evaluation yet, which must not block the first one."""
-    if verdict.outcome != "not comparable" or gate.against is None or gate.against.record != "last_passed":
-        return False
-    return evidence.baselines[gate.name, verdict.dataset, verdict.model].first

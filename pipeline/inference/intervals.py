@@ -16,7 +16,7 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.types.results import LEAST_CLUSTERS
 
-__all__ = ["ROUNDING", "Method", "Resampled", "interval"]
+__all__ = ["ROUNDING", "Method", "Resampled", "interval", "known"]
 
 Method: TypeAlias = Literal["percentile", "basic", "bca"]
 
@@ -59,9 +59,8 @@ class Resampled:
     @property
     def std_error(self) -> float:
         """The standard deviation over the resamples; NaN where one of them is undefined."""
-        return float(
-            (self.resamples - self.resamples[0]).std(ddof=1)
-        )  # shifted, so that equal figures have none at all
+        shifted = self.resamples - self.resamples[0]  # so that equal figures have none at all
+        return float(shifted.std(ddof=1))
 
     @cached_property
     def ascending(self) -> Floats:
@@ -90,6 +89,11 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
     return low, high
 
 
+def known(figure: float) -> float | None:
+    """The figure; None if it is undefined."""
+    return figure if math.isfinite(figure) else None
+
+
 def _corrected(resampled: Resampled, level: float) -> float:
     """The level of the quantile that BCa takes in place of this one.
 
@@ -110,12 +114,7 @@ def _corrected(resampled: Resampled, level: float) -> float:
 
 
 def _bias(resampled: Resampled, error: float) -> float:
-    """How far the median resample is from the estimate, in standard normal units.
-
-    Args:
-        resampled: the figure with its resamples.
-        error: its standard error.
-    """
+    """How far the median resample is from the estimate, in standard normal units."""
     nearly = ROUNDING * error
     below = int(np.searchsorted(resampled.ascending, resampled.centre - nearly, side="left"))
     up_to = int(np.searchsorted(resampled.ascending, resampled.centre + nearly, side="right"))

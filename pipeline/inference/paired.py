@@ -16,13 +16,12 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from rankledger.metrics.block import Floats, divide
+from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.intervals import ROUNDING, Resampled
+from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
+from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.sign_flips import (
-    Permutations,
     benjamini_hochberg,
     exceedances,
     holm,
@@ -30,6 +29,7 @@ from rankledger.pipeline.inference.sign_flips import (
     westfall_young,
 )
 from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
@@ -49,8 +49,7 @@ __all__ = [
     "t_test",
 ]
 
-POWER = 0.8
-"""How often the least detectable difference is detected."""
+_POWER = 0.8  # how often the least detectable difference is detected
 
 
 def cluster_error(difference: Resampled) -> float:
@@ -101,7 +100,7 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     if math.isnan(error):
         return math.nan
     degrees = difference.n_clusters - 1
-    return error * float(stdtrit(degrees, 1 - alpha / 2) + stdtrit(degrees, POWER))
+    return error * float(stdtrit(degrees, 1 - alpha / 2) + stdtrit(degrees, _POWER))
 
 
 def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:
@@ -158,11 +157,7 @@ class TestRule:
 
 
 def compare(
-    sample: Sample,
-    pairs: Sequence[tuple[str, str]],
-    measures: Sequence[Measure],
-    rule: IntervalRule,
-    test: TestRule,
+    sample: Sample, pairs: Sequence[tuple[str, str]], measures: Sequence[Measure], rule: IntervalRule, test: TestRule
 ) -> tuple[Comparison, ...]:
     """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
 
@@ -192,7 +187,11 @@ def compare(
             each("Taking differences", asked, len(asked), "pairs"), sample.each_difference(asked), strict=True
         )
     ]
-    chosen = [i for i, pair in enumerate(asked) if _is_tested(pair, lines[i])]
+    chosen = [
+        i
+        for i, (pair, line) in enumerate(zip(asked, lines, strict=True))
+        if line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
+    ]
     if chosen:
         tested = [asked[i] for i in chosen]
         p_values, corrected = _p_values(sample, tested, test)
@@ -204,7 +203,7 @@ def compare(
 
 
 def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int) -> int:
-    """How many tests `compare` makes on a dataset at most: fewer where scores are undefined, which scoring tells.
+    """How many tests `compare` makes on a dataset at most: fewer if scores are undefined.
 
     Args:
         n_pairs: the pairs of models.
@@ -254,20 +253,20 @@ def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule,
         measure=str(pair.measure),
         model=pair.model,
         baseline=str(pair.baseline),
-        estimate=_known(ours.estimate),
-        baseline_estimate=_known(theirs.estimate),
-        difference=_known(difference.estimate),
+        estimate=known(ours.estimate),
+        baseline_estimate=known(theirs.estimate),
+        difference=known(difference.estimate),
         ci_low=low,
         ci_high=high,
-        std_error=_known(difference.std_error),
+        std_error=known(difference.std_error),
         p_value=None,
         p_corrected=None,
         family="",
-        effect_size=_known(effect_size(difference)),
+        effect_size=known(effect_size(difference)),
         wins=wins,
         ties=difference.n_queries - wins - losses,
         losses=losses,
-        minimum_detectable_difference=_known(minimum_detectable_difference(difference, alpha)),
+        minimum_detectable_difference=known(minimum_detectable_difference(difference, alpha)),
         n_queries=difference.n_queries,
         n_clusters=difference.n_clusters,
         mark=difference.mark,
@@ -281,21 +280,14 @@ def _wins_and_losses(sample: Sample, pair: Pair) -> tuple[int, int]:
     mask = sample.slices[pair.slice]
     if mask is not None:
         queries &= mask
-    ours, theirs = (
-        pair.measure.aggregation.backward(divide(side.numerators[:, queries], side.denominators[queries]))[0]
-        for side in sides
-    )
+    ours, theirs = (side.scores[queries] for side in sides)
     better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs
     apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
     return int((apart & (better > 0)).sum()), int((apart & (better < 0)).sum())
 
 
-def _is_tested(pair: Pair, line: Comparison) -> bool:
-    return line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
-
-
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
-    """Whether there is a test: of a single cluster nothing can be said, and slices of few are shown, not judged."""
+    """Whether there is a test: a single cluster allows none, and slices of few clusters are not judged."""
     return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
 
 
@@ -308,7 +300,7 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
     else:
-        p_values, stepped = randomization(sample, tested, Permutations(test.permutations, test.seed, test.workers))
+        p_values, stepped = randomization(sample, tested, Settings(test.permutations, test.seed, test.workers))
     if test.correction == "holm":
         return p_values, holm(p_values)
     if test.correction == "bh":
@@ -328,7 +320,3 @@ def _family(dataset: str, tested: Sequence[Pair]) -> str:
 
 def _counted(n: int, word: str) -> str:
     return f"{n} {word}" if n == 1 else f"{n} {word}s"
-
-
-def _known(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ from rankledger.metrics.aggregation import MEAN, Aggregation, contributions
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.results import Scores
 
@@ -34,8 +34,10 @@ __all__ = [
     "Contributions",
     "Ratio",
     "ResampledSums",
+    "Settings",
     "contributions_of",
     "entropy_of",
+    "in_chunks",
     "resampled_sums",
     "round_to_exact",
 ]
@@ -124,8 +126,13 @@ class Contributions:
     @property
     def counted(self) -> Bools:
         """(Q,): the queries that count."""
-        counted: Bools = self.denominators > 0
-        return counted
+        return self.denominators > 0
+
+    @property
+    def scores(self) -> Floats:
+        """(Q,): the score of each query; NaN where it does not count."""
+        scores: Floats = self.measure.aggregation.backward(divide(self.numerators, self.denominators))[0]
+        return scores
 
     def ratio(self, queries: Bools | None, clusters: Clusters | None) -> Ratio:
         """The figure over these queries, all of them for None, as sums over clusters."""
@@ -134,7 +141,10 @@ class Contributions:
         if clusters is not None:
             denominators = _added_up(denominators, clusters, int(clusters.max()) + 1)
             largest = int(np.bincount(clusters).max())
-        bound = largest * _greatest(self.measure)
+        least, greatest = self.measure.metric.range
+        plain = self.measure.aggregation is MEAN and not self.measure.pooled
+        bounded = plain and math.isfinite(least) and math.isfinite(greatest)
+        bound = largest * max(abs(least), abs(greatest)) if bounded else 0.0
         return Ratio(self.measure.aggregation, self.numerators, denominators, bound, queries, clusters)
 
 
@@ -160,17 +170,29 @@ def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:
     return np.bincount(clusters, values, n_clusters).astype(np.float64)
 
 
-def _greatest(measure: Measure) -> float:
-    """The greatest number that a query can add to the sum of a mean; 0 where there is no such."""
-    least, greatest = measure.metric.range
-    bounded = math.isfinite(least) and math.isfinite(greatest) and measure.aggregation is MEAN and not measure.pooled
-    return max(abs(least), abs(greatest)) if bounded else 0.0
-
-
 Rows: TypeAlias = npt.NDArray[np.int64] | slice
 
 _BATCH = 1 << 16  # counts that are made at a time: 512 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How resamples are drawn, of queries or of signs.
+
+    Attributes:
+        resamples: how often they are drawn.
+        seed: root of all streams.
+        workers: run the resampling.
+        memory: the bytes that this machine has.
+        together: resamples of differences that are kept at a time.
+    """
+
+    resamples: int
+    seed: int
+    workers: Workers
+    memory: float = math.inf
+    together: int = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,25 +209,15 @@ class ResampledSums:
 
 
 def resampled_sums(
-    parts: Sequence[ResampledSums],
-    n_clusters: int,
-    *,
-    resamples: int,
-    seed: int,
-    stream: str,
-    workers: Workers,
-    memory: float = math.inf,
+    parts: Sequence[ResampledSums], n_clusters: int, stream: str, settings: Settings, *, _chunk: int = _CHUNK
 ) -> Floats:
     """The sum of each column over the clusters, and over each resample of them.
 
     Args:
         parts: N columns in all.
-        n_clusters: C, how many clusters there are.
-        resamples: B, how often the clusters are drawn, C at a time with replacement.
-        seed: root of all streams.
+        n_clusters: C, how many clusters there are; a resample draws C of them with replacement.
         stream: names the stream; the same name gives the same resamples whatever the columns.
-        workers: run the chunks.
-        memory: the bytes that this machine has.
+        settings: how B resamples are drawn.
 
     Returns:
         (N, 1 + B) sums, all of them exact; the first are those of the sample itself.
@@ -213,18 +225,28 @@ def resampled_sums(
     Raises:
         InputError: this machine has no memory for so many.
     """
-    _refuse_too_many(resamples, sum(part.rounded.shape[1] for part in parts), stream, memory)
-    n_rows = max(1, _CHUNK // n_clusters)
-    begins = range(0, resamples, n_rows)
-    entropy = entropy_of(stream)
-    calls = [
-        (parts, n_clusters, [seed, entropy, chunk], min(n_rows, resamples - begin))
-        for chunk, begin in enumerate(begins)
-    ]
-    with threadpool_limits(limits=1, user_api="blas"):  # the workers share the cores already
-        chunks = workers.run("Drawing resamples", _sum_chunk, calls)
+    _refuse_too_many(settings.resamples, sum(part.rounded.shape[1] for part in parts), stream, settings.memory)
+    chunks = in_chunks("Drawing resamples", _sum_chunk, parts, n_clusters, stream, settings, _chunk)
     sample = np.concatenate([part.rounded.sum(axis=0) for part in parts])
     return np.concatenate([sample[:, np.newaxis], *chunks], axis=1)
+
+
+def in_chunks(
+    title: str,
+    function: Callable[..., Any],
+    drawn_for: object,
+    n_clusters: int,
+    stream: str,
+    settings: Settings,
+    n_cells: int,
+) -> list[Any]:
+    """What the function makes of each chunk of about `n_cells` draws: it takes a seed and how many rows to draw."""
+    n_rows = max(1, n_cells // n_clusters)
+    sizes = [min(n_rows, settings.resamples - begin) for begin in range(0, settings.resamples, n_rows)]
+    entropy = entropy_of(stream)
+    calls = [(drawn_for, n_clusters, [settings.seed, entropy, chunk], size) for chunk, size in enumerate(sizes)]
+    with threadpool_limits(limits=1, user_api="blas"):  # the workers share the cores already
+        return settings.workers.run(title, function, calls)
 
 
 def _refuse_too_many(resamples: int, n_columns: int, dataset: str, memory: float) -> None:

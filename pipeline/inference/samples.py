@@ -6,7 +6,6 @@ so every difference is paired.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -22,36 +21,17 @@ from rankledger.pipeline.inference.resampling import (
     Contributions,
     Ratio,
     ResampledSums,
+    Settings,
     contributions_of,
     resampled_sums,
     round_to_exact,
 )
-from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, ModelKey, Scores
 
-__all__ = ["Pair", "Sample", "Settings", "pool"]
+__all__ = ["Pair", "Sample", "pool"]
 
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
-
-_HELD = 1 << 24  # resamples
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How the queries are resampled.
-
-    Attributes:
-        resamples: how often they are drawn.
-        seed: root of all streams.
-        workers: run the resampling.
-        memory: the bytes that this machine has.
-    """
-
-    resamples: int
-    seed: int
-    workers: Workers
-    memory: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -155,8 +135,8 @@ class Sample:
         return list(self._differences(pairs))
 
     def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
-        """As `differences`, each let go before the next; no more are drawn at a time than have 16 million resamples."""
-        n_pairs = max(1, _HELD // self.n_resamples)
+        """As `differences`, but only a few are drawn at a time, and each is let go before the next."""
+        n_pairs = max(1, self._settings.together // self.n_resamples)
         for begin in range(0, len(pairs), n_pairs):
             yield from self._differences(pairs[begin : begin + n_pairs])
 
@@ -224,8 +204,7 @@ class Sample:
     def _draw(self, ratios: Sequence[Ratio]) -> list[_Drawn]:
         """The ratios with their sums, those over the same clusters together.
 
-        A figure's resamples stand side by side: summed down a column, their last bits would depend on the columns
-        beside.
+        Resamples stand side by side: summed down a column, their last bits would depend on the columns beside.
         """
         if not ratios:
             return []
@@ -233,24 +212,10 @@ class Sample:
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
         columns = [_Columns.of(alike) for alike in together.values()]
-        settings = self._settings
-        sums = resampled_sums(
-            [each.part for each in columns],
-            self.n_clusters,
-            resamples=settings.resamples,
-            seed=settings.seed,
-            stream=self.dataset,
-            workers=settings.workers,
-            memory=settings.memory,
-        )
-        ends = np.cumsum([each.part.rounded.shape[1] for each in columns])
-        drawn = [
-            found
-            for each, end in zip(columns, ends, strict=True)
-            for found in each.drawn(sums[end - each.part.rounded.shape[1] : end])
-        ]
-        by_ratio = {each.ratio: each for each in drawn}
-        return [by_ratio[ratio] for ratio in ratios]
+        sums = resampled_sums([each.part for each in columns], self.n_clusters, self.dataset, self._settings)
+        parts = np.split(sums, np.cumsum([each.part.rounded.shape[1] for each in columns])[:-1])
+        drawn = {each.ratio: each for own, part in zip(columns, parts, strict=True) for each in own.drawn(part)}
+        return [drawn[ratio] for ratio in ratios]
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
@@ -266,15 +231,10 @@ class _Columns:
     """Ratios over the same clusters as columns: all numerators, then each different denominator once.
 
     Most measures weigh the queries alike, and one column serves them all.
-
-    Attributes:
-        ratios: the ratios.
-        places: where the denominator of each stands among the different ones.
-        part: the columns, rounded.
     """
 
     ratios: Sequence[Ratio]
-    places: Sequence[int]
+    places: Sequence[int]  # where the denominator of each stands among the different ones
     part: ResampledSums
 
     @classmethod
@@ -290,19 +250,16 @@ class _Columns:
 
     def drawn(self, sums: Floats) -> Iterator[_Drawn]:
         """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
-        denominators = sums[len(sums) - max(self.places) - 1 :]
-        end = 0
-        for ratio, place in zip(self.ratios, self.places, strict=True):
-            begin, end = end, end + len(ratio.added)
-            yield _Drawn(ratio, sums[begin:end], denominators[place])
+        *numerators, denominators = np.split(sums, np.cumsum([len(ratio.added) for ratio in self.ratios]))
+        for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
+            yield _Drawn(ratio, own, denominators[place])
 
 
 def _away_from_mode(values: Floats) -> Bools:
-    """Which values are not the most frequent one; all of them where no value stands twice, for then there is none."""
+    """Which values are not the most frequent one; all of them where no value occurs twice, for then there is none."""
     distinct, place, counts = np.unique(values, return_inverse=True, return_counts=True)
     most = int(counts.max(initial=0))
-    away: Bools = place != counts.argmax() if most > 1 or len(distinct) == 1 else np.ones(len(values), dtype=bool)
-    return away
+    return place != counts.argmax() if most > 1 or len(distinct) == 1 else np.ones(len(values), dtype=bool)
 
 
 def _effective(sizes: Floats) -> float:

@@ -7,7 +7,7 @@ A pair's statistic is |T(s)|, T(s) being the difference of the two figures after
 what it adds to one model's sums to the other's. All such sums are signs times columns of numbers, and a model's columns
 serve all its pairs: Σ s·(a - b) is Σ s·a - Σ s·b.
 
-It is divided by its standard deviation over all signs, so that pairs can be held against each other. Changing places
+It is divided by its standard deviation over all signs, so that pairs can be compared. Changing places
 does not move that, so the test stays exact; and it is the test of Student's t. For let d be what C clusters add to a
 difference: Σ d² is the same under all signs, so with z = Σ s·d / √(Σ d²) the t of the numbers s·d is
 z·√((C - 1) / (C - z²)), which rises with z.
@@ -30,18 +30,14 @@ from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from rankledger.metrics.block import Bools, Floats, divide
-from rankledger.pipeline.inference.resampling import Ratio, entropy_of, round_to_exact
+from rankledger.pipeline.inference.resampling import Ratio, Settings, in_chunks, round_to_exact
 from rankledger.pipeline.inference.samples import Pair, Sample
-from rankledger.pipeline.support.parallel import Workers
 
 __all__ = [
-    "MOST_ENUMERATED",
     "FlippedPair",
     "FlippedPairs",
-    "Permutations",
     "Rows",
     "Signs",
     "all_signs",
@@ -55,8 +51,7 @@ __all__ = [
 
 Signs = npt.NDArray[np.int8]
 
-MOST_ENUMERATED = 13
-"""Clusters of which all patterns are looked at, 8,192 of them; of more, random ones."""
+_MOST_ENUMERATED = 13  # clusters of which all patterns are looked at, 8,192 of them; of more, random ones
 
 
 def all_signs(n_clusters: int) -> Signs:
@@ -184,12 +179,9 @@ class FlippedPairs:
 
 
 class _Columns:
-    """What K clusters add to the sums of some figures, each column once.
+    """What K clusters add to the sums of some figures, each of N columns once.
 
-    Attributes:
-        rounded: (K, N) the columns, of which all sums are exact.
-        errors: (N,) how far apart rounding can take two sums that are equal but for the signs of their terms.
-        places: by ratio, the S + 1 columns of its numerators and its denominators.
+    All sums of them are exact; `errors` is how far apart rounding can take two that are equal but for the signs.
     """
 
     def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
@@ -239,7 +231,7 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return _placed(np.minimum.accumulate(np.minimum(p_values[order] * len(p_values) / ranks, 1.0)), order)
 
 
-def westfall_young(p_values: Floats, jointly: Floats, ascending: npt.NDArray[np.int64]) -> Floats:
+def westfall_young(p_values: Floats, jointly: Floats, ascending: _Indices) -> Floats:
     """(H,): step-down maxT. Corrected as `holm`, but by how the statistics of the family move together.
 
     Args:
@@ -257,7 +249,7 @@ def westfall_young(p_values: Floats, jointly: Floats, ascending: npt.NDArray[np.
 
 def exceedances(
     statistics: Floats, thresholds: Floats, floor: Floats | float = 0.0
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Floats]:
+) -> tuple[_Indices, _Indices, Floats]:
     """How often a statistic reaches its threshold, alone and together with those before it.
 
     An undefined statistic counts as one that does.
@@ -276,7 +268,7 @@ def exceedances(
     return alone, jointly, greatest[-1]
 
 
-def _placed(values: Floats, order: npt.NDArray[np.int64]) -> Floats:
+def _placed(values: Floats, order: _Indices) -> Floats:
     """The values, which are in this order, in the order of the hypotheses."""
     placed = np.empty_like(values)
     placed[order] = values
@@ -285,27 +277,11 @@ def _placed(values: Floats, order: npt.NDArray[np.int64]) -> Floats:
 
 _CHUNK = 1 << 20  # signs of a chunk: 8 MB as doubles. Each has a stream of its own, so this is part of every p-value.
 _HELD = 1 << 20  # statistics that are looked at together: 8 MB
-_EVERY = slice(None)
-
-_Counts: TypeAlias = npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class Permutations:
-    """How signs are drawn.
-
-    Attributes:
-        n_patterns: how many patterns.
-        seed: root of all streams.
-        workers: run the drawing.
-    """
-
-    n_patterns: int
-    seed: int
-    workers: Workers
-
-
-def randomization(sample: Sample, pairs: Sequence[Pair], permutations: Permutations) -> tuple[Floats, Floats]:
+def randomization(
+    sample: Sample, pairs: Sequence[Pair], settings: Settings, *, _chunk: int = _CHUNK, _held: int = _HELD
+) -> tuple[Floats, Floats]:
     """The p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
 
     A p-value is (1 + n) / (1 + B), n of B random patterns of signs having a statistic that reaches the sample's. Where
@@ -314,46 +290,36 @@ def randomization(sample: Sample, pairs: Sequence[Pair], permutations: Permutati
     Args:
         sample: one dataset's models.
         pairs: what is tested; a pair's p-value alone does not depend on the others.
-        permutations: how signs are drawn.
+        settings: how patterns of signs are drawn.
     """
     moved = np.stack([FlippedPair(*sample.sides(pair)).moved for pair in pairs])
     any_moved = np.flatnonzero(moved.any(axis=0))
-    if len(any_moved) <= MOST_ENUMERATED:
-        family = _Family([(_EVERY, _flipped_pairs(sample, pairs, any_moved))], np.arange(len(pairs)))
-        signs = all_signs(len(any_moved))
-        alone, jointly = family.count(signs) / len(signs)
+    if len(any_moved) <= _MOST_ENUMERATED:
+        family, (alone, jointly) = _exact(sample, pairs, any_moved, _held)
     else:
-        family = _family(sample, pairs)
-        counts = _count_drawn(family, sample, permutations)
-        alone, jointly = (1 + counts) / (1 + permutations.n_patterns)
+        family = _family(sample, pairs, _held)
+        stream = f"signs/{sample.dataset}"
+        counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk)
+        alone, jointly = (1 + np.sum(counts, axis=0)) / (1 + settings.resamples)
         for i, pair in enumerate(pairs):
-            if moved[i].sum() <= MOST_ENUMERATED:
-                alone[i] = _exact(sample, pair, np.flatnonzero(moved[i]))
+            if moved[i].sum() <= _MOST_ENUMERATED:
+                alone[i] = _exact(sample, [pair], np.flatnonzero(moved[i]), _held)[1][0, 0]
     return alone, westfall_young(alone, jointly, family.ascending)
 
 
 class _Family:
-    """All that is tested together, in groups that take the signs of different clusters.
+    """All that is tested together, in groups of pairs that take the signs of different clusters."""
 
-    Attributes:
-        ascending: (H,) the pairs by their statistics over the sample.
-    """
-
-    def __init__(self, groups: Sequence[tuple[Rows, FlippedPairs]], order: npt.NDArray[np.int64]) -> None:
-        """Put the groups together.
-
-        Args:
-            groups: which of the signs each takes, and its pairs.
-            order: (H,) the pairs as they stand in the groups.
-        """
+    def __init__(self, groups: Sequence[tuple[Rows, FlippedPairs]], order: _Indices, held: int) -> None:
+        self._held = held
         self._groups = groups
         self._order = np.argsort(np.concatenate([group.observed for _, group in groups]), kind="stable")
         self._thresholds = np.concatenate([group.thresholds for _, group in groups])[self._order]
-        self.ascending = order[self._order]
+        self.ascending = order[self._order]  # the pairs by their statistics over the sample
 
-    def count(self, signs: Signs) -> _Counts:
+    def count(self, signs: Signs) -> _Indices:
         """(2, H): how often each pair's statistic reaches the sample's, and how often one of those up to it does."""
-        n_parts = -(-len(signs) * len(self._order) // _HELD)
+        n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for part in np.array_split(signs, n_parts):
             statistics = np.concatenate([group.statistics(part[:, rows]) for rows, group in self._groups])
@@ -367,7 +333,7 @@ def _flipped_pairs(sample: Sample, pairs: Sequence[Pair], rows: Rows) -> Flipped
     return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows)
 
 
-def _family(sample: Sample, pairs: Sequence[Pair]) -> _Family:
+def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
     """The pairs in a group per slice: few clusters are in most slices."""
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
@@ -376,26 +342,15 @@ def _family(sample: Sample, pairs: Sequence[Pair]) -> _Family:
         (rows, _flipped_pairs(sample, [pairs[i] for i in places], rows))
         for rows, places in ((sample.clusters_of(name), places) for name, places in members.items())
     ]
-    return _Family(groups, np.concatenate([np.array(places) for places in members.values()]))
+    return _Family(groups, np.concatenate([np.array(places) for places in members.values()]), held)
 
 
-def _count_drawn(family: _Family, sample: Sample, permutations: Permutations) -> _Counts:
-    n_patterns = max(1, _CHUNK // sample.n_clusters)
-    begins = range(0, permutations.n_patterns, n_patterns)
-    entropy = entropy_of(f"signs/{sample.dataset}")
-    sizes = [min(n_patterns, permutations.n_patterns - begin) for begin in begins]
-    calls = [(family, [permutations.seed, entropy, chunk], size, sample.n_clusters) for chunk, size in enumerate(sizes)]
-    with threadpool_limits(limits=1, user_api="blas"):  # the workers share the cores already
-        counts: _Counts = np.sum(permutations.workers.run("Flipping signs", _count_chunk, calls), axis=0)
-    return counts
-
-
-def _count_chunk(family: _Family, entropy: list[int], n_patterns: int, n_clusters: int) -> _Counts:
+def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_patterns: int) -> _Indices:
     return family.count(draw_signs(entropy, n_patterns, n_clusters))
 
 
-def _exact(sample: Sample, pair: Pair, moved: npt.NDArray[np.int64]) -> float:
-    """A pair's p-value over all patterns of the clusters that move."""
-    family = _Family([(_EVERY, _flipped_pairs(sample, [pair], moved))], np.zeros(1, dtype=np.int64))
+def _exact(sample: Sample, pairs: Sequence[Pair], moved: _Indices, held: int) -> tuple[_Family, Floats]:
+    """The family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
+    family = _Family([(slice(None), _flipped_pairs(sample, pairs, moved))], np.arange(len(pairs)), held)
     signs = all_signs(len(moved))
-    return int(family.count(signs)[0, 0]) / len(signs)
+    return family, family.count(signs) / len(signs)

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import Method, Resampled, interval
+from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
 from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
@@ -36,7 +36,7 @@ class IntervalRule:
     confidence: float
 
     def of(self, resampled: Resampled) -> tuple[float | None, float | None]:
-        """The two ends; None where there is no interval."""
+        """The two ends; None if there is no interval."""
         return interval(resampled, self.method, self.confidence)
 
 
@@ -79,17 +79,17 @@ def _line(
         ratios = [
             contributions_of(scores, row, bound, conventions).ratio(mask, None) for bound in scores.tie_bounds[:, row]
         ]
-        bounds = [_known(ratio.estimate) for ratio in ratios]
+        bounds = [known(ratio.estimate) for ratio in ratios]
     undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
     return Estimate(
         dataset=scores.dataset,
         model=scores.model,
         slice=slice,
         measure=str(measure),
-        estimate=_known(resampled.estimate),
+        estimate=known(resampled.estimate),
         ci_low=low,
         ci_high=high,
-        std_error=_known(resampled.std_error),
+        std_error=known(resampled.std_error),
         n_queries=int(queries.sum()),
         n_missing=int((scores.missing & queries).sum()),
         n_undefined=int((undefined & queries).sum()),
@@ -109,10 +109,10 @@ def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
             model=scores.model,
             slice=ALL,
             measure=str(measure),
-            estimate=_known(figure),
+            estimate=known(figure),
             ci_low=None,
             ci_high=None,
-            std_error=_known(scores.figure_errors.get(measure, math.nan)),
+            std_error=known(scores.figure_errors.get(measure, math.nan)),
             n_queries=len(scores.query_ids),
             n_missing=int(scores.missing.sum()),
             n_undefined=0,
@@ -154,20 +154,16 @@ def _pooled_line(
         model=model,
         slice=ALL,
         measure=str(measure),
-        estimate=_known(resampled.estimate),
+        estimate=known(resampled.estimate),
         ci_low=low,
         ci_high=high,
-        std_error=_known(resampled.std_error),
+        std_error=known(resampled.std_error),
         n_queries=sum(line.n_queries for line in own),
         n_missing=sum(line.n_missing for line in own),
         n_undefined=sum(line.n_undefined for line in own),
         n_clusters=resampled.n_clusters,
         mark=resampled.mark,
     )
-
-
-def _known(figure: float) -> float | None:
-    return figure if math.isfinite(figure) else None
 
 
 def recall_levels(profile: Profile) -> tuple[Measure, ...]:
@@ -197,7 +193,7 @@ def precision_by_recall(sample: Sample, results: Sequence[Scores], rule: Interva
                 model=scores.model,
                 curve="precision",
                 at=float(measure.parameters["recall"]),
-                estimate=resampled.estimate if math.isfinite(resampled.estimate) else None,
+                estimate=known(resampled.estimate),
                 ci_low=low,
                 ci_high=high,
                 n_queries=resampled.n_queries,

@@ -3,9 +3,9 @@
 It holds `config.yaml`, `manifest.json`, `scores.parquet`, `summary.csv` and `report.html`; and, where there are any,
 `comparisons.csv`, `gates.json`, `curves.csv` and `movers.csv`. The same inputs, config and seed give the same bytes in
 all but the manifest. What differs each time, the id, the times, the machine, is in the manifest alone; what depends on
-earlier evaluations, in the gates, the movers and the page.
+earlier evaluations, in the gates, the query changes and the page.
 
-`folder` writes and reads a record, `tables` its text files and `scores` its scores; `integrity` checks its hashes.
-`store` knows where records are kept, `lookup` finds one, `accepted` lists those that were accepted, `receipts` says
-what MLflow has, `nights` claims nightly evaluations, and `retention` says which records may be deleted.
+`folder` writes and reads a record, `tables` its text files, checked by their hashes, and `scores` its scores. `store`
+knows where records are kept and what MLflow has of them, `lookup` finds one, also by what was accepted, `nights` claims
+nightly evaluations, and `retention` says which records may be deleted.
 """

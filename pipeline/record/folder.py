@@ -17,37 +17,37 @@ from typing import Any, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.accepted import digest_of
-from rankledger.pipeline.record.integrity import read_file, refuse_unknown
-from rankledger.pipeline.record.receipts import remember_own
 from rankledger.pipeline.record.scores import SCORES, scores_in, write_scores
+from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
     Line,
     lines_in,
-    movers_in,
+    query_changes_in,
+    read_file,
+    refuse_unknown,
     verdicts_in,
     write_gates,
     write_lines,
-    write_movers,
+    write_query_changes,
 )
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
-from rankledger.pipeline.types.changes import QueryChange
-from rankledger.pipeline.types.checks import ComparedFigures
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.checks import ComparedFigures, QueryChange
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import MANIFEST, Description, File, HeldAgainst, Manifest, parse_manifest
+from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = [
     "FIGURES",
     "Judged",
+    "config_of",
     "new_evaluation_id",
     "read_curves",
     "read_figures",
     "read_manifest",
-    "read_movers",
+    "read_query_changes",
     "read_record",
     "refuse_changed",
     "write_record",
@@ -64,7 +64,7 @@ class Judged:
     """
 
     verdicts: tuple[Verdict, ...]
-    references: Mapping[str, Mapping[str, HeldAgainst]]
+    references: Mapping[str, Mapping[str, RecordedBaseline]]
 
 
 def new_evaluation_id(name: str, now: datetime) -> str:
@@ -83,7 +83,7 @@ def write_record(
     comparisons: Sequence[Comparison] | None = None,
     judged: Judged | None = None,
     curves: Sequence[CurvePoint] = (),
-    movers: Sequence[QueryChange] = (),
+    query_changes: Sequence[QueryChange] = (),
     page: str | None = None,
     own: bool = False,
 ) -> Record:
@@ -97,9 +97,9 @@ def write_record(
         estimates: the lines of the summary.
         timings: the seconds that each stage took.
         comparisons: the paired comparisons; None where none were asked for.
-        judged: what the gates came to; None where there are none.
+        judged: what the gates came to; None if there are none.
         curves: the points of the models' curves.
-        movers: the queries that moved most.
+        query_changes: the queries that moved most.
         page: the text of `report.html`; None where there is to be none.
         own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
 
@@ -110,18 +110,11 @@ def write_record(
     with partial_beside(path) as partial:
         partial.mkdir(parents=True)
         (partial / "config.yaml").write_text(config, encoding="utf-8")
-        write_scores(partial / "scores.parquet", results)
-        write_lines(partial / "summary.csv", Estimate, estimates)
-        if comparisons is not None:
-            write_lines(partial / "comparisons.csv", Comparison, comparisons)
-        if judged is not None:
-            write_gates(partial / "gates.json", judged.verdicts, judged.references)
-        if curves:
-            write_lines(partial / "curves.csv", CurvePoint, curves)
-        if movers:
-            write_movers(partial / "movers.csv", movers)
         if page is not None:
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
+        write_scores(partial / "scores.parquet", results)
+        write_lines(partial / "summary.csv", Estimate, estimates)
+        _write_optional(partial, comparisons, judged, curves, query_changes)
         written = _finish(partial, manifest, timings)
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
@@ -137,6 +130,24 @@ def write_record(
         comparisons=lambda: tuple(comparisons or ()),
         verdicts=lambda: verdicts,
     )
+
+
+def _write_optional(
+    folder: Path,
+    comparisons: Sequence[Comparison] | None,
+    judged: Judged | None,
+    curves: Sequence[CurvePoint],
+    query_changes: Sequence[QueryChange],
+) -> None:
+    """Write the tables that not every record has."""
+    if comparisons is not None:
+        write_lines(folder / "comparisons.csv", Comparison, comparisons)
+    if judged is not None:
+        write_gates(folder / "gates.json", judged.verdicts, judged.references)
+    if curves:
+        write_lines(folder / "curves.csv", CurvePoint, curves)
+    if query_changes:
+        write_query_changes(folder / "movers.csv", query_changes)
 
 
 def _finish(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:
@@ -216,14 +227,14 @@ def read_curves(record: Record) -> tuple[CurvePoint, ...]:
     return lines
 
 
-def read_movers(record: Record) -> tuple[QueryChange, ...]:
+def read_query_changes(record: Record) -> tuple[QueryChange, ...]:
     """The queries that moved most in a record; none if it has none.
 
     Raises:
         InputError: they are not what was written.
     """
     data = read_file(record.path, record.manifest, "movers.csv")
-    lines = () if data is None else movers_in(data, record.path / "movers.csv")
+    lines = () if data is None else query_changes_in(data, record.path / "movers.csv")
     refuse_unknown(record.manifest, record.path / "movers.csv", ((line.dataset, line.model) for line in lines))
     _refuse_undefined(record, "movers.csv", (line.measure for line in lines))
     return lines
@@ -281,7 +292,7 @@ def _verdicts(record: Record) -> tuple[Verdict, ...]:
     verdicts = () if data is None else verdicts_in(data, record.path / name)
     for verdict in verdicts:
         if verdict.model not in record.manifest.models:
-            raise InputError(f"{record.path / name}: {verdict.model!r} is no model of the record; restore the record")
+            raise InputError(f"{record.path / name}: {verdict.model!r} is not in the record; restore the record")
     return verdicts
 
 
@@ -291,11 +302,7 @@ def _table(record: Record, name: str, kind: type[Line]) -> tuple[Line, ...]:
 
 
 def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> None:
-    """Refuse lines by what was not measured.
-
-    Raises:
-        InputError: the record does not define a measure.
-    """
+    """Refuse lines by what was not measured."""
     for measure in dict.fromkeys(measures):
         if measure not in record.manifest.definitions:
             raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
@@ -349,3 +356,14 @@ def _of_scores(path: Path) -> ComparedFigures:
         blank={name: np.array(column.is_null().to_pylist(), dtype=bool) for name, column in numbers.items()},
         words={name: [str(flag) for flag in column.to_pylist()] for name, column in flags.items()},
     )
+
+
+def config_of(record: Record) -> Path:
+    """The config that was evaluated, beside which the file lies.
+
+    A record has the path as it was from the working directory of then, which usually held the runs folder: it is looked
+    for there first, for the working directory of now may hold another config of that name.
+    """
+    written = Path(record.manifest.config)
+    there = record.path.absolute().parent.parent.parent / written
+    return written if there == written.absolute() or not there.is_file() else there

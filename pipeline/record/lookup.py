@@ -10,26 +10,30 @@ If records are kept in a remote store, these files are read there, several at a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count, groupby, islice
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from rankledger.pipeline.errors import InputError, likely
-from rankledger.pipeline.record.accepted import digest_of, read_accepted
+import yaml
+
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damaged_files, refuse_unknown, unchanged
-from rankledger.pipeline.record.store import DamagedError, Records
-from rankledger.pipeline.record.tables import lines_of, verdicts_in
+from rankledger.pipeline.record.store import DamagedError, Records, digest_of
+from rankledger.pipeline.record.tables import damaged_files, lines_of, refuse_unknown, unchanged, verdicts_in
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, parse_manifest
-from rankledger.pipeline.types.results import Estimate, Record, Reference, Verdict
+from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
+from rankledger.pipeline.types.results import Acceptance, Estimate, Record, Reference, Verdict
 
 __all__ = [
+    "ACCEPTED",
+    "Entries",
     "Line",
     "RecordEntry",
     "RecordHistory",
@@ -40,9 +44,11 @@ __all__ = [
     "failures_in_a_row",
     "failures_of",
     "no_records",
+    "read_accepted",
     "record_at",
     "resolve",
     "scan_records",
+    "write_accepted",
 ]
 
 Line = tuple[str, str, str, str, str]
@@ -54,7 +60,7 @@ class Resolved:
     """What a reference comes to for one model.
 
     Attributes:
-        record: the record; None where there is none.
+        record: the record; None if there is none.
         model: what the model is called there.
         reason: why there is none; empty where there is one.
         first: whether there cannot be one yet: no earlier evaluation has passed.
@@ -85,7 +91,7 @@ class RecordHistory:
         Args:
             records: where records are kept.
             name: the evaluation's name.
-            before: when the evaluation began that looks back; now unless given.
+            before: when the evaluation began that looks back; by default now.
         """
         self.records = records
         self.name = name
@@ -101,7 +107,7 @@ class RecordHistory:
         """The records, most recent first.
 
         Raises:
-            OSError: the place elsewhere cannot be reached; every time, for to be empty means that tonight is the first.
+            OSError: the place elsewhere cannot be reached; every time, for empty means that it is the first.
         """
         for place in count():
             if place == len(self._found) and not self._read_another():
@@ -141,7 +147,7 @@ class RecordHistory:
         try:
             return self.records.fetch(evaluation_id)
         except DamagedError as error:
-            self._lost[evaluation_id] = self.records.told(error)
+            self._lost[evaluation_id] = self.records.describe_error(error)
             return None
 
     def _read(self, path: Path) -> Record | None:
@@ -175,7 +181,7 @@ def resolve(
         reference: to a record; one of this evaluation has none.
         history: the earlier evaluations of the same name, and where a record is looked for by its id.
         accepted: the file of what was accepted.
-        model: what the model is called tonight; the reference may name another.
+        model: what the model is called in the current evaluation; the reference may name another.
         was: what it was called before, looked up where the record does not know the new name.
 
     Raises:
@@ -192,7 +198,7 @@ def resolve(
     path = history.records.find(text)
     if path is None:
         return Resolved(
-            None, names[0], f"there is no record {text!r}, neither at that path nor in {history.records.place}"
+            None, names[0], f"{text}: record not found, neither at that path nor in {history.records.place}"
         )
     return _opened(history, path, names)
 
@@ -268,7 +274,7 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
             if reason is None:
                 return Resolved(record, model, lost=(*damaged, *history.lost_since(record)))
             damaged.append(reason)
-    if lost := [*damaged, *history.lost]:  # tonight is not the first: there was, or may have been, one that passed
+    if lost := [*damaged, *history.lost]:  # not the first: there was, or may have been, one that passed
         return Resolved(None, names[0], f"no earlier evaluation that passed is whole: {lost[0]}")
     return Resolved(None, names[0], _none_passed(history.name, names[0], passed_over), first=True)
 
@@ -302,7 +308,7 @@ def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
     entries = read_accepted(file).get(history.name, {})
     model = next((name for name in names if name in entries), None)
     if model is None:
-        advice = f"run `rankledger accept RECORD --model {names[0]}`"
+        advice = f"run `rankledger accept RECORD --model {names[0]} --reason TEXT`"
         return Resolved(None, names[0], f"{file}: no record of {history.name!r} is accepted for {names[0]!r}; {advice}")
     entry = entries[model]
     path = history.records.fetch(entry.record)
@@ -311,7 +317,7 @@ def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
         return Resolved(None, model, f"the accepted record {entry.record} is not in {place}; restore it there")
     if digest_of(path) != entry.manifest_sha256:
         found = f"sha256 {digest_of(path)[:12]}…, and not {entry.manifest_sha256[:12]}…"
-        return Resolved(None, model, f"{path / 'manifest.json'}: is not what was accepted ({found}); restore it")
+        return Resolved(None, model, f"{path / 'manifest.json'}: is not the accepted one ({found}); restore it")
     return _opened(history, path, [model])
 
 
@@ -423,12 +429,7 @@ class RecordEntry:
         return None if described is None else unchanged(self._read(name), described, self.path / name)
 
     def _read(self, name: str) -> bytes:
-        """What a file of it holds: here, if the record is here, or else elsewhere.
-
-        Raises:
-            InputError: it is missing, or cannot be read here.
-            OSError: the place elsewhere cannot be reached.
-        """
+        """What a file of it holds: here, if the record is here, or else elsewhere."""
         data = None
         if self.records.has_here(self.evaluation_id):
             try:
@@ -492,3 +493,66 @@ def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
         return f"{records.place}: no record of {name!r} can be read, such as {ids[0]}; restore it or name another"
     known = sorted({str(evaluation_name(evaluation_id)) for evaluation_id in records.ids()})
     return f"{records.place}: no evaluation is called {name!r}{likely(name, known)}"
+
+
+ACCEPTED = "accepted.yaml"
+
+_HEADER = """\
+# The baselines of gates with `against: self@accepted`: by evaluation, then by model.
+# Written by `rankledger accept`; keep it under version control.
+"""
+
+
+Entries = Mapping[str, Mapping[str, Acceptance]]
+
+
+def read_accepted(path: Path) -> Entries:
+    """What was accepted, by evaluation and model; empty if the file does not exist.
+
+    Raises:
+        InputError: it is not what `write_accepted` writes.
+    """
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), yaml.BaseLoader) or {}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); restore it") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: is not YAML ({' '.join(str(error).split())[:300]}); restore it") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: found {type(found).__name__}; it holds models by evaluation, restore it")
+    return {str(name): _entries(path, str(name), models) for name, models in found.items()}
+
+
+def write_accepted(path: Path, entries: Entries) -> None:
+    """Write the file whole under a temporary name and rename it; evaluations and models stand in their order.
+
+    Raises:
+        OSError: it cannot be written; the file stays as it was.
+    """
+    ordered = {
+        name: {model: asdict(models[model]) for model in sorted(models)} for name, models in sorted(entries.items())
+    }
+    text = _HEADER + yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=1_000)
+    write_whole(path, text.encode())
+
+
+def _entries(path: Path, name: str, models: object) -> dict[str, Acceptance]:
+    if not isinstance(models, dict):
+        raise InputError(f"{path}: {name}: found {str(models)[:100]!r}; it holds entries by model, restore it")
+    return {str(model): _entry(path, f"{name}.{model}", entry) for model, entry in models.items()}
+
+
+def _entry(path: Path, key: str, entry: object) -> Acceptance:
+    given = entry if isinstance(entry, dict) else {}
+    names = [field.name for field in fields(Acceptance)]
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise InputError(f"{path}: {key}: has no {lacking[0]!r}; restore it or run `rankledger accept` again")
+    if found := next((name for name in names if not isinstance(given[name], str)), None):
+        raise InputError(f"{path}: {key}: {found} is not text; restore it or run `rankledger accept` again")
+    if not is_evaluation_id(given["record"]) or not re.fullmatch("[0-9a-f]{64}", given["manifest_sha256"]):
+        named = f"{given['record'][:100]!r} with the hash {given['manifest_sha256'][:100]!r} is no record"
+        raise InputError(f"{path}: {key}: {named}; restore it or run `rankledger accept` again")
+    return Acceptance(**{name: given[name] for name in names})

@@ -23,8 +23,8 @@ from datetime import UTC, datetime, timedelta
 
 from pydantic import ValidationError
 
-from rankledger.pipeline.errors import InputError, LockedError
 from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.manifest import finding, read_typed
 
 __all__ = ["LEASE", "Claim", "Holder", "Night", "claim_night", "read_night"]
@@ -85,7 +85,7 @@ class Night:
 
 
 def read_night(records: Records, file: str) -> tuple[bytes, Night] | None:
-    """What the file of a night holds, as it is and as it is meant; None where there is none.
+    """What the file of a night holds, as it is and as it is meant; None if there is none.
 
     Raises:
         InputError: it is file not found.
@@ -148,7 +148,7 @@ class Claim:
 
     Attributes:
         records: where it is held: on this machine alone where the place elsewhere is away.
-        away: why the place elsewhere could not be asked; empty where it was, and where there is none.
+        away: why the place elsewhere could not be asked; empty where it was, and if there is none.
     """
 
     def __init__(self, records: Records, file: str, night: Night) -> None:
@@ -178,7 +178,7 @@ class Claim:
         with _unless_away(self.records):  # whatever is written next holds the id, too
             if not self._put(lambda night: night):
                 taker = _holder_of(self.records, self._file) or _SOMEBODY
-                raise LockedError(f"{self._file}: {taker} has taken the night over; wait until it is done")
+                raise LockedError(f"{self._file}: {taker} took over the night; wait until it is done")
 
     @contextmanager
     def renewed(self) -> Iterator[None]:
@@ -227,7 +227,7 @@ def _claim_anywhere(records: Records, file: str, name: str, date: str) -> Claim:
         if records.remote is None:
             raise
         claim = _claim(Records(records.folder), file, name, date)
-        claim.away = records.told(error)
+        claim.away = records.describe_error(error)
         return claim
 
 
@@ -247,14 +247,7 @@ def _claim(records: Records, file: str, name: str, date: str) -> Claim:
 
 
 def _taken(records: Records, file: str, night: Night, gone: Holder | None) -> Night | None:
-    """The night, taken from a holder that is gone, with all ids that are known of it; None if it is not ours.
-
-    Args:
-        records: where records are kept.
-        file: the night's.
-        night: its new holder, and the ids that this machine knows.
-        gone: the last holder on this machine.
-    """
+    """The night, taken from a holder that is gone, with all ids that are known of it; None if it is not ours."""
     found = read_night(records, file)
     if found is None:
         return None
@@ -297,7 +290,7 @@ def _unless_away(records: Records) -> Iterator[None]:
 
 
 def _holder_of(records: Records, file: str) -> Holder | None:
-    """Who has the night, as far as it can be told; this machine's own copy is asked where the other place is away."""
+    """Who has the night, as far as it can be known; this machine's own copy is asked where the other place is away."""
     for place in (records, Records(records.folder)):
         with suppress(OSError, InputError):
             found = read_night(place, file)

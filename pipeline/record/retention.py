@@ -2,27 +2,24 @@
 
 What stays, though it is old:
 
-- what is accepted, for models are held against it;
+- what is accepted, for models are compared with it;
 - what a record that stays for another reason held a model against, be the verdict waived or not. A record that stays
   for this reason alone keeps none: `last_passed` makes a chain of all nights, which would never end;
 - what has not been delivered yet, to MLflow or to where records are kept;
 - what is kept at a place that was not named, where alone it is known whether it is whole there;
 - the last of each evaluation, which the next night looks back on;
-- what cannot be told: a record of which the manifest cannot be read is none of ours.
+- what cannot be known: a record whose manifest cannot be read is not ours to delete.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.integrity import damaged_files
 from rankledger.pipeline.record.lookup import RecordEntry
-from rankledger.pipeline.record.receipts import clear_locks, read_receipt, receipt_name
-from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.support.atomic import clear_abandoned
+from rankledger.pipeline.record.store import Records, Remote, read_receipt, receipt_name
+from rankledger.pipeline.record.tables import damaged_files
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
 
@@ -33,39 +30,24 @@ __all__ = [
     "LAST",
     "UNDELIVERED",
     "begun",
-    "clear_left_behind",
     "clear_leftovers",
     "reasons_to_stay",
     "stored_records",
 ]
 
 
-def clear_left_behind(records: Records, runs_dir: Path) -> None:
-    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the output cache.
-
-    What cannot be deleted stays: it is in nobody's way.
-
-    Args:
-        records: where records are.
-        runs_dir: the runs folder.
-    """
-    cached = [folder for folder in (runs_dir / "cache").glob("*") if folder.is_dir()]
-    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
-    clear_locks(records)
-
-
 ACCEPTED = "accepted"
-HELD_AGAINST = "held against by a record that stays"
+HELD_AGAINST = "baseline of a record that stays"
 LAST = "the last of its evaluation"
 UNDELIVERED = "not delivered yet"
-ELSEWHERE = "kept elsewhere; name the place with --records"
+ELSEWHERE = "stored remotely; name the store with --records"
 
 
 def stored_records(records: Records) -> Iterator[RecordEntry]:
     """Every record whose manifest can be read, most recent first.
 
     Raises:
-        OtherSchemaError: another version wrote one: what it was held against is not known.
+        OtherSchemaError: another version wrote one: what it was compared with is not known.
         OSError: the place elsewhere cannot be reached.
     """
     ids = records.ids()

@@ -17,21 +17,13 @@ from pyarrow import parquet
 from rankledger.metrics.aggregation import MOMENTS
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.integrity import read_unchanged
+from rankledger.pipeline.record.tables import read_unchanged
 from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import File
 from rankledger.pipeline.types.results import Record, Scores
 
-__all__ = [
-    "SCORES",
-    "read_column",
-    "read_query_ids",
-    "read_score",
-    "read_scores",
-    "scores_in",
-    "write_scores",
-]
+__all__ = ["SCORES", "read_column", "read_query_ids", "read_score", "read_scores", "scores_in", "write_scores"]
 
 SCORES = "scores.parquet"
 
@@ -139,15 +131,11 @@ def scores_in(path: Path) -> pa.Table:
 
 
 def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> pa.Table | None:
-    """The rows of one model on one dataset, a row per query; None where there are none.
-
-    Raises:
-        InputError: the rows are not those of the dataset's queries.
-    """
+    """The rows of one model on one dataset, a row per query; None if there are none."""
     path = record.path / SCORES
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
     table = _read(path, columns=[*(name for name, _ in _IDS), *columns])
-    with _told(path):  # whatever types the columns have, in a file that somebody else wrote
+    with _naming_file(path):  # whatever types the columns have, in a file that somebody else wrote
         table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
     if not table.num_rows:
         return None
@@ -161,11 +149,7 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> p
 
 
 def _names_in(record: Record) -> list[str]:
-    """The columns of a record's scores, whose bytes are those that were written.
-
-    Raises:
-        InputError: they are not, or this is no table of scores.
-    """
+    """The columns of a record's scores, whose bytes are those that were written."""
     path = record.path / SCORES
     try:
         found = path.stat()
@@ -183,23 +167,19 @@ def _refuse_changed(path: Path, n_bytes: int, changed: int, written: File) -> No
 
 
 def _schema_of(path: Path) -> pa.Schema:
-    with _told(path):
+    with _naming_file(path):
         schema = parquet.read_schema(path)
     ids, numbers = [*schema][: len(_IDS)], [*schema][len(_IDS) :]
     if [(field.name, field.type) for field in ids] != [*_IDS] or any(field.type != pa.float64() for field in numbers):
         raise InputError(f"{path}: the columns are not those of scores; restore the record")
     if len(set(schema.names)) < len(schema.names):
-        raise InputError(f"{path}: a column is there twice; restore the record")
+        raise InputError(f"{path}: has a duplicate column; restore the record")
     return schema
 
 
 def _read(path: Path, **asked: Any) -> pa.Table:
-    """Rows of the file, of which no id is null.
-
-    Raises:
-        InputError: it cannot be read.
-    """
-    with _told(path):
+    """Rows of the file; no id is null."""
+    with _naming_file(path):
         table = parquet.read_table(path, **asked)
         table.validate(full=True)
     for name, _ in _IDS:
@@ -209,13 +189,13 @@ def _read(path: Path, **asked: Any) -> pa.Table:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _naming_file(path: Path) -> Iterator[None]:
     """What Arrow refuses, in one line that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last, of a column's name
-        told = str(error).partition("\n")[0][:300]
-        raise InputError(f"{path}: cannot be read ({told}); restore the record") from None
+        reason = str(error).partition("\n")[0][:300]
+        raise InputError(f"{path}: cannot be read ({reason}); restore the record") from None
 
 
 def _columns(measure: Measure) -> list[str]:
@@ -271,7 +251,7 @@ def _query_ids(table: pa.Table) -> npt.NDArray[np.object_]:
 
 
 def _means(table: pa.Table, measure: Measure) -> Floats:
-    """(S, Q): the means whose products with the weights are the sums that were written, NaN where there is no pair."""
+    """(S, Q): the means whose products with the weights are the sums that were written, NaN if there is no pair."""
     weights = _weights(table, measure)
     sums = np.stack([_numbers(table, f"{measure}.{moment}") for moment in MOMENTS])
     means = divide(sums, weights)

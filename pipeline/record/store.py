@@ -1,7 +1,7 @@
 """Where records are kept: a local folder and, if configured, a copy at a URL.
 
 A file there is whole once it can be seen, as object stores have it. What must be decided between machines, who is the
-first, is a conditional write, which pyarrow has not: for that obstore is asked, which is imported when it is needed.
+first, is a conditional write.
 
 Records never change once they are written, so what lies in the folder is as good as what lies elsewhere: it is fetched
 once. A record is there when its manifest is, which is written last and deleted first.
@@ -12,186 +12,182 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from functools import cached_property
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-import pyarrow as pa
-import pyarrow.fs
+from pydantic import ValidationError
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.support.atomic import partial_beside, write_to_disk, write_whole
+from rankledger.pipeline.support.atomic import clear_abandoned, partial_beside, write_to_disk, write_whole
 from rankledger.pipeline.support.credentials import has_credentials
+from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, is_evaluation_id, parse_manifest
+from rankledger.pipeline.types.manifest import (
+    MANIFEST,
+    evaluation_name,
+    finding,
+    is_evaluation_id,
+    parse_manifest,
+    read_typed,
+)
 
-__all__ = ["DamagedError", "Records", "Remote", "open_records"]
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
 
-_READINGS = 10  # of a file that others replace, before it is given up
+__all__ = [
+    "DamagedError",
+    "Receipt",
+    "Records",
+    "Remote",
+    "clear_left_behind",
+    "digest_of",
+    "forget_own",
+    "is_own",
+    "one_at_a_time",
+    "open_records",
+    "read_receipt",
+    "receipt_name",
+    "remember_own",
+    "write_receipt",
+]
+
+_CLIENT: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
+_RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}  # obstore's own go on for 3 minutes
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")  # servers' codes, which obstore has in the text of a general error
 
 
 class Remote:
-    """A folder elsewhere.
+    """A folder in an object store.
 
-    Every method raises OSError, which names the URL, where it cannot be reached or refuses something.
+    Every method raises OSError, which names the URL, if the store cannot be reached or refuses something.
     """
 
     def __init__(self, url: str) -> None:
         """Know where it is; nothing is asked of it yet.
 
         Args:
-            url: the folder's.
+            url: the folder's; `region` and `endpoint_override` in its query say which server, as in Arrow's URLs.
 
         Raises:
-            InputError: the URL holds credentials, or pyarrow knows no such filesystem.
+            InputError: the URL holds credentials, no store is known by it, or obstore is not installed.
         """
         if has_credentials(url):
             raise InputError(
-                "the place of records holds credentials; set them in the environment (AWS_ACCESS_KEY_ID …)"
+                "the URL of the records contains credentials; set them in the environment (AWS_ACCESS_KEY_ID …)"
             )
         self.url = url
         try:
-            self._filesystem, self._root = pa.fs.FileSystem.from_uri(url)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError) as error:
+            from obstore.exceptions import BaseError
+        except ImportError:
+            raise InputError(f"{url}: records at a URL need obstore; pip install 'rankledger[remote]'") from None
+        self._errors = (OSError, BaseError)
+        try:
+            self._store = _object_store(url)
+        except (BaseError, ValueError) as error:
             raise InputError(f"{url}: {_first_line(error)}; fix the URL") from None
 
     def folders(self) -> list[str]:
-        """The names of the folders right below it; none where it does not exist yet, but its bucket does."""
-        with self._told():
-            found = self._filesystem.get_file_info(pa.fs.FileSelector(self._root, allow_not_found=True))
-            if not found and not self._has_bucket():
-                raise FileNotFoundError("there is no such bucket; make it, or fix the URL")
-        return [info.base_name for info in found if info.type == pa.fs.FileType.Directory]
+        """The names of the folders right below it; none if it does not exist yet, but its bucket does."""
+        with self._naming_url():
+            return [path.rpartition("/")[2] for path in self._store.list_with_delimiter()["common_prefixes"]]
 
     def files(self, folder: str) -> list[str]:
         """The names of the files in a folder."""
-        return [info.base_name for info in self._files(folder)]
+        with self._naming_url():
+            return [file["path"].rpartition("/")[2] for file in self._store.list_with_delimiter(folder)["objects"]]
 
     def written(self, folder: str) -> list[datetime]:
-        """When each file in a folder was written, as the server tells it."""
-        return [info.mtime for info in self._files(folder)]
+        """When each file in a folder was written, by the server's clock."""
+        with self._naming_url():
+            return [file["last_modified"] for file in self._store.list_with_delimiter(folder)["objects"]]
 
     def has(self, name: str) -> bool:
         """Whether there is a file of that name."""
-        with self._told():
-            return bool(self._filesystem.get_file_info(self._path(name)).type == pa.fs.FileType.File)
+        with self._naming_url():
+            try:
+                self._store.head(name)
+            except FileNotFoundError:
+                return False
+            return True
 
     def read(self, name: str) -> bytes | None:
-        """What a file holds; None where there is none.
-
-        pyarrow takes as many bytes as it was told when it opened the file: one that was replaced since is read again.
-        """
-        path = self._path(name)
-        with self._told():
-            for _ in range(_READINGS):
-                try:
-                    with self._filesystem.open_input_stream(path) as file:
-                        data = bytes(file.read())
-                except FileNotFoundError:
-                    return None
-                if len(data) == self._filesystem.get_file_info(path).size:
-                    return data
-            raise OSError(f"{name} was replaced each time that it was read; try again")
+        """What a file holds; None if there is none."""
+        with self._naming_url():
+            try:
+                return bytes(self._store.get(name).bytes())
+            except FileNotFoundError:
+                return None
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, in the place of one that is there."""
-        with self._told():
-            self._filesystem.create_dir(self._path(name).rpartition("/")[0], recursive=True)
-            with self._filesystem.open_output_stream(self._path(name)) as file:
-                file.write(data)
+        with self._naming_url():
+            self._store.put(name, data)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a file unless there is one, which the server decides; gives whether it did."""
-        from obstore import put
         from obstore.exceptions import AlreadyExistsError
 
-        with self._told():
+        with self._naming_url():
             try:
-                put(self._object_store, name, data, mode="create")
+                self._store.put(name, data, mode="create")
             except AlreadyExistsError:
                 return False
             return True
 
     def replace(self, name: str, data: bytes, seen: bytes) -> bool:
         """Write a file in the place of one that holds `seen` still, which the server decides; gives whether it did."""
-        from obstore import get, put
         from obstore.exceptions import PreconditionError
 
-        with self._told():
+        with self._naming_url():
             try:
-                found = get(self._object_store, name)
-                if bytes(found.bytes()) != seen:
+                current = self._store.get(name)
+                if bytes(current.bytes()) != seen:
                     return False
-                put(self._object_store, name, data, mode={"e_tag": found.meta["e_tag"]})
+                self._store.put(name, data, mode={"e_tag": current.meta["e_tag"]})
             except (FileNotFoundError, PreconditionError):
                 return False
             return True
 
     def delete(self, name: str) -> None:
         """Delete a file, if there is one."""
-        with self._told(), contextlib.suppress(FileNotFoundError):
-            self._filesystem.delete_file(self._path(name))
+        with self._naming_url(), contextlib.suppress(FileNotFoundError):
+            self._store.delete(name)
 
     def delete_folder(self, name: str) -> None:
         """Delete a folder with all that is in it, if there is one."""
-        with self._told(), contextlib.suppress(FileNotFoundError):
-            self._filesystem.delete_dir(self._path(name))
-
-    @cached_property
-    def _object_store(self) -> Any:
-        """The same place for obstore; in pyarrow's URL the query says where the server is."""
-        try:
-            from obstore.store import from_url
-        except ImportError:
-            advice = "pip install 'rankledger[remote]'"
-            raise InputError(f"{self.url}: to decide between machines needs obstore; {advice}") from None
-        parts = urlsplit(self.url)
-        asked = dict(parse_qsl(parts.query))
-        config: Any = {"region": asked["region"]} if "region" in asked else {}
-        if "endpoint_override" in asked:
-            endpoint = asked["endpoint_override"]
-            config["endpoint"] = endpoint if "://" in endpoint else f"{asked.get('scheme', 'https')}://{endpoint}"
-        options: Any = {"allow_http": True, "timeout": "20s"}
-        return from_url(urlunsplit(parts._replace(query="")), client_options=options, **config)
-
-    def _files(self, folder: str) -> list[Any]:
-        with self._told():
-            found = self._filesystem.get_file_info(pa.fs.FileSelector(f"{self._root}/{folder}", allow_not_found=True))
-        return [info for info in found if info.type == pa.fs.FileType.File]
-
-    def _has_bucket(self) -> bool:
-        """Whether the bucket is there, for one that is not lists as an empty one; True where that cannot be known."""
-        bucket = self._root.partition("/")[0]
-        try:
-            return not bucket or bool(self._filesystem.get_file_info(bucket).type != pa.fs.FileType.NotFound)
-        except OSError:  # who may list what is below it may not be allowed to ask for the bucket itself
-            return True
-
-    def _path(self, name: str) -> str:
-        return f"{self._root}/{name}"
+        with self._naming_url(), contextlib.suppress(FileNotFoundError):  # another process may be faster
+            if paths := [file["path"] for file in self._store.list(name).collect()]:
+                self._store.delete(paths)
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
+    def _naming_url(self) -> Iterator[None]:
         """What goes wrong as an OSError that names the URL and says why in one line."""
-        from_obstore = _obstore_errors()
         try:
             yield
-        except (OSError, pa.ArrowException, *from_obstore) as error:
-            raise OSError(errno.EIO, _first_line(error), self.url) from None
+        except self._errors as error:
+            is_gone = any(code in str(error) for code in _NO_BUCKET)
+            reason = "bucket not found; create it, or fix the URL" if is_gone else _first_line(error)
+            raise OSError(errno.EIO, reason, self.url) from None
 
 
-def _obstore_errors() -> tuple[type[Exception], ...]:
-    try:
-        from obstore.exceptions import BaseError
-    except ImportError:
-        return ()
-    return (BaseError,)
+def _object_store(url: str) -> ObjectStore:
+    from obstore.store import LocalStore, from_url
+
+    parts = urlsplit(url)
+    if parts.scheme == "file":
+        return LocalStore(unquote(parts.path), mkdir=True, automatic_cleanup=True)
+    query = dict(parse_qsl(parts.query))
+    config: Any = {"region": query["region"]} if "region" in query else {}
+    if endpoint := query.get("endpoint_override"):
+        config["endpoint"] = endpoint if "://" in endpoint else f"{query.get('scheme', 'https')}://{endpoint}"
+    return from_url(urlunsplit(parts._replace(query="")), client_options=_CLIENT, retry_config=_RETRIES, **config)
 
 
 def _first_line(error: BaseException) -> str:
@@ -210,10 +206,10 @@ def open_records(runs_dir: Path, place: str | None = None) -> Records:
         place: a folder, or a URL of one; None for none but `records` in the runs folder.
 
     Raises:
-        InputError: the place is empty, the URL holds credentials, or pyarrow knows no such filesystem.
+        InputError: the place is empty, the URL holds credentials, no store is known by it, or obstore is not installed.
     """
     if place == "":  # as of a variable that is not set; it would be the working directory
-        raise InputError("--records: found ''; name a folder or a URL, or leave it out")
+        raise InputError("--records: found ''; write a folder or a URL, or remove it")
     if place is None or "://" not in place:
         return Records(runs_dir / "records" if place is None else Path(place))
     if place.startswith("file://"):
@@ -238,7 +234,7 @@ class Records:
         """Where records are kept, as messages say it."""
         return self.remote.url if self.remote else str(self.folder)
 
-    def told(self, error: OSError) -> str:
+    def describe_error(self, error: OSError) -> str:
         """What went wrong with them, and where, as messages say it."""
         return f"{error.filename or self.place}: {error.strerror or error}"
 
@@ -258,7 +254,7 @@ class Records:
         return (self.folder / evaluation_id / MANIFEST).is_file()
 
     def find(self, text: str) -> Path | None:
-        """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None where there is none.
+        """The record that is meant by a path or an id, fetched if it lies elsewhere alone; None if there is none.
 
         Raises:
             OSError: the place elsewhere cannot be reached.
@@ -268,7 +264,7 @@ class Records:
         return self.fetch(text)
 
     def fetch(self, evaluation_id: str) -> Path | None:
-        """The record of an id in the folder, copied there if it lies elsewhere alone; None where there is none.
+        """The record of an id in the folder, copied there if it lies elsewhere alone; None if there is none.
 
         Raises:
             DamagedError: what lies elsewhere is not what was written.
@@ -333,7 +329,7 @@ class Records:
             self.remote.delete_folder(evaluation_id)
 
     def read(self, name: str) -> bytes | None:
-        """What a file beside the records holds, elsewhere if they are kept there; None where there is none.
+        """What a file beside the records holds, elsewhere if they are kept there; None if there is none.
 
         Raises:
             OSError: it cannot be read.
@@ -406,11 +402,7 @@ class Records:
             (self.folder / name).unlink(missing_ok=True)
 
     def _download(self, remote: Remote, evaluation_id: str, folder: Path) -> bool:
-        """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash.
-
-        Returns:
-            Whether there is one; what loses its manifest meanwhile is being deleted, and is none.
-        """
+        """Copy the files of a record that lies elsewhere; each is checked by the manifest's hash."""
         manifest = remote.read(f"{evaluation_id}/{MANIFEST}")
         if manifest is None:
             return False
@@ -437,17 +429,13 @@ def _hashes_in(manifest: bytes, path: Path) -> Mapping[str, str] | None:
 
 
 def _refuse_other_than_id(text: str) -> None:
-    """What paths are built from is the id of an evaluation: never empty, `..`, or a path.
-
-    Raises:
-        InputError: it is not.
-    """
+    """What paths are built from is the id of an evaluation: never empty, `..`, or a path."""
     if not is_evaluation_id(text):
         raise InputError(f"{text!r} is not an evaluation id, <UTC>-<name>-<8 hex>; name the record by its id")
 
 
 def _damaged(evaluation_id: str, name: str, place: str | Path) -> DamagedError:
-    return DamagedError(errno.EIO, f"{evaluation_id}/{name} is not what was written; restore it", str(place))
+    return DamagedError(errno.EIO, f"{evaluation_id}/{name} differs from what was written; restore it", str(place))
 
 
 def _put_in_place(partial: Path, path: Path) -> None:
@@ -456,5 +444,177 @@ def _put_in_place(partial: Path, path: Path) -> None:
         partial.rename(path)
     except OSError as error:
         if not (path / MANIFEST).is_file():
-            told = f"a record cannot be put here ({error.strerror}); take away what is there"
-            raise OSError(error.errno, told, str(path)) from None
+            reason = f"the record cannot be written here ({error.strerror}); remove the existing file"
+            raise OSError(error.errno, reason, str(path)) from None
+
+
+def digest_of(record: Path) -> str:
+    """The hex digest of the manifest of the record in that folder."""
+    return hashlib.sha256((record / "manifest.json").read_bytes()).hexdigest()
+
+
+def remember_own(evaluation_id: str, manifest_sha256: str) -> None:
+    """Put a record on the list.
+
+    Raises:
+        OSError: the list cannot be written; the record then counts as somebody else's.
+    """
+    file = _entry(evaluation_id)
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    file.write_text(f"{manifest_sha256}\n", encoding="ascii")
+
+
+def is_own(path: Path) -> bool:
+    """Whether the record in that folder is on the list, with the manifest that it has."""
+    try:
+        return _entry(path.resolve().name).read_bytes().strip() == digest_of(path).encode()
+    except OSError:
+        return False
+
+
+def forget_own(evaluation_id: str) -> None:
+    """Take a record off the list, if it is on it.
+
+    Raises:
+        OSError: the list cannot be written.
+    """
+    _entry(evaluation_id).unlink(missing_ok=True)
+
+
+def _entry(evaluation_id: str) -> Path:
+    """The file of a record in `rankledger/records` of the user's state folder, which is where the XDG standard says."""
+    state = Path(os.environ.get("XDG_STATE_HOME", ""))
+    if not state.is_absolute():
+        try:
+            state = Path.home() / ".local" / "state"
+        except RuntimeError as error:
+            raise OSError(str(error)) from None
+    return state / "rankledger" / "records" / evaluation_id
+
+
+_LOCK = ".delivery.partial"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """That an evaluation was delivered.
+
+    Attributes:
+        evaluation_id: the evaluation.
+        manifest_sha256: hex digest of the manifest that was delivered.
+        server: the tracking store, without credentials.
+        experiment_id: the experiment of the evaluation's own run.
+        run_id: that run.
+        runs: the models' runs, `dataset`, `model` and `run_id` each.
+        delivered: when, in UTC.
+    """
+
+    evaluation_id: str
+    manifest_sha256: str
+    server: str
+    experiment_id: str
+    run_id: str
+    runs: tuple[Mapping[str, str], ...]
+    delivered: str
+
+    def __post_init__(self) -> None:
+        """What a file holds is taken for what was written by whoever asks for the receipt.
+
+        Raises:
+            ValueError: a run lacks something.
+        """
+        if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
+            raise ValueError("a run lacks its dataset, model or run_id")
+
+
+def receipt_name(evaluation_id: str) -> str:
+    """What its file is called."""
+    return f"{evaluation_id}.receipt.json"
+
+
+def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
+    """The receipt of an evaluation; None where it was not delivered yet.
+
+    Raises:
+        InputError: it is not what was written.
+        OSError: it cannot be read.
+    """
+    name = receipt_name(evaluation_id)
+    data = records.read(name)
+    if data is None:
+        return None
+    try:
+        receipt = read_typed(Receipt, data)
+    except ValidationError as error:
+        found = f"{name} is no receipt ({finding(error)})"
+        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`") from None
+    if receipt.evaluation_id != evaluation_id:
+        found = f"{name} is the receipt of {receipt.evaluation_id!r}"
+        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`")
+    return receipt
+
+
+def write_receipt(records: Records, receipt: Receipt) -> None:
+    """Keep a receipt.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
+    records.write(receipt_name(receipt.evaluation_id), f"{text}\n".encode())
+
+
+@contextmanager
+def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Iterator[None]:
+    """While this process alone of this machine delivers an evaluation; another that does is waited for.
+
+    The lock is a file of a temporary name, which is gone afterwards; one that a killed process left holds nobody up.
+
+    Args:
+        records: where its record is.
+        evaluation_id: the evaluation.
+        seconds: how long to wait.
+
+    Raises:
+        LockedError: the other takes longer.
+        OSError: the lock cannot be made.
+    """
+    from filelock import FileLock, Timeout
+
+    path = records.folder / _lock_of(evaluation_id)
+    lock = FileLock(path, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise LockedError(f"{evaluation_id}: another process has been delivering it for {seconds:g} s") from None
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
+        lock.release()
+
+
+def clear_left_behind(records: Records, runs_dir: Path) -> None:
+    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the output cache.
+
+    What cannot be deleted stays: it is in nobody's way.
+
+    Args:
+        records: where records are.
+        runs_dir: the runs folder.
+    """
+    cached = [folder for folder in (runs_dir / "cache").glob("*") if folder.is_dir()]
+    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
+    _clear_locks(records)
+
+
+def _clear_locks(records: Records) -> None:
+    """Delete the locks of deliveries whose process is gone; what cannot be deleted stays, and holds nobody up."""
+    for path in records.folder.glob(_lock_of("*")):
+        evaluation_id = path.name.removeprefix(".").removesuffix(_LOCK)
+        with suppress(LockedError, OSError), one_at_a_time(records, evaluation_id, 0):
+            pass  # whoever has the lock deletes it
+
+
+def _lock_of(evaluation_id: str) -> str:
+    return f".{evaluation_id}{_LOCK}"

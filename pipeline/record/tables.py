@@ -6,6 +6,7 @@ A text that a spreadsheet would compute stands after an apostrophe, which is tak
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -21,28 +22,35 @@ from typing import Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origi
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
-from rankledger.pipeline.types.changes import QueryChange, RankedDocument
-from rankledger.pipeline.types.manifest import HeldAgainst, finding
-from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
+from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.checks import QueryChange, RankedDocument
+from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
+from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict
 from rankledger.pipeline.types.views import CurvePoint
 
 __all__ = [
     "Line",
     "Rows",
+    "damaged_files",
     "figure",
     "lines_in",
     "lines_of",
-    "movers_in",
     "number",
     "parsed_rows",
+    "query_changes_in",
     "rank",
+    "read_file",
+    "read_unchanged",
+    "refuse_unknown",
     "text_of",
+    "unchanged",
+    "unexpected_files",
     "verdicts_in",
     "write_gates",
     "write_lines",
-    "write_movers",
+    "write_query_changes",
 ]
 
 Line = TypeVar("Line", Estimate, Comparison, CurvePoint)
@@ -235,17 +243,17 @@ _UNKNOWN = ("", "", "", "")  # of a query whose documents are not known, which h
 _NONE = ("", 0.0, "", "")  # of one that has none: no document of it is graded above 0
 
 
-def write_movers(path: Path, movers: Sequence[QueryChange]) -> None:
+def write_query_changes(path: Path, query_changes: Sequence[QueryChange]) -> None:
     """Write the queries in their order, each with its documents; shortest digits that give the same double again."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(Rows(file), lineterminator=Rows.END)
         writer.writerow((*_NAMES, *_SCORES, *_DOCUMENT))
-        for query in movers:
+        for query in query_changes:
             named = [*(to_cell(getattr(query, name)) for name in _NAMES), *(getattr(query, name) for name in _SCORES)]
             writer.writerows([*named, *cells] for cells in _documents(query.documents))
 
 
-def movers_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
+def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     """The queries that the file holds, as they were written.
 
     Args:
@@ -280,12 +288,14 @@ def _query(rows: Sequence[Sequence[Any]]) -> QueryChange:
 class _Gates(BaseModel):
     """What is read of the file: the manifest has the references, too."""
 
-    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
 
     verdicts: tuple[Verdict, ...]
 
 
-def write_gates(path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Mapping[str, HeldAgainst]]) -> None:
+def write_gates(
+    path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Mapping[str, RecordedBaseline]]
+) -> None:
     """Write the verdicts in their order.
 
     Args:
@@ -321,3 +331,89 @@ def verdicts_in(data: bytes, path: Path) -> tuple[Verdict, ...]:
 def _plain(value: object) -> object:
     """The value as JSON has it, which knows no NaN and no infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def damaged_files(record: Record, *, but: str = "") -> Iterator[str]:
+    """What is wrong with the files that the manifest has the hashes of, a line each: gone, unreadable, changed.
+
+    Args:
+        record: the record.
+        but: the name of a file that is not checked.
+    """
+    names = [name for name in record.manifest.files if name != but]
+    for name in each("Checking", names, len(names), "files"):
+        try:
+            read_file(record.path, record.manifest, name)
+        except InputError as error:
+            yield str(error)
+
+
+def read_file(path: Path, manifest: Manifest, name: str) -> bytes | None:
+    """What a file of a record holds, which is what was written; None if the record has none of that name.
+
+    Args:
+        path: the record's folder.
+        manifest: what its manifest holds.
+        name: the file.
+
+    Raises:
+        InputError: it is gone, cannot be read, or has changed.
+    """
+    written = manifest.files.get(name)
+    return None if written is None else read_unchanged(path / name, written)
+
+
+def read_unchanged(path: Path, written: File) -> bytes:
+    """What a file holds, which is what was written; errors are those of `read_file`."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: file not found; restore the record") from None
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
+    return unchanged(data, written, path)
+
+
+def unchanged(data: bytes, written: File, path: Path) -> bytes:
+    """The same bytes, if they are those that were written.
+
+    Args:
+        data: what a file of a record holds.
+        written: its size and hash, as the manifest has them.
+        path: the file, for messages.
+
+    Raises:
+        InputError: it has changed.
+    """
+    sha256 = hashlib.sha256(data).hexdigest()
+    if sha256 != written.sha256:
+        sizes = f", {len(data):,} bytes and not {written.size:,}" if len(data) != written.size else ""
+        found = f"has changed since it was written (sha256 {sha256[:12]}…{sizes})"
+        raise InputError(f"{path}: {found}; restore the record")
+    return data
+
+
+def refuse_unknown(manifest: Description, file: Path, tasks: Iterable[tuple[str, str]]) -> None:
+    """Refuse lines of what was not evaluated.
+
+    Args:
+        manifest: what the record's manifest holds.
+        file: the table, for messages.
+        tasks: the dataset, `*` for the mean of all, and the model of each line.
+
+    Raises:
+        InputError: a line is of no output of the record.
+    """
+    outputs = set(manifest.tasks)
+    outputs |= {("*", model) for _, model in outputs}
+    for dataset, model in dict.fromkeys(tasks):
+        if (dataset, model) not in outputs:
+            raise InputError(f"{file}: {model!r} on {dataset!r} is not an output of the record; restore the record")
+
+
+def unexpected_files(record: Record) -> Iterator[str]:
+    """The files and folders that are no part of the record, a line each."""
+    known = {MANIFEST, *record.manifest.files}
+    for path in sorted(record.path.iterdir()):
+        if path.name not in known:
+            yield f"{path}: is not part of the record; remove it"

@@ -1,4 +1,4 @@
-"""What changed between two evaluations: tables for a terminal or Markdown, and JSON."""
+"""What changed: two evaluations compared, a figure night by night, and the lists of evaluations and figures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,24 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from rankledger.pipeline.report.tables import difference_rows, difference_table, families, figure, models, signed
-from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, plain, short_text
-from rankledger.pipeline.types.changes import (
+from rankledger.pipeline.report.tables import (
+    FEWEST_CELLS,
+    MOST_CELLS,
+    POOLED,
+    Interval,
+    Scale,
+    difference_rows,
+    difference_table,
+    families,
+    figure,
+    interval_bar,
+    interval_text,
+    models,
+    scale_header,
+    signed,
+)
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
+from rankledger.pipeline.types.checks import (
     ChangeSplit,
     ComparisonReport,
     DatasetFigure,
@@ -20,8 +35,22 @@ from rankledger.pipeline.types.changes import (
     Side,
 )
 from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.types.views import FigureMatch, History, LevelChange, Night, RecordList, Series
 
-__all__ = ["as_data", "markdown", "query_rows", "tables"]
+__all__ = [
+    "comparison_data",
+    "comparison_markdown",
+    "comparison_tables",
+    "figure_matches",
+    "history_data",
+    "history_markdown",
+    "history_tables",
+    "night_table",
+    "notes_below",
+    "query_rows",
+    "record_list",
+    "records_data",
+]
 
 _NAMED = 3  # documents of a query
 _NOWHERE = "not retrieved"
@@ -64,7 +93,7 @@ def _documents(documents: Sequence[RankedDocument]) -> str:
     return ", ".join(names) or ("at the ranks they had" if documents else "none")
 
 
-def tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
+def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
     """What is compared, and a table of the differences, of the queries, of the slices and of the parts.
 
     Args:
@@ -81,16 +110,17 @@ def tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
     return str(text)
 
 
-def markdown(report: ComparisonReport) -> str:
+def comparison_markdown(report: ComparisonReport) -> str:
     """The same in GitHub's Markdown; ids stand as they are."""
-    lines = [f"### {plain(_title(report))}", ""]
+    title = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
+    lines = [f"### {plain(title)}", ""]
     lines += [*(f"- {plain(line)}" for line in _heading(report)), "", f"**{plain(_summary(report))}**", ""]
     for table in _tables(report):
         lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(report))]).rstrip("\n") + "\n"
 
 
-def as_data(report: ComparisonReport) -> dict[str, Any]:
+def comparison_data(report: ComparisonReport) -> dict[str, Any]:
     """The report as JSON can hold it, every number in full; None if there is none."""
     data: dict[str, Any] = _without_infinity(
         {
@@ -100,7 +130,7 @@ def as_data(report: ComparisonReport) -> dict[str, Any]:
             "confidence": report.confidence,
             "differences": [asdict(line) for line in report.comparisons if line.slice == ALL],
             "slices": [asdict(line) for line in report.comparisons if line.slice != ALL],
-            "queries": [asdict(query) for query in report.movers],
+            "queries": [asdict(query) for query in report.largest_changes],
             "figures": [asdict(line) for line in report.figures],
             "splits": [asdict(split) for split in report.splits],
             "remarks": list(report.remarks),
@@ -111,15 +141,9 @@ def as_data(report: ComparisonReport) -> dict[str, Any]:
 
 
 def _pair_data(pair: RecordPair) -> dict[str, Any]:
-    return {
-        "base": _side_data(pair.base),
-        "candidate": _side_data(pair.candidate),
-        "models": [{"model": model, "baseline": baseline} for model, baseline in pair.models],
-    }
-
-
-def _side_data(side: Side) -> dict[str, Any]:
-    return asdict(side) | {"record": str(side.record)}
+    base, candidate = (asdict(side) | {"record": str(side.record)} for side in (pair.base, pair.candidate))
+    models = [{"model": model, "baseline": baseline} for model, baseline in pair.models]
+    return {"base": base, "candidate": candidate, "models": models}
 
 
 def _without_infinity(value: Any) -> Any:
@@ -129,10 +153,6 @@ def _without_infinity(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_without_infinity(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _title(report: ComparisonReport) -> str:
-    return ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
 
 
 def _heading(report: ComparisonReport) -> Iterator[str]:
@@ -152,7 +172,9 @@ def _description(side: Side) -> str:
 def _summary(report: ComparisonReport) -> str:
     if not report.moved:
         return "nothing changed: every query has the same score"
-    lines = [line.without_rounding() for line in report.comparisons if line.slice == ALL]
+    overall = [line.without_rounding() for line in report.comparisons if line.slice == ALL]
+    unchanged = {dataset: _unchanged(report, dataset) for dataset in {line.dataset for line in overall}}
+    lines = [line for line in overall if line.model not in unchanged[line.dataset]]
     better = sum(line.ci_low is not None and line.ci_low > 0 and not line.mark for line in lines)
     worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
     sparse = sum(line.mark == "sparse" for line in lines)
@@ -180,7 +202,7 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
             lines.sort(key=lambda line: line.measure != measure)
             rows = difference_rows(lines)
             yield difference_table(f"{dataset}: differences", rows, by="measure", sides=_SIDES)
-        queries = [query for query in report.movers if query.dataset == dataset]
+        queries = [query for query in report.largest_changes if query.dataset == dataset]
         if queries:
             yield query_rows(f"{dataset}: largest changes by {measure}", queries)
         sliced = [line for line in own if line.slice != ALL and line.measure == measure]
@@ -190,7 +212,7 @@ def _change_tables(report: ComparisonReport) -> Iterator[TextTable]:
             yield difference_table(f"{dataset}: changes of slices by {measure}", rows, by="slice", sides=_SIDES)
     figures = [line for line in report.figures if line.before != line.after]
     if figures:
-        yield _figures(figures)
+        yield _figure_table(figures)
 
 
 def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
@@ -200,7 +222,7 @@ def _unchanged(report: ComparisonReport, dataset: str) -> list[str]:
     return [model for model in dict.fromkeys(line.model for line in lines) if model not in changed]
 
 
-def _figures(figures: Sequence[DatasetFigure]) -> TextTable:
+def _figure_table(figures: Sequence[DatasetFigure]) -> TextTable:
     rows = tuple(
         (line.dataset, models(line.model, line.baseline), line.measure, figure(line.before), figure(line.after))
         for line in figures
@@ -242,3 +264,202 @@ def _notes(report: ComparisonReport) -> Iterator[str]:
     if n_still := sum(map(_is_still, report.splits)):
         yield f"no part changed: {counted(n_still, 'figure')}"
     yield from report.remarks
+
+
+_OTHER_COLUMNS = 67  # columns of the terminal that the other cells and the frame take, if ids and marks are short
+_COMMIT = 8  # digits of a commit
+_FIGURES = 50  # that round to a published one: more were published with too few digits to tell
+
+
+def history_tables(history: History, *, last: int | None, width: int, colour: bool) -> str:
+    """A table per model and dataset with an interval bar for each night, and below it the steps.
+
+    Args:
+        history: what to show.
+        last: how many nights to show, the last; None shows all. Steps are those of all nights.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    text = TerminalText(width=width, colour=colour)
+    for series in history.series:
+        n_cells = min(max(width - _OTHER_COLUMNS, FEWEST_CELLS), MOST_CELLS)
+        text.add_table(night_table(history, series, last, n_cells=n_cells))
+        text.add(*notes_below(history, series), "")
+    text.add(*history.remarks)
+    return str(text)
+
+
+def history_markdown(history: History, *, last: int | None) -> str:
+    """The same in GitHub's Markdown, with intervals in numbers."""
+    lines: list[str] = []
+    for series in history.series:
+        table = night_table(history, series, last)
+        lines += [f"### {plain(table.title)}", "", *table.in_markdown(), ""]
+        lines += [*(f"- {plain(line)}" for line in notes_below(history, series)), ""]
+    return "\n".join([*lines, *(f"- {plain(line)}" for line in history.remarks)]).rstrip("\n") + "\n"
+
+
+def history_data(history: History, *, last: int | None) -> dict[str, Any]:
+    """The history as JSON can hold it, every number in full; None if there is none."""
+    data = asdict(history)
+    for series in data["series"]:
+        series["n_nights"] = len(series["nights"])
+        series["nights"] = series["nights"][_first(len(series["nights"]), last) :]
+    return data
+
+
+def night_table(history: History, series: Series, last: int | None, *, n_cells: int = 0) -> TextTable:
+    """A row per night with its figures.
+
+    Args:
+        history: what the series is of.
+        series: the nights of a model on a dataset.
+        last: how many nights to show, the last; None shows all.
+        n_cells: the width of interval bars, all of one scale, which stands in the header; 0 writes numbers instead.
+    """
+    first = _first(len(series.nights), last)
+    scale = Scale.of(map(Interval.of, series.nights[first:]))
+    steps = {step.date: step for step in series.steps}
+    commits = [None, *(night.commit for night in series.nights)]
+    rows = [
+        (
+            night.date,
+            "" if night.failure else figure(night.estimate),
+            interval_bar(Interval.of(night), scale, n_cells) if n_cells else interval_text(night.ci_low, night.ci_high),
+            "" if night.change is None else signed(night.change),
+            f"{night.n_queries:,}" if night.n_queries else "",
+            night.gates,
+            ", ".join(_marks(night, steps.get(night.date), commit)),
+        )
+        for night, commit in list(zip(series.nights, commits, strict=False))[first:]
+    ]
+    of = f"{len(rows)} of " if len(rows) < len(series.nights) else ""
+    dataset = "the mean of all datasets" if series.dataset == POOLED else series.dataset
+    title = f"{history.measure} of {series.model} on {dataset}, {of}{counted(len(series.nights), 'night')}"
+    interval = scale_header(scale, n_cells) if n_cells else "interval"
+    headers = ("night", "figure", interval, "change", "n", "gates", "marks")
+    numeric = (False, True, not n_cells, True, True, False, False)
+    return TextTable(title, headers, numeric, tuple(rows), fixed=(interval,))
+
+
+def _marks(night: Night, step: LevelChange | None, commit_before: str | None) -> Iterator[str]:
+    """What to know of a night beside its figures."""
+    if night.failure:
+        yield "not evaluated"
+    if step is not None:
+        yield f"step {signed(step.after - step.before)}{' for 1 night' if step.n_nights == 1 else ''}"
+    for change in night.breaks:
+        if change.kind == "rankledger":
+            yield f"rankledger {change.before or '?'} → {change.after or '?'}"
+        else:
+            yield f"{change.kind} {'changed' if change.before and change.after else 'may have changed'}"
+    if night.mark:
+        yield night.mark
+    if night.commit and commit_before and night.commit != commit_before:
+        yield f"commit {night.commit[:_COMMIT]}"
+
+
+def notes_below(history: History, series: Series) -> Iterator[str]:
+    """All steps of a series, whatever nights are shown; what they rest on; and why outputs were not evaluated."""
+    for step in series.steps:
+        change = signed(step.after - step.before)
+        error = f", standard error {figure(step.std_error)}" if step.std_error else ""
+        levels = f"{figure(step.before)} → {figure(step.after)}"
+        lasting = f"{_direction(history, step)}, for {counted(step.n_nights, 'night')}"
+        between = "" if step.earliest == step.latest else f" ({step.earliest} to {step.latest})"
+        yield f"step {step.date}{between}: {levels} ({change}{error}){lasting}"
+    yield _basis(series)
+    if series.correlated:
+        yield (
+            f"successive nights are correlated ({series.correlation:.2f}): steps are tested against independent noise, "
+            "so some of these may be chance"
+        )
+    yield from (f"{night.date} was not evaluated: {night.failure}" for night in series.nights if night.failure)
+
+
+def _basis(series: Series) -> str:
+    if series.noise is None:
+        return "steps were not looked for: too few nights that differ"
+    if series.noise == 0:
+        return f"{counted(len(series.steps), 'step')}: most nights repeat the figure before, and every change is a step"
+    errors = f"nights differ by {series.noise:.2g} standard errors of a figure"
+    return f"{counted(len(series.steps), 'step')} at 95% confidence for all together; {errors}"
+
+
+def _direction(history: History, step: LevelChange) -> str:
+    """Whether a step is better or worse; empty if neither end is."""
+    if history.direction == "neither":
+        return ""
+    return ", better" if (step.after > step.before) == (history.direction == "higher") else ", worse"
+
+
+def _first(n_nights: int, last: int | None) -> int:
+    """The index of the first night to show."""
+    return 0 if last is None else max(0, n_nights - last)
+
+
+def record_list(records: RecordList, *, width: int) -> str:
+    """A line per evaluation, most recent first."""
+    headers = ("evaluation", "night", "models", "datasets", "gates", "failures", "MLflow", "size")
+    numeric = (False, False, True, True, False, True, False, True)
+    rows = tuple(
+        (
+            entry.evaluation_id,
+            entry.date + (" again" if entry.repeats else ""),
+            str(entry.n_models),
+            str(entry.n_datasets),
+            entry.gates,
+            str(entry.n_failures or ""),
+            "delivered" if entry.delivered is not None else "not yet" if entry.wanted else "",
+            byte_size(entry.size),
+        )
+        for entry in records.evaluations
+    )
+    title = f"{records.place}: {counted(len(rows), 'evaluation')}"
+    optional = ("size", "datasets", "models", "failures")
+    table = TextTable(title, headers, numeric, rows, fixed=headers[:1], optional=optional)
+    return _lines_text([table], records.remarks, width)
+
+
+def figure_matches(match: FigureMatch, *, width: int) -> str:
+    """A line per figure that rounds to the published one, most recent first."""
+    if not match.figures:
+        by = f" by {match.measure}" if match.measure else ""
+        none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"
+        return _lines_text([], [none, *match.remarks], width)
+    names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
+    headers = ("evaluation", "night", *names[2:], "figure", "interval")
+    numeric = (False, False, False, False, False, False, True, True)
+    rows = tuple(
+        (*(getattr(line, name) for name in names), *(f"{line.estimate:.6f}", interval_text(line.ci_low, line.ci_high)))
+        for line in match.figures[:_FIGURES]
+    )
+    among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
+    title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
+    table = TextTable(title, headers, numeric, rows, fixed=headers[:1], optional=("interval", "night", "slice"))
+    if match.measure:
+        table = table.only([name for name in headers if name != "measure"])
+    return _lines_text([table], [*_match_notes(match), *match.remarks], width)
+
+
+def records_data(records: RecordList | FigureMatch) -> dict[str, Any]:
+    """Either as JSON can hold it."""
+    return asdict(records)
+
+
+def _match_notes(match: FigureMatch) -> Iterator[str]:
+    """How many figures are not shown, and whether the measure has several definitions in the records."""
+    if len(match.figures) > _FIGURES:
+        yield f"{len(match.figures) - _FIGURES:,} more; --json has all"
+    for measure in dict.fromkeys(line.measure for line in match.figures):
+        definitions = dict.fromkeys(line.fingerprint for line in match.figures if line.measure == measure)
+        if len(definitions) > 1:
+            yield f"{measure} has {len(definitions)} definitions in these records: {', '.join(definitions)}"
+
+
+def _lines_text(tables: Sequence[TextTable], lines: Sequence[str], width: int) -> str:
+    text = TerminalText(width=width)
+    for table in tables:
+        text.add_table(table)
+    text.add(*lines)
+    return str(text)

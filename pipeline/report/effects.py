@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 from rankledger.pipeline.types.results import LEAST_CLUSTERS, Comparison
@@ -40,8 +40,8 @@ def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
         within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
     return (
         f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
-        f"no practical difference {within}, unclear otherwise; each pair by itself, not corrected for the number of "
-        "tests"
+        f"no practical difference {within}, unclear otherwise or if fewer than {LEAST_CLUSTERS} queries or clusters "
+        "tell the two apart; each pair by itself, not corrected for the number of tests"
     )
 
 
@@ -51,14 +51,15 @@ def decisive_p(line: Comparison) -> float | None:
 
 
 def is_alike(line: Comparison, alpha: float) -> bool:
-    """Whether the test, corrected if it was, does not tell two models apart.
+    """Whether two models are not distinguishable: by the test, corrected if it was, or because it is unclear by the
+    interval which of them is better.
 
     Args:
         line: the comparison.
         alpha: the level of the test, such as 0.05.
     """
     p_value = decisive_p(line)
-    return p_value is None or p_value >= alpha
+    return p_value is None or p_value >= alpha or effect_label(line, {}) not in ("better", "worse")
 
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
@@ -98,20 +99,13 @@ def _letter_groups(order: Sequence[str], alike: Collection[frozenset[str]]) -> l
     for number, model in enumerate(order):
         for other in order[number + 1 :]:
             if frozenset((model, other)) not in alike:
-                groups = list(_absorbed([half for group in groups for half in _split(group, model, other)]))
+                halves = [
+                    half
+                    for group in groups
+                    for half in ((group - {model}, group - {other}) if {model, other} <= group else (group,))
+                ]
+                groups = [half for half in dict.fromkeys(halves) if not any(half < each for each in halves)]
     return groups
-
-
-def _split(group: frozenset[str], model: str, other: str) -> tuple[frozenset[str], ...]:
-    """The group without either of two models that differ, if it has both."""
-    return (group - {model}, group - {other}) if {model, other} <= group else (group,)
-
-
-def _absorbed(groups: Sequence[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """The groups that are not part of another; of equal groups the first."""
-    for group in dict.fromkeys(groups):
-        if not any(group < other for other in groups):
-            yield group
 
 
 def _letter(number: int) -> str:

@@ -13,11 +13,11 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, number, numbers, plain
-from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.views import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
 
-__all__ = ["as_data", "catalogue", "explanation", "markdown", "tables"]
+__all__ = ["as_data", "markdown", "measures", "tables"]
 
 _NAMED = 3  # documents beside their number
 _GAP = "⋮"
@@ -77,17 +77,11 @@ def as_data(explanation: Explanation) -> dict[str, object]:
         "sum": asdict(explanation.sum),
         "n_retrieved": explanation.n_retrieved,
         "n_condensed": explanation.n_condensed,
-        "documents": [_line_data(line) for line in explanation.documents],
-        "ideal": None if explanation.ideal is None else [_line_data(line, ideal=True) for line in explanation.ideal],
+        "documents": [{k: v for k, v in asdict(line).items() if k != "found_at"} for line in explanation.documents],
+        "ideal": None if explanation.ideal is None else [asdict(line) for line in explanation.ideal],
         "under": None if comparison is None else _profile_data(comparison),
         "record": None if recorded is None else asdict(recorded),
     }
-
-
-def _line_data(line: ScoreTerm, *, ideal: bool = False) -> dict[str, object]:
-    data = asdict(line)
-    found_at = data.pop("found_at")
-    return data | ({"found_at": found_at} if ideal else {})
 
 
 def _profile_data(comparison: ProfileComparison) -> dict[str, object]:
@@ -106,13 +100,12 @@ def _heading(explanation: Explanation) -> str:
 
 
 def _definition(explanation: Explanation) -> str:
-    metric = explanation.measure.metric
-    return f"{metric.title}: {metric.formula}"
+    return f"{explanation.measure.metric.title}: {explanation.measure.metric.formula}"
 
 
 def _lists(explanation: Explanation) -> list[TextTable]:
     """The ranking, and the ideal list if there is one."""
-    lines = list(_listed(explanation))
+    lines, _ = _split(explanation)
     ranked = explanation.measure.metric.input == "judged"
     factors = dict.fromkeys(name for line in explanation.documents for name in line.factors)
     tables = [_list_table("ranking" if ranked else "pairs", lines, [*factors], ranked=ranked)]
@@ -122,18 +115,11 @@ def _lists(explanation: Explanation) -> list[TextTable]:
     return [table for table in tables if table.rows]
 
 
-def _listed(explanation: Explanation) -> Iterator[ScoreTerm]:
-    """The first documents, whatever they add, and of the others those that add something."""
-    return (line for line in explanation.documents if _is_listed(line, explanation.measure.k))
-
-
-def _is_listed(line: ScoreTerm, k: int | None) -> bool:
-    return line.place <= _head(k) or line.term != 0
-
-
-def _head(k: int | None) -> int:
-    """The rank down to which every document is listed."""
-    return min(HEAD, k or HEAD)
+def _split(explanation: Explanation) -> tuple[list[ScoreTerm], list[ScoreTerm]]:
+    """The documents to list: the first, whatever they add, and those that add something; and the others."""
+    head = min(HEAD, explanation.measure.k or HEAD)
+    others = [line for line in explanation.documents if line.place > head and line.term == 0]
+    return [line for line in explanation.documents if line.place <= head or line.term != 0], others
 
 
 def _list_table(
@@ -202,7 +188,7 @@ def _notes(explanation: Explanation) -> Iterator[str]:
     if explanation.n_condensed:
         taken = counted(explanation.n_condensed, "document")
         yield f"{taken} without judgment taken out of the ranking (unjudged_documents: condensed)"
-    if any(line.ties for line in _listed(explanation)):
+    if any(line.ties for line in _split(explanation)[0]):
         if conventions.ties == "expected":
             yield "equal scores: each document adds the mean over all their orders (ties: expected)"
         else:
@@ -234,7 +220,7 @@ def _in_the_mean(explanation: Explanation) -> Iterator[str]:
 
 def _left_out(explanation: Explanation) -> Iterator[str]:
     """What the list has beside the documents shown."""
-    others = [line for line in explanation.documents if not _is_listed(line, explanation.measure.k)]
+    _, others = _split(explanation)
     n_unjudged = explanation.n_retrieved - len(explanation.documents)
     parts = [f"{counted(n_unjudged, 'document')} without judgment"] if n_unjudged > 0 else []
     if others:
@@ -242,7 +228,7 @@ def _left_out(explanation: Explanation) -> Iterator[str]:
         more = [f"{len(others) - _NAMED} more"] if len(others) > _NAMED else []
         parts.append(f"{len(others)} judged, adding nothing: {', '.join([*named, *more])}")
     if parts:
-        yield f"not shown, below rank {_head(explanation.measure.k)}: {'; '.join(parts)}"
+        yield f"not shown, below rank {min(HEAD, explanation.measure.k or HEAD)}: {'; '.join(parts)}"
 
 
 def _profile(explanation: Explanation) -> str:
@@ -260,12 +246,9 @@ def _profile(explanation: Explanation) -> str:
 def _recorded(explanation: Explanation) -> Iterator[str]:
     recorded = explanation.recorded
     if recorded is not None:
-        if not recorded.measured:
-            yield f"the record {recorded.evaluation_id} does not have this measure"
-        elif recorded.same_definition:
-            yield f"the record {recorded.evaluation_id} has the same score"
-        else:
-            yield f"the record {recorded.evaluation_id} has the same score, by a definition of another fingerprint"
+        definition = "" if recorded.same_definition else ", by a definition of another fingerprint"
+        score = f"has the same score{definition}" if recorded.measured else "does not have this measure"
+        yield f"the record {recorded.evaluation_id} {score}"
 
 
 def _profile_score(explanation: Explanation, comparison: ProfileComparison) -> str:
@@ -333,30 +316,28 @@ def _items(lines: Iterator[str]) -> list[str]:
     return [f"- {plain(line)}" for line in lines]
 
 
-def catalogue() -> str:
-    """Every metric in three lines: name, title and formula; range, direction and parameters; reference."""
-    entries = []
-    for metric in METRICS.values():
-        written = {"refused": metric.name, "optional": f"{metric.name}[@k]", "required": f"{metric.name}@k"}[
-            metric.cutoff
-        ]
-        facts = [_range(metric), _direction(metric), _parameters(metric)]
-        entries.append(f"{written}  {metric.title}: {metric.formula}")
-        entries.append(f"    {'; '.join(filter(None, facts))}")
-        entries.append(f"    {metric.reference}")
-    legend = "k: cutoff; n: documents retrieved; R: relevant documents of the query; tp: relevant documents retrieved"
-    return "\n".join([*entries, "", legend, "`rankledger measures NAME` explains one.", ""])
-
-
-def explanation(name: str) -> str:
-    """One metric at length: its entry in the list, and its function's documentation.
+def measures(name: str | None = None) -> str:
+    """Every metric, or one metric at length: its entry in the list, and its function's documentation.
 
     Args:
-        name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's.
+        name: a metric, or a measure of it, such as `ndcg@10`, in our way or another tool's; None for all metrics.
 
     Raises:
         InputError: there is no such metric.
     """
+    if name is not None:
+        return _explanation(name)
+    entries = []  # three lines each: name, title and formula; range, direction and parameters; reference
+    for metric in METRICS.values():
+        cutoff = {"refused": "", "optional": "[@k]", "required": "@k"}[metric.cutoff]
+        facts = [_range(metric), _direction(metric), _parameters(metric)]
+        entries.append(f"{metric.name}{cutoff}  {metric.title}: {metric.formula}")
+        entries += [f"    {'; '.join(filter(None, facts))}", f"    {metric.reference}"]
+    legend = "k: cutoff; n: documents retrieved; R: relevant documents of the query; tp: relevant documents retrieved"
+    return "\n".join([*entries, "", legend, "`rankledger measures NAME` explains one.", ""])
+
+
+def _explanation(name: str) -> str:
     metric = METRICS.get(name)
     if metric is None:
         try:
@@ -384,7 +365,7 @@ def explanation(name: str) -> str:
 
 
 def _direction(metric: Metric) -> str:
-    return f"{metric.direction} is better" if metric.direction != "neither" else "neither end is better"
+    return f"{metric.direction} is better" if metric.direction != "neither" else "no direction is better"
 
 
 def _range(metric: Metric) -> str:

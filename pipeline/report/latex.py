@@ -12,7 +12,7 @@ from dataclasses import asdict
 from itertools import count
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.report.effects import decisive_p
+from rankledger.pipeline.report.effects import is_alike
 from rankledger.pipeline.report.tables import (
     Leaderboard,
     MeasureColumn,
@@ -23,8 +23,7 @@ from rankledger.pipeline.report.tables import (
     page_figures,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
-from rankledger.pipeline.types.manifest import RecordedComparison, RecordedConventions
-from rankledger.pipeline.types.results import Comparison
+from rankledger.pipeline.types.manifest import RecordedConventions
 from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
@@ -51,9 +50,7 @@ _CORRECTIONS = {
     "bh": "corrected by Benjamini and Hochberg's method",
     "none": "not corrected",
 }
-_HEAD = (
-    r"""% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX or XeLaTeX, and a font that has them."""
-)
+_HEAD = r"% Needs \usepackage{booktabs}; names beyond Latin script need LuaLaTeX or XeLaTeX, and a font that has them."
 
 
 def latex(pages: Sequence[Page], *, n_measures: int = _MEASURES) -> str:
@@ -82,7 +79,8 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
     """One table, ready for a paper."""
     columns = board.columns[:n_measures]
     left = len(board.columns) - len(columns)
-    models = _models(figures, board)
+    failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
+    models = [model for model in figures.page.manifest.models if model in failed.union(board.models)]
     cells = zip(*(_cells(figures, column, models) for column in columns), strict=True)
     return "\n".join(
         [
@@ -124,19 +122,12 @@ def _marks(figures: PageFigures, column: MeasureColumn, model: str) -> str:
     if figures.all_pairs:
         return rf"\textsuperscript{{{column.letters[model]}}}" if column.letters else ""
     line = figures.by_model(column).get(model)
-    p_value = None if line is None else decisive_p(line)
-    dagger = next((mark for level, mark in _LEVELS if p_value is not None and p_value < level), "")
+    dagger = next((mark for level, mark in _LEVELS if line is not None and not is_alike(line, level)), "")
     return rf"\rlap{{$^{{{dagger}}}$}}" if dagger else ""
 
 
 def _row(cells: Sequence[str]) -> str:
     return f"    {' & '.join(cells)} \\\\"
-
-
-def _models(figures: PageFigures, board: Leaderboard) -> list[str]:
-    """The models in the config's order, including those that could not be evaluated."""
-    failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
-    return [model for model in figures.page.manifest.models if model in board.models or model in failed]
 
 
 def _caption(figures: PageFigures, board: Leaderboard, columns: Sequence[MeasureColumn]) -> Iterator[str]:
@@ -169,12 +160,6 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
         baseline = escaped(short_text(figures.baseline(dataset) or ""))
         yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
     if comparison := figures.page.manifest.comparison:
-        yield _rule(comparison, figures.on_all(dataset))
-
-
-def _rule(comparison: RecordedComparison, lines: Sequence[Comparison]) -> str:
-    """The test and the correction."""
-    test, correction = comparison.test, comparison.correction
-    family = next((line.family for line in lines if line.family), "")
-    among = f" among {escaped(family)}" if family and correction != "none" else ""
-    return f"Paired {_TESTS[test]}, {_CORRECTIONS[correction]}{among}."
+        family = next((line.family for line in figures.on_all(dataset) if line.family), "")
+        among = f" among {escaped(family)}" if family and comparison.correction != "none" else ""
+        yield f"Paired {_TESTS[comparison.test]}, {_CORRECTIONS[comparison.correction]}{among}."

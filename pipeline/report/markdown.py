@@ -29,15 +29,7 @@ from rankledger.pipeline.report.tables import (
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import (
-    COMMENT,
-    ByteBudget,
-    TextTable,
-    counted,
-    n_bytes,
-    plain,
-    short_text,
-)
+from rankledger.pipeline.report.text_table import COMMENT, ByteBudget, TextTable, counted, n_bytes, plain, short_text
 from rankledger.pipeline.report.verdicts import REASON, add_verdicts
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import History, Page, PairedScores
@@ -86,13 +78,10 @@ def _overview(pages: Sequence[Page]) -> list[str]:
     """Several evaluations side by side: the figures of every model by the lead measure of each dataset."""
     budget = ByteBudget(COMMENT // 3)
     budget.add(f"## {counted(len(pages), 'evaluation')}", "")
-    for table in side_by_side(pages):
-        rows = tuple(
-            (model, *("" if line is None else str(Interval.of(line)) for line in lines))
-            for model, lines in table.rows.items()
-        )
-        headers = ("model", *(page.title for page in pages))
-        budget.add(f"{_text(display_name(table.dataset))}, {_text(table.measure)}:", "")
+    headers = ("model", *(page.title for page in pages))
+    for dataset, measure, figures in side_by_side(pages):
+        rows = tuple((model, *(str(interval or "") for interval in own)) for model, own in figures.items())
+        budget.add(f"{_text(display_name(dataset))}, {_text(measure)}:", "")
         _add_table(budget, TextTable("", headers, (False, *[True] * len(pages)), rows), file="summary.csv")
     _add_list(budget, comparability_notes(pages))
     return budget.lines
@@ -102,7 +91,9 @@ def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     """The lines of one evaluation within so many bytes; the command that made it is never left out."""
     evaluation, figures = page.evaluation, page_figures(page)
     end = ByteBudget(most)
-    end.add("Made by:", "", *_fenced(rerun_command(page.manifest)), "")
+    command = rerun_command(page.manifest)
+    fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))  # longer than any in the command
+    end.add("Made by:", "", fence, short_text(command, _COMMAND), fence, "")
     budget = ByteBudget(end.left)
     budget.add(f"## {_text(page.title)}", "")
     if evaluation.verdicts:
@@ -138,7 +129,8 @@ def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n
         budget.add(f"{counted(left, 'more measure')} in summary.csv.", "")
     _add_differences(budget, figures, board.dataset)
     _add_slices(budget, figures.page.evaluation, board.dataset)
-    for pair in [pair for pair in figures.page.pairs if pair.dataset == board.dataset and pair.movers][:_PAIRS]:
+    own = [pair for pair in figures.page.pairs if pair.dataset == board.dataset and pair.largest_changes]
+    for pair in own[:_PAIRS]:
         _add_changes(budget, pair)
 
 
@@ -189,7 +181,7 @@ def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> Non
 def _add_changes(budget: ByteBudget, pair: PairedScores) -> None:
     """The queries of a pair with the largest changes, folded away."""
     names = models(short_text(pair.model, _NAME), short_text(pair.baseline, _NAME))
-    table = query_rows("", pair.movers).without("model")
+    table = query_rows("", pair.largest_changes).without("model")
     rows = tuple((short_text(query_id, _NAME), *cells) for query_id, *cells in table.rows)
     title = f"{names}: largest changes by {pair.measure}"
     _add_folded(budget, title, replace(table, rows=rows), most=_QUERIES, file="movers.csv")
@@ -224,22 +216,11 @@ def _add_table(budget: ByteBudget, table: TextTable, *, file: str, most: int = _
 
 
 def _add_list(budget: ByteBudget, lines: Iterable[str]) -> None:
-    items = [f"- {_MARKER.sub(_escaped_marker, _text(line.strip(), REASON))}" for line in lines]
+    items = ["- " + _MARKER.sub(r"\1\\\2", _text(line.strip(), REASON)) for line in lines]
     if items:
         budget.add_rows((), items, file="the record", most=_NOTES)
-
-
-def _escaped_marker(match: re.Match[str]) -> str:
-    return f"{match[1]}\\{match[2]}"
 
 
 def _text(text: str, most: int = _TITLE) -> str:
     """Text that Markdown shows as it is, cut if it is long."""
     return plain(short_text(text, most))
-
-
-def _fenced(code: str) -> tuple[str, ...]:
-    """Code between fences longer than any row of backticks in it."""
-    longest = max(map(len, re.findall("`+", code)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return fence, short_text(code, _COMMAND), fence

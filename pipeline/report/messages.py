@@ -7,14 +7,16 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from rankledger.pipeline.report.tables import FLIPS, UNSURE, Leaderboard, display_name, figure, leaderboards
 from rankledger.pipeline.report.text_table import byte_size, counted, queries
-from rankledger.pipeline.types.checks import PruneResult, Reproduction
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Acceptance, Estimate, Evaluation, Failure
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Acceptance, Evaluation, Failure
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.types.checks import PruneResult, Reproduction
 
 __all__ = [
     "acceptance",
@@ -124,7 +126,8 @@ def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
         leader = next(iter(column.estimates))
         others = column.challengers(leader) if column.best is not None else []
         if others:
-            spans = ", ".join(f"{model} {_span(column.estimates[model])}" for model in (leader, *others))
+            tied = [column.estimates[model] for model in (leader, *others)]
+            spans = ", ".join(f"{t.model} {figure(t.ties_least)} to {figure(t.ties_greatest)}" for t in tied)
             where = f"{column.measure} on {display_name(board.dataset)}"
             yield f"{FLIPS} {where}: the order of tied documents decides who leads: {spans}"
 
@@ -147,10 +150,6 @@ def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
             yield f"{UNSURE} {mark} on {display_name(board.dataset)} ({reason}): {', '.join(names[:_NAMED])}{more}"
 
 
-def _span(line: Estimate) -> str:
-    return f"{figure(line.ties_least)} to {figure(line.ties_greatest)}"
-
-
 def rerun_command(manifest: Description) -> str:
     """The command that makes the same figures, without options that change nothing in them, such as `--jobs`.
 
@@ -162,16 +161,11 @@ def rerun_command(manifest: Description) -> str:
     if not command.startswith("rankledger ") or not manifest.config:
         return command
     words = shlex.split(command)
-    date = ["--date", manifest.date] if manifest.date else []
-    return shlex.join([*words[:2], manifest.repeats or manifest.config, *_overrides(words), *date])
-
-
-def _overrides(words: Sequence[str]) -> Iterator[str]:
+    kept = [*words[:2], manifest.repeats or manifest.config]
     for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "--set":
-            yield from (word, following)
-        elif word.startswith("--set="):
-            yield word
+        if word == "--set" or word.startswith("--set="):
+            kept += [word, following] if word == "--set" else [word]
+    return shlex.join([*kept, *(["--date", manifest.date] if manifest.date else [])])
 
 
 def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[str, Acceptance]) -> list[str]:
@@ -221,7 +215,10 @@ def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
 
 def reproduction_lines(result: Reproduction) -> list[str]:
     """The verdict in a line; then the causes, and the first of the figures that moved, a line each."""
-    return [_verdict(result), *_causes(result), *_figures(result), *_closing(result)]
+    lines = [_verdict(result), *_causes(result), *_figures(result)]
+    if result.n_found:
+        lines.append(f"{counted(result.n_found, 'file')} of the inputs moved, and were found")
+    return [*lines, f"record: {result.record}"]
 
 
 def reproduction_data(result: Reproduction) -> dict[str, Any]:
@@ -234,18 +231,15 @@ def reproduction_data(result: Reproduction) -> dict[str, Any]:
 
 def _verdict(result: Reproduction) -> str:
     if result.verdict == "different":
-        return f"different: {_difference(result)}"
+        difference = "the inputs changed, but every figure is the same"
+        if result.failures:
+            difference = "it cannot be evaluated as it was"
+        if result.n_moved:
+            difference = f"{result.n_moved:,} of {result.n_figures:,} figures moved"
+        return f"different: {difference}"
     same = "" if result.verdict == "identical" else f": all {result.n_figures:,} figures are the same to 1e-12"
     versions = f", with {', '.join(result.versions)}" if result.versions else ""
     return f"{result.verdict}{same}{versions}"
-
-
-def _difference(result: Reproduction) -> str:
-    if result.n_moved:
-        return f"{result.n_moved:,} of {result.n_figures:,} figures moved"
-    if result.failures:
-        return "it cannot be evaluated as it was"
-    return "the inputs changed, but every figure is the same"
 
 
 def _causes(result: Reproduction) -> Iterator[str]:
@@ -266,19 +260,10 @@ def _causes(result: Reproduction) -> Iterator[str]:
 def _figures(result: Reproduction) -> Iterator[str]:
     for moved in result.moved[:_MOVED]:
         cell = " ".join(filter(None, (moved.file, *moved.row, moved.column)))
-        yield f"{cell}: {_text(moved.before)} → {_text(moved.after)}"
+        before, after = ("none" if value is None else value for value in (moved.before, moved.after))
+        yield f"{cell}: {before} → {after}"
     if result.n_moved > _MOVED:
         yield f"… and {result.n_moved - _MOVED:,} more"
-
-
-def _closing(result: Reproduction) -> Iterator[str]:
-    if result.n_found:
-        yield f"{counted(result.n_found, 'file')} of the inputs moved, and were found"
-    yield f"record: {result.record}"
-
-
-def _text(value: float | str | None) -> str:
-    return "none" if value is None else str(value)
 
 
 def _plain(value: float | str | None) -> float | str | None:

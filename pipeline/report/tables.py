@@ -30,7 +30,6 @@ __all__ = [
     "MeasureColumn",
     "PageFigures",
     "Scale",
-    "SideBySide",
     "comparability_notes",
     "difference_rows",
     "difference_table",
@@ -291,26 +290,17 @@ class Leaderboard:
 def leaderboards(evaluation: Evaluation) -> list[Leaderboard]:
     """The leaderboard of each dataset, in the order of the summary."""
     columns = _measure_columns(evaluation, [line for line in evaluation.estimates if line.slice == ALL])
-    return [
-        Leaderboard(
-            dataset,
-            tuple(
-                sorted(
-                    (column for column in columns.values() if column.dataset == dataset),
-                    key=lambda column: column.measure != evaluation.leading[dataset],
-                )
-            ),
-        )
-        for dataset in dict.fromkeys(dataset for dataset, _, _ in columns)
-    ]
+    boards: dict[str, list[MeasureColumn]] = {}
+    for column in columns.values():
+        boards.setdefault(column.dataset, []).append(column)
+    for own in boards.values():
+        own.sort(key=lambda column: column.measure != evaluation.leading[column.dataset])
+    return [Leaderboard(dataset, tuple(own)) for dataset, own in boards.items()]
 
 
 def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[Key, MeasureColumn]:
     """The lines of the summary by dataset, slice and measure."""
-    estimates: dict[Key, list[Estimate]] = {}
-    for line in lines:
-        estimates.setdefault((line.dataset, line.slice, line.measure), []).append(line)
-    comparisons = _comparisons(evaluation)
+    comparisons = _by_key(evaluation.comparison_lines)
     return {
         key: MeasureColumn(
             *key,
@@ -319,16 +309,16 @@ def _measure_columns(evaluation: Evaluation, lines: Iterable[Estimate]) -> dict[
             comparisons=comparisons.get(key, ()),
             alpha=1 - evaluation.confidence,
         )
-        for key, own in estimates.items()
+        for key, own in _by_key(lines).items()
     }
 
 
-def _comparisons(evaluation: Evaluation) -> dict[Key, list[Comparison]]:
-    """The comparisons by dataset, slice and measure."""
-    comparisons: dict[Key, list[Comparison]] = {}
-    for line in evaluation.comparison_lines:
-        comparisons.setdefault((line.dataset, line.slice, line.measure), []).append(line)
-    return comparisons
+def _by_key(lines: Iterable[Line]) -> dict[Key, list[Line]]:
+    """The lines by dataset, slice and measure."""
+    groups: dict[Key, list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line.dataset, line.slice, line.measure), []).append(line)
+    return groups
 
 
 def _ranked(lines: Iterable[Estimate], direction: str) -> dict[str, Estimate]:
@@ -388,12 +378,6 @@ class PageFigures:
         """A dataset's leading comparisons on all queries."""
         return self.comparisons.get((dataset, ALL, self.leading_difference[dataset]), ())
 
-    def sliced(self, dataset: str) -> list[Comparison]:
-        """Its comparisons by the same measure on all queries and in every slice."""
-        measure = self.leading_difference[dataset]
-        own = (lines for key, lines in self.comparisons.items() if (key[0], key[2]) == (dataset, measure))
-        return [line for lines in own for line in lines]
-
     def by_model(self, column: MeasureColumn) -> Mapping[str, Comparison]:
         """By model, the comparison with the one baseline; empty if each model was compared with each."""
         return {} if self.all_pairs else {line.model: line for line in column.comparisons}
@@ -409,7 +393,8 @@ class PageFigures:
 def page_figures(page: Page) -> PageFigures:
     """The figures of a page, in the order of its record."""
     evaluation = page.evaluation
-    return PageFigures(page, _measure_columns(evaluation, evaluation.estimates), _comparisons(evaluation))
+    comparisons = _by_key(evaluation.comparison_lines)
+    return PageFigures(page, _measure_columns(evaluation, evaluation.estimates), comparisons)
 
 
 @dataclass(frozen=True)
@@ -420,24 +405,12 @@ class DifferenceRow:
         line: the comparison, without rounding errors.
         label: what the difference amounts to.
         interval: the difference with its interval.
-        figure: the model's figure.
-        baseline_figure: the baseline's.
-        difference: with its sign.
-        p: the p-value.
-        corrected_p: the p-value corrected for the family of tests.
-        counts: queries on which the model is better, equal and worse.
         mark: why not to rely on the difference; empty if nothing is wrong.
     """
 
     line: Comparison
     label: EffectLabel
     interval: Interval
-    figure: str
-    baseline_figure: str
-    difference: str
-    p: str
-    corrected_p: str
-    counts: tuple[str, str, str]
     mark: str
 
 
@@ -455,19 +428,8 @@ def difference_rows(
 
 def _difference_row(line: Comparison, practical_difference: Mapping[str, float]) -> DifferenceRow:
     few = f"under {LEAST_CLUSTERS}, not judged" if line.slice != ALL and line.n_clusters < LEAST_CLUSTERS else ""
-    exact = line.without_rounding()
-    return DifferenceRow(
-        line=exact,
-        label=effect_label(line, practical_difference),
-        interval=Interval.of(line),
-        figure=figure(line.estimate),
-        baseline_figure=figure(line.baseline_estimate),
-        difference=signed(exact.difference),
-        p=p_value(line.p_value),
-        corrected_p=p_value(line.p_corrected),
-        counts=(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
-        mark=", ".join(filter(None, (line.mark, few))),
-    )
+    mark = ", ".join(filter(None, (line.mark, few)))
+    return DifferenceRow(line.without_rounding(), effect_label(line, practical_difference), Interval.of(line), mark)
 
 
 def shared_baseline(lines: Sequence[Comparison]) -> str | None:
@@ -502,21 +464,24 @@ def difference_table(
         labels: whether to say what each difference amounts to.
         most: characters of a name to show.
     """
-    names = [(short_text(row.line.model, most), short_text(row.line.baseline, most) if pairs else None) for row in rows]
+    lines = [row.line for row in rows]
+    names = [
+        [short_text(name, most) for name in (line.model, line.baseline if pairs else line.model)] for line in lines
+    ]
     columns: dict[str, list[str]] = {
-        "model": [model if baseline is None else models(model, baseline) for model, baseline in names],
-        **({by: [str(getattr(row.line, by)) for row in rows]} if by else {}),
-        sides[0]: [row.baseline_figure for row in rows],
-        sides[1]: [row.figure for row in rows],
-        "difference": [row.difference for row in rows],
-        "interval": [interval_text(row.interval.low, row.interval.high, signed) for row in rows],
-        "p": [row.p for row in rows],
-        "corrected": [row.corrected_p for row in rows],
-        "+ / = / −": [" / ".join(row.counts) for row in rows],
+        "model": [models(*pair) for pair in names],
+        **({by: [str(getattr(line, by)) for line in lines]} if by else {}),
+        sides[0]: [figure(line.baseline_estimate) for line in lines],
+        sides[1]: [figure(line.estimate) for line in lines],
+        "difference": [signed(line.difference) for line in lines],
+        "interval": [interval_text(line.ci_low, line.ci_high, signed) for line in lines],
+        "p": [p_value(line.p_value) for line in lines],
+        "corrected": [p_value(line.p_corrected) for line in lines],
+        "+ / = / −": [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
         "mark": [row.mark for row in rows],
         **({"conclusion": [str(row.label) for row in rows]} if labels else {}),
     }
-    corrected = any(row.corrected_p for row in rows)
+    corrected = any(line.p_corrected is not None for line in lines)
     return TextTable(
         title,
         headers=tuple(columns),
@@ -553,34 +518,22 @@ def _worst_first(lines: Iterable[Line], value: Callable[[Line], float | None]) -
     return sorted(known, key=lambda line: (line.n_clusters < LEAST_CLUSTERS, value(line) or 0.0))
 
 
-@dataclass(frozen=True)
-class SideBySide:
-    """The models of several evaluations on a dataset, by the measure that leads there.
+def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, list[Interval | None]]]]:
+    """Each dataset, its lead measure, and by model the figure of each evaluation; None for those without the model.
 
-    Attributes:
-        dataset: the dataset.
-        measure: the measure.
-        rows: by model, the line of each evaluation; None for evaluations without the model.
+    Models stand in the order of the first evaluation that has them.
     """
-
-    dataset: str
-    measure: str
-    rows: Mapping[str, Sequence[Estimate | None]]
-
-
-def side_by_side(pages: Sequence[Page]) -> Iterator[SideBySide]:
-    """A table per dataset: a column per evaluation, models in the order of the first evaluation that has them."""
     for dataset, measure in shared_lead_measures(pages).items():
         own = [
             {
-                line.model: line
+                line.model: Interval.of(line)
                 for line in page.evaluation.estimates
                 if (line.dataset, line.slice, line.measure) == (dataset, ALL, measure)
             }
             for page in pages
         ]
         names = dict.fromkeys(model for lines in own for model in lines)
-        yield SideBySide(dataset, measure, {model: [lines.get(model) for lines in own] for model in names})
+        yield dataset, measure, {model: [lines.get(model) for lines in own] for model in names}
 
 
 def shared_lead_measures(pages: Sequence[Page]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -146,12 +147,18 @@ def closing(evaluation: Evaluation) -> list[str]:
         return ["", NO_RECORD]
     lines = [""]
     if evaluation.store:
-        server = evaluation.store.startswith(("http", "databricks"))
-        opened = evaluation.store if server else f"mlflow ui --backend-store-uri {shlex.quote(evaluation.store)}"
-        lines.append(f"MLflow: {opened}")
+        lines.append(f"MLflow: {_opened(evaluation.store)}")
     if (evaluation.record / _PAGE).is_file():
         lines.append(f"report: {evaluation.record / _PAGE}")
     return [*lines, f"record: {evaluation.record}"]
+
+
+def _opened(store: str) -> str:
+    """The address of a server, or the command that shows a database; its server needs more than to log does."""
+    if store.startswith(("http", "databricks")):
+        return store
+    install = "" if importlib.util.find_spec("flask") else " (install it with: pip install 'rankledger[ui]')"
+    return f"mlflow ui --backend-store-uri {shlex.quote(store)}{install}"
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
@@ -165,17 +172,11 @@ def _notes(evaluation: Evaluation) -> list[str]:
 
 @dataclass(frozen=True)
 class _FittedLeaderboard:
-    """A leaderboard cut to the width of the terminal.
-
-    Attributes:
-        board: all of it.
-        columns: the measures that fit; always the first.
-        n_cells: the width of the interval bars of the first measure; 0 if they are not drawn.
-    """
+    """A leaderboard cut to the width of the terminal."""
 
     board: Leaderboard
-    columns: tuple[MeasureColumn, ...]
-    n_cells: int
+    columns: tuple[MeasureColumn, ...]  # that fit; always the first
+    n_cells: int  # the width of the interval bars of the first measure; 0 if they are not drawn
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from rankledger.pipeline.errors import shorten
+from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.support.escaping import one_line, visible
 
 __all__ = [
@@ -142,18 +142,13 @@ class TextTable:
 
     def for_terminal(self, width: int) -> Table:
         """The table with its frame: as wide as `width` allows, but wider if numbers would break."""
-        table, omitted = self._fitted(width)
-        return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
-
-    def _fitted(self, width: int) -> tuple[TextTable, list[str]]:
-        """The table without optional columns until it fits or none is left; and which of those held something."""
         filled = {header for column, header in enumerate(self.headers) if any(row[column] for row in self.rows)}
         table, omitted = self, []
         for header in sorted(self.optional, key=lambda header: header in filled):
             if header in self.headers and table._least_width > width:
                 table = table.without(header)
                 omitted += [header] if header in filled else []
-        return table, omitted
+        return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
 
     def _framed(self, width: int, caption: str | None) -> Table:
         table = Table(
@@ -203,12 +198,7 @@ class TerminalText:
     """
 
     def __init__(self, *, width: int, colour: bool = False) -> None:
-        """Begin with nothing.
-
-        Args:
-            width: columns of the terminal.
-            colour: whether to write the terminal's colours.
-        """
+        """Begin with nothing; `colour` writes the terminal's colours."""
         self.width = width
         self._text = io.StringIO()
         self._console = Console(

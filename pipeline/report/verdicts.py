@@ -1,10 +1,15 @@
-"""The verdicts of gates: a table for a terminal, Markdown for a pull request, and JUnit's XML for a CI server."""
+"""The verdicts of gates for a terminal, Markdown and JUnit, and reports as files."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from datetime import UTC, datetime
+from pathlib import Path
 from xml.etree import ElementTree
 
 from rich.table import Table
@@ -19,22 +24,40 @@ from rankledger.pipeline.report.text_table import (
     printable,
     short_text,
 )
-from rankledger.pipeline.types.results import ALL, Verdict, overall_outcome
+from rankledger.pipeline.support.atomic import write_whole
+from rankledger.pipeline.support.escaping import to_cell
+from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_outcome
+from rankledger.pipeline.types.views import Page
 
-__all__ = ["REASON", "add_verdicts", "failing", "headline", "junit", "markdown", "passed", "raised", "table"]
+__all__ = [
+    "REASON",
+    "add_verdicts",
+    "estimates",
+    "failing",
+    "headline",
+    "junit",
+    "markdown",
+    "passed",
+    "raised",
+    "table",
+    "write_reports",
+    "write_text",
+]
 
 REASON = 600
 """Characters of a reason that Markdown and a page show."""
 
 _COLOURS = {"fail": "red", "warn": "yellow", "pass": "green"}
+_EFFECTS = {"fail": "undecided (counts as fail)", "warn": "warned", "pass": "passed"}
+_SETTLED = {("fail", "fail"): "failed"}
 _OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """What the gates amount to, in a line, such as `Gates failed: 1 fail, 2 warn, 21 pass.`"""
-    counts = Counter(verdict.effect for verdict in verdicts)
-    parts = [f"{counts[effect]} {effect}" for effect in ("fail", "warn", "pass") if counts[effect]]
+    """What the gates amount to, such as `Gates inconclusive: 1 undecided (counts as fail), 21 passed.`"""
+    counts = Counter(_SETTLED.get((line.effect, line.outcome), _EFFECTS[line.effect]) for line in verdicts)
+    parts = [f"{counts[word]} {word}" for word in ("failed", *_EFFECTS.values()) if counts[word]]
     return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
@@ -75,7 +98,9 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
             effect = Text(_effect(line), style=_COLOURS[line.effect])
             rows.add_row(effect, *(Text(printable(cell)) for cell in (line.gate, line.dataset, _reason(line))))
         text.add_table(rows)
-    gates = Counter(map(_passed_gate, passed(verdicts)))
+    gates = Counter(  # with the outcome if that is not `pass` but lets the model through
+        printable(line.gate) + ("" if line.outcome == "pass" else f" ({line.outcome})") for line in passed(verdicts)
+    )
     if gates:
         text.add(f"pass: {', '.join(f'{gate} ({n})' if n > 1 else gate for gate, n in gates.items())}")
     return str(text)
@@ -134,7 +159,8 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
         own = [verdict for verdict in verdicts if verdict.gate == gate]
         suite = ElementTree.SubElement(root, "testsuite", {"name": printable(gate), **_counts(own)})
         for verdict in own:
-            names = {"classname": printable(gate), "name": printable(_case_name(verdict))}
+            parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
+            names = {"classname": printable(gate), "name": printable(" / ".join(filter(None, parts)))}
             _add_outcome(ElementTree.SubElement(suite, "testcase", names), verdict)
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
@@ -157,18 +183,6 @@ def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
     return {key: str(count) for key, count in counts.items()}
 
 
-def _case_name(verdict: Verdict) -> str:
-    """What a verdict is on, such as `web / dense / ndcg@10 / market=de`."""
-    parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
-    return " / ".join(filter(None, parts))
-
-
-def _passed_gate(verdict: Verdict) -> str:
-    """The gate, with the outcome if that is not `pass` but lets the model through."""
-    gate = printable(verdict.gate)
-    return gate if verdict.outcome == "pass" else f"{gate} ({verdict.outcome})"
-
-
 def _effect(verdict: Verdict) -> str:
     """The effect of a verdict, and its outcome if that is another word."""
     return verdict.effect if verdict.effect == verdict.outcome else f"{verdict.effect} ({verdict.outcome})"
@@ -178,3 +192,58 @@ def _reason(verdict: Verdict) -> str:
     """The reason, after the model's name if it does not have it: a terminal is too narrow for a column of models."""
     named = re.search(rf"(?<!\w){re.escape(verdict.model)}(?!\w)", verdict.reason)
     return verdict.reason if named else f"{verdict.model}: {verdict.reason}"
+
+
+def estimates(pages: Sequence[Page]) -> str:
+    """A line per evaluation, dataset, model, slice and measure: the id, the night, and the columns of `summary.csv`."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["evaluation_id", "date", *(field.name for field in fields(Estimate))])
+    for page in pages:
+        began = datetime.fromisoformat(page.manifest.created).astimezone(UTC)
+        named = (page.evaluation.evaluation_id, str(page.manifest.date or began.date()))
+        for line in page.evaluation.estimates:
+            cells = (*named, *asdict(line).values())
+            writer.writerow([to_cell(cell) if isinstance(cell, str) else cell for cell in cells])
+    return text.getvalue()
+
+
+def write_reports(
+    verdicts: Sequence[Verdict],
+    *,
+    name: str,
+    junit_file: str | None = None,
+    markdown_file: str | None = None,
+    summary: str | None = None,
+) -> None:
+    """Write the reports that have a path.
+
+    Args:
+        verdicts: of the gates.
+        name: the evaluation's name.
+        junit_file: where to write JUnit's XML.
+        markdown_file: where to write Markdown.
+        summary: the file that a CI server shows, to which Markdown is appended if there are verdicts.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    if junit_file:
+        write_text(Path(junit_file), junit(verdicts, name=name))
+    if markdown_file:
+        write_text(Path(markdown_file), markdown(verdicts, name=name))
+    if summary and verdicts:
+        with Path(summary).open("a", encoding="utf-8", errors="replace") as file:
+            file.write(markdown(verdicts, name=name) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file under a temporary name, then rename it, so that nobody reads half of it.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        path.write_text(text, encoding="utf-8", errors="replace")
+        return
+    write_whole(path, text.encode(errors="replace"))

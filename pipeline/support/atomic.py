@@ -72,6 +72,9 @@ def clear_abandoned(*folders: Path) -> None:
                     _delete(path)
 
 
+_clear_once = cache(clear_abandoned)
+
+
 def _is_abandoned(path: Path) -> bool:
     """Whether nobody will rename it; False for a name that is not ours."""
     found = _PARTIAL.fullmatch(path.name)
@@ -95,20 +98,15 @@ def _delete(path: Path) -> None:
 
 
 @cache
-def _clear_once(folder: Path) -> None:
-    clear_abandoned(folder)
-
-
-@cache
 def _host() -> str:
     """The system whose process ids ours is one of: containers of one machine have their own, and so has each boot."""
-    told = [socket.gethostname()]
+    names = [socket.gethostname()]
     with suppress(OSError):
-        told += [
+        names += [
             Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"),
             str(Path("/proc/self/ns/pid").readlink()),
         ]
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:8]
+    return hashlib.sha256("\n".join(names).encode()).hexdigest()[:8]
 
 
 def _start_of(pid: int) -> str | None:
@@ -120,12 +118,12 @@ def _start_of(pid: int) -> str | None:
     if sys.platform != "linux":
         return "0" if pid == os.getpid() else _sign_of_life(pid)
     try:
-        told = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        status = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except FileNotFoundError:
         return "gone"
     except OSError:
         return None
-    state, *fields = told.rpartition(")")[2].split()
+    state, *fields = status.rpartition(")")[2].split()
     return "gone" if state in "ZX" else fields[18]
 
 

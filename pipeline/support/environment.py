@@ -70,24 +70,18 @@ def _cpu() -> str:
 
 
 def _git(repository: Path) -> dict[str, Any] | None:
-    """The commit, its branch, whether anything tracked differs from it, and where it comes from; None outside a
-    repository. The branch is None where none is checked out; so is the URL where there is none that may be shown.
-    """
+    """The commit, its branch, whether anything tracked differs from it, and its public URL; None if not known."""
     commit = _git_output(repository, "rev-parse", "HEAD")
     if commit is None:
         return None
+    url = (_git_output(repository, "remote", "get-url", "origin") or "").strip()
+    plain = url.replace("ssh://git@", "ssh://")  # the user of `ssh://git@host` is everyone's
     return {
         "commit": commit.strip(),
         "branch": (_git_output(repository, "symbolic-ref", "--quiet", "--short", "HEAD") or "").strip() or None,
-        "url": _public_url((_git_output(repository, "remote", "get-url", "origin") or "").strip()),
+        "url": url if url and public_uri(plain) == plain else None,
         "dirty": bool(_git_output(repository, "status", "--porcelain", "--untracked-files=no")),
     }
-
-
-def _public_url(url: str) -> str | None:
-    """The URL, unless it holds credentials; the user of `ssh://git@host` is everyone's."""
-    plain = url.replace("ssh://git@", "ssh://")
-    return url if url and public_uri(plain) == plain else None
 
 
 def _git_output(repository: Path, *arguments: str) -> str | None:

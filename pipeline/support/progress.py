@@ -1,4 +1,4 @@
-"""The stages of what is running in this process, one within another, and when they are shown.
+"""Progress on a terminal, drawn by `rich.progress`: the stages of what is running, one within another.
 
 `work` is a piece of work from beginning to end, such as a command; a `stage` is a part of it that has a name and may be
 counted. A second after the work began a thread imports rich and draws until the work ends: work that is over by then
@@ -11,15 +11,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from rankledger.pipeline.support.escaping import one_line
+from rankledger.pipeline.support.escaping import one_line, visible
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.support.progress_display import Display
+    from rich.console import Console
+    from rich.live import Live
+    from rich.progress import Progress
 
 __all__ = ["PATIENCE", "Stage", "aside", "each", "quiet", "say", "stage", "work"]
 
@@ -27,6 +29,9 @@ PATIENCE = 1.0
 """Seconds for which nothing is shown: of the work, and of a stage within another."""
 
 _DUMB = ("dumb", "unknown")  # terminals that cannot move their cursor
+_BAR, _STATUS = 24, 40  # columns of a bar at most, and of most statuses
+_NARROW = 72  # a terminal of fewer columns has no room for a bar
+_INTERVAL = 0.25  # seconds between two drawings
 
 T = TypeVar("T")
 
@@ -40,56 +45,49 @@ class Stage:
         total: how much there is of it; None if that is not known.
         unit: what is counted, in the plural.
         until: when it ends at most, such as `06:00 UTC`; it then has no pace. Empty for any other.
+        nested: whether each item is one stage within it, whose share counts as a part of the item.
         done: how much of it is done.
         began: when it began, in seconds of the monotonic clock.
-        moved: when the last was done, or it began.
+        moved: when the last was done; 0 if none is.
     """
 
     title: str
     total: int | None = None
     unit: str = ""
     until: str = ""
+    nested: bool = False
     done: int = 0
     began: float = field(default_factory=time.monotonic)
     moved: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Nothing has moved yet."""
-        self.moved = self.moved or self.began
 
     def advance(self) -> None:
         """One more is done."""
         self.done += 1
         self.moved = time.monotonic()
 
-    def status(self, now: float) -> str:
-        """How far it is, such as `12 of 40 outputs, 3.1 a second, 9 s left`, at a time of the clock it began by."""
-        counted = "" if self.total is None else f"{self.done:,} of {self.total:,} {self.unit}, "
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1; 0 if nobody knows how much there is."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    def status(self, now: float, inner: Stage | None = None) -> str:
+        """How far it is, such as `12 of 40 outputs, 3.1 a second, 9 s left`; a single nested item has its share.
+
+        Args:
+            now: the time by the clock that it began by.
+            inner: the stage within it.
+        """
+        within = inner if self.nested else None
+        done = self.done + (within.share() if within else 0.0)
+        moving = max(self.moved, within.moved if within else 0.0) - self.began
+        counted = [] if self.total is None else [f"{self.done:,} of {self.total:,} {self.unit}"]
         if self.until:
-            return f"{counted}until {self.until}"
-        moving = self.moved - self.began
-        if self.total is None or not self.done or moving <= 0:
-            return f"{counted}{_spelt(now - self.began)} so far"
-        each = moving / self.done
-        left = each * self.total - (now - self.began)  # by the pace until the last was done: it does not grow meanwhile
-        return f"{counted}{_pace(1 / each)}, {_spelt(left)} left"
-
-
-def _pace(rate: float) -> str:
-    """How many are done a second, or how long each takes."""
-    if rate >= 1:
-        return f"{rate:,.0f} a second" if rate >= 10 else f"{rate:.1f} a second"
-    return f"{_spelt(1 / rate)} each"
-
-
-def _spelt(seconds: float) -> str:
-    """A time to two units: `9 s`, `2 min 05 s`, `1 h 12 min`."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} min {whole % 60:02} s"
-    return f"{whole // 3_600:,} h {whole % 3_600 // 60:02} min"
+            return ", ".join([*counted, f"until {self.until}"])
+        if not self.total or done <= 0 or moving <= 0:
+            return ", ".join([*counted, f"{_spelt(now - self.began)} so far"])
+        pace, left = done / moving, moving / done * self.total - (now - self.began)  # left: it does not grow meanwhile
+        rate = f"{_spelt(1 / pace)} each" if pace < 1 else f"{pace:,.{0 if pace >= 10 else 1}f} a second"
+        counted = [f"{done:.0%}"] if self.nested and self.total == 1 else [*counted, rate]
+        return ", ".join([*counted, f"{_spelt(left)} left"])
 
 
 class _Work:
@@ -99,68 +97,111 @@ class _Work:
         self.lock = threading.RLock()
         self.stages: list[Stage] = []
         self.silent = False
-        self._timer: threading.Timer | None = None
-        self._display: Display | None = None
-
-    @property
-    def begun(self) -> bool:
-        return self._timer is not None
+        self._ended: threading.Event | None = None
+        self._live: Live | None = None
 
     def begin(self) -> bool:
-        """Show it, a second from now; false if it has begun, which another thread may have done."""
+        """Draw it, a second from now; false if it has begun, which another thread may have done."""
         with self.lock:
-            if self.begun:
+            if self._ended is not None:
                 return False
             self.stages.clear()  # an error that is kept keeps its frames, and these the stages that it ended
-            self._timer = threading.Timer(PATIENCE, self._show)
-            self._timer.daemon = True
-            self._timer.start()
+            self._ended = threading.Event()
+            threading.Thread(target=self._draw, args=(self._ended,), daemon=True).start()
             return True
 
     def end(self) -> None:
         """Leave the terminal as it was."""
         with self.lock:
-            if self._timer is not None:
-                self._timer.cancel()
-            if self._display is not None:
-                self._display.hide()
-            self._timer = self._display = None
+            if self._ended is not None:
+                self._ended.set()
+            self._ended = None
+            self.hide()
 
-    @contextmanager
-    def during(self, stage: Stage) -> Iterator[None]:
-        """A stage, drawn if it is time to."""
-        self.stages.append(stage)
-        try:
-            self._draw()
-            yield
-        finally:
-            if stage in self.stages:
-                self.stages.remove(stage)
-
-    @contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Clear away what is drawn; if a stage is running it is drawn again afterwards."""
-        with self.lock:
-            if self._display is not None:
-                self._display.hide()
+    def hide(self) -> None:
+        """Clear away what is drawn and show the cursor."""
+        if self._live is None:
+            return
+        with suppress(OSError, IndexError):  # IndexError: Ctrl-C came before, and rich has less to take back
             try:
-                yield
-            finally:
-                self._draw()
+                self._live.stop()
+            except (KeyboardInterrupt, IndexError):  # Ctrl-C again: the cursor must be shown nonetheless
+                self._live.console.show_cursor()
+                raise
+        self._live = None
 
-    def _draw(self) -> None:
-        if self._display is not None and self.stages:
-            with self.lock:
-                self._display.show()
+    def _draw(self, ended: threading.Event) -> None:
+        """Draw until the work ends, or the terminal goes away: nobody looks any more, and the work goes on."""
+        if ended.wait(PATIENCE):
+            return
+        from rich.console import Console
 
-    def _show(self) -> None:
-        from rankledger.pipeline.support.progress_display import Display
+        console = Console(stderr=True)
+        progress = _progress(console.width)
+        with suppress(OSError):
+            while not ended.is_set():
+                with self.lock:
+                    if not ended.is_set():  # it may have ended while this thread waited
+                        self._refresh(progress, console)
+                ended.wait(_INTERVAL)
 
-        display = Display(self.stages)
-        with self.lock:
-            if self.begun:  # it may have ended while rich was imported
-                self._display = display
-                self._draw()
+    def _refresh(self, progress: Progress, console: Console) -> None:
+        from rich.live import Live
+
+        _update(progress, list(self.stages))
+        if not self.stages:
+            self.hide()
+        elif self._live is not None:
+            self._live.refresh()
+        else:  # a new one: the last one would clear away what was written since
+            self._live = Live(
+                progress,
+                console=console,
+                auto_refresh=False,
+                transient=True,
+                redirect_stdout=False,  # whoever writes does it aside
+                redirect_stderr=False,
+            )
+            self._live.start(refresh=True)
+
+
+def _progress(width: int) -> Progress:
+    """What draws the stages on a terminal of so many columns: titles, bars that may shrink, and statuses."""
+    from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn
+    from rich.table import Column
+
+    columns: list[ProgressColumn] = [TextColumn("{task.description}", markup=False)]
+    if width >= _NARROW:
+        columns.append(BarColumn(None, table_column=Column(max_width=_BAR)))
+    status = Column(no_wrap=True, min_width=_STATUS if width >= _NARROW else None)
+    columns.append(TextColumn("{task.fields[status]}", markup=False, table_column=status))
+    return Progress(*columns, auto_refresh=False)
+
+
+def _update(progress: Progress, stages: Sequence[Stage]) -> None:
+    """Bring rich's tasks up to date with the stages, the outermost first."""
+    tasks = {task.fields["stage"]: task.id for task in progress.tasks}
+    for ended in tasks.keys() - set(stages):
+        progress.remove_task(tasks[ended])
+    now = time.monotonic()
+    for depth, (stage, inner) in enumerate(zip(stages, [*stages, None][1:], strict=True)):
+        if stage not in tasks:
+            tasks[stage] = progress.add_task(visible("  " * depth + stage.title), stage=stage)
+        progress.update(
+            tasks[stage],
+            total=stage.total,
+            completed=stage.done + (inner.share() if inner and stage.nested else 0.0),
+            visible=not depth or now - stage.began >= PATIENCE,  # what is quick would only flash
+            status=visible(stage.status(now, inner)),
+        )
+
+
+def _spelt(seconds: float) -> str:
+    """A time to two units: `9 s`, `2 min 05 s`, `1 h 12 min`."""
+    minutes, rest = divmod(max(0, round(seconds)), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+    return f"{minutes // 60:,} h {minutes % 60:02} min"
 
 
 _WORK = _Work()
@@ -172,7 +213,9 @@ def work() -> Iterator[None]:
 
     A function is one with `@work()` above it.
     """
-    if _WORK.silent or not _is_watched() or not _WORK.begin():
+    # a process without a stderr, such as one of a service, has None
+    watched = sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB
+    if _WORK.silent or not watched or not _WORK.begin():
         yield
         return
     try:
@@ -182,24 +225,34 @@ def work() -> Iterator[None]:
 
 
 @contextmanager
-def stage(title: str, total: int | None = None, unit: str = "", *, until: str = "") -> Iterator[Stage]:
+def stage(
+    title: str, total: int | None = None, unit: str = "", *, until: str = "", nested: bool = False
+) -> Iterator[Stage]:
     """A stage of the work, or a work of its own: call `advance` of what this gives whenever one more is done."""
-    begun = Stage(title, total, unit, until)
-    with work(), _WORK.during(begun):
-        yield begun
+    begun = Stage(title, total, unit, until, nested)
+    with work():
+        _WORK.stages.append(begun)
+        try:
+            yield begun
+        finally:
+            if begun in _WORK.stages:
+                _WORK.stages.remove(begun)
 
 
-def each(title: str, items: Iterable[T], total: int, unit: str) -> Iterator[T]:
+def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool = False) -> Iterator[T]:
     """The items, in a stage of which one is done whenever the next is asked for."""
-    with stage(title, total, unit) as counted:
+    with stage(title, total, unit, nested=nested) as counted:
         for item in items:
             yield item
             counted.advance()
 
 
-def aside() -> AbstractContextManager[None]:
+@contextmanager
+def aside() -> Iterator[None]:
     """Clear the lines away while something else is written on the terminal."""
-    return _WORK.hidden() if _WORK.begun else nullcontext()
+    with _WORK.lock:
+        _WORK.hide()
+        yield
 
 
 def say(line: str) -> None:
@@ -219,9 +272,3 @@ def quiet() -> Iterator[None]:
         yield
     finally:
         _WORK.silent = before
-
-
-def _is_watched() -> bool:
-    """Whether stderr is a terminal on which lines can be drawn again."""
-    # a process without a stderr, such as one of a service, has None
-    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM", "") not in _DUMB

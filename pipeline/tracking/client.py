@@ -18,9 +18,10 @@ from types import TracebackType
 from typing import Any
 
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
+from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.tracking.delivery import Delivered
-from rankledger.pipeline.tracking.payload import Run, TrackingError
+from rankledger.pipeline.tracking.payload import Run
 
 __all__ = ["TrackingStore"]
 
@@ -96,9 +97,9 @@ class TrackingStore:
             TrackingError: it cannot be reached or refuses something; it then holds a part of the runs, or none.
         """
         plain = [{**asdict(run), "artifacts": run.artifacts and str(run.artifacts.absolute())} for run in runs]
-        told = self.ask("deliver", runs=plain)
-        runs_by_task = {(dataset, model): run_id for dataset, model, run_id in told["runs"]}
-        return Delivered(told["experiment_id"], told["run_id"], runs_by_task)
+        answer = self.ask("deliver", runs=plain)
+        runs_by_task = {(dataset, model): run_id for dataset, model, run_id in answer["runs"]}
+        return Delivered(answer["experiment_id"], answer["run_id"], runs_by_task)
 
     def ask(self, call: str, **arguments: Any) -> Any:
         """What the store answers.

@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankledger.pipeline.support.credentials import without_credentials
-from rankledger.pipeline.tracking.payload import EVALUATION, Run, RunInput, TrackingError
+from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.tracking.payload import EVALUATION, Run, RunInput
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 if TYPE_CHECKING:
@@ -163,13 +164,13 @@ def logged_model_id(client: MlflowClient, text: str) -> str:
             source = MODEL_URI.fullmatch(registered.source or "")  # MLflow's own registry keeps the id in it alone
             model_id = registered.model_id or (source and MODEL_ID.fullmatch(source[1]) and source[1])
             if not model_id:
-                raise TrackingError(f"the registered model {text} is of no logged model; name another in the config")
+                raise TrackingError(f"the registered model {text} has no logged model; name another in the config")
             return str(model_id)
         return str(client.get_logged_model(text.removeprefix("models:/")).model_id)
     except MlflowException as error:
         if error.error_code not in _REFUSED:
             raise
-        raise TrackingError(f"there is no model {text} in MLflow; fix model_id or model_uri in the config") from None
+        raise TrackingError(f"unknown model {text} in MLflow; fix model_id or model_uri in the config") from None
 
 
 SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselves, and take several requests at a time

@@ -22,7 +22,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
-from rankledger.pipeline.errors import shorten
+from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -58,7 +58,6 @@ __all__ = [
     "MetricSelection",
     "Run",
     "RunInput",
-    "TrackingError",
     "by_name",
     "measures_of",
     "runs_of",
@@ -72,19 +71,6 @@ MANIFEST = "rankledger.manifest_sha256"
 """The tag that the evaluation's own run alone has: the hash of its record's manifest."""
 
 Value = TypeVar("Value")
-
-
-class TrackingError(Exception):
-    """MLflow cannot be told or asked something: one line that says why. Records are whole all the same.
-
-    Attributes:
-        unreachable: whether nothing else can be asked of it, either.
-    """
-
-    def __init__(self, message: str, *, unreachable: bool = False) -> None:
-        """Say why."""
-        super().__init__(message)
-        self.unreachable = unreachable
 
 
 def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Value]:
@@ -204,7 +190,7 @@ class MetricSelection:
                 found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst.estimate),)
                 parts.append(_part(_Order.WORST_SLICE, found))
                 tags[WORST_SLICE + name] = worst.slice
-        return _logged([*parts, *self._extras(model)], tags)
+        return _logged([*parts, *self._external_metrics(model)], tags)
 
     def of_evaluation(self) -> Logged:
         """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
@@ -256,8 +242,8 @@ class MetricSelection:
             names, owner = self._naming.difference(name, line.baseline), f"{measure} of {line.baseline}"
             yield _part(order, ((names[key], _owner(key, owner), getattr(line, key)) for key in names))
 
-    def _extras(self, model: str) -> Iterator[_MetricGroup]:
-        external = self._manifest.extras.get(model)
+    def _external_metrics(self, model: str) -> Iterator[_MetricGroup]:
+        external = self._manifest.external_metrics.get(model)
         for number, figure in external.numbers.items() if external else ():
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
@@ -301,8 +287,10 @@ def _worst(lines: Sequence[Estimate], direction: str) -> Estimate | None:
 
     None where each of them is better than all queries are: then what is worse is too small to tell.
     """
-    told = [line for line in lines if line.slice != ALL and line.mark != "sparse" and line.n_clusters >= LEAST_CLUSTERS]
-    figures = [(line.estimate, line) for line in told if _finite(line.estimate)]
+    large = [
+        line for line in lines if line.slice != ALL and line.mark != "sparse" and line.n_clusters >= LEAST_CLUSTERS
+    ]
+    figures = [(line.estimate, line) for line in large if _finite(line.estimate)]
     if not figures or direction == "neither":
         return None
     sign = 1 if direction == "higher" else -1
@@ -320,8 +308,8 @@ def _logged(parts: Sequence[_MetricGroup], tags: Mapping[str, str]) -> Logged:
         if len(chosen) + len(further) <= METRIC_LIMIT:
             chosen |= further
     n_left_out = len(every) - len(chosen)
-    told = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
-    return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **told})
+    left_out = {"rankledger.n_metrics_left_out": str(n_left_out)} if n_left_out else {}
+    return Logged({name: figure for name, figure in every.items() if name in chosen}, {**tags, **left_out})
 
 
 _DAY_LIMIT = 40  # letters of a `--date` that is none
@@ -367,7 +355,7 @@ class Run:
         task: the dataset and the model; None for the evaluation's own run.
         failed: whether the model's output was missing or refused.
         primary: the metric that the experiment's runs are told apart by, and whether more of it is better; the tags
-            `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None where there is none.
+            `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None if there is none.
         logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
     """
 
@@ -488,7 +476,7 @@ def _task_run(
 def _name(manifest: Description, what: str) -> str:
     """What it is of, the month and the day that were evaluated, and the end of the evaluation's id.
 
-    Tables have room for some twenty letters; the year is told by MLflow itself.
+    Tables have room for some twenty letters; MLflow itself shows the year.
     """
     day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.date or manifest.created[:10])
     when = f" {shorten(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
@@ -496,7 +484,7 @@ def _name(manifest: Description, what: str) -> str:
 
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    """The tag that says what the gates came to; none where there are none."""
+    """The tag that says what the gates came to; none if there are none."""
     return {"rankledger.gates": overall_outcome(verdicts)} if verdicts else {}
 
 
@@ -547,7 +535,9 @@ def _input(name: str, dataset: Dataset) -> RunInput:
 
 def _experiment(name: str) -> str:
     if len(name) > EXPERIMENT_LIMIT:
-        raise TrackingError(f"the experiment '{name[:60]}…' has {len(name)} letters; MLflow takes {EXPERIMENT_LIMIT}")
+        raise TrackingError(
+            f"the experiment '{name[:60]}…' has {len(name)} characters, and MLflow allows {EXPERIMENT_LIMIT}"
+        )
     return name
 
 
@@ -555,7 +545,7 @@ def _shortened(note: str) -> str:
     """The note, cut after a whole line where it is too long."""
     if len(note) <= TAG_LIMIT:
         return note
-    ending = "\n\n… cut here; the record has the whole."
+    ending = "\n\n… cut here; the record has the full text."
     kept = note[: TAG_LIMIT - len(ending)]
     return (kept[: kept.rfind("\n")] if "\n" in kept else kept) + ending
 

@@ -24,14 +24,15 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rankledger.pipeline.errors import shorten
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.credentials import public_uri, without_credentials
+from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.tracking.delivery import deliver
-from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, Run, RunInput, TrackingError
+from rankledger.pipeline.tracking.payload import EVALUATION, MANIFEST, Run, RunInput
 from rankledger.pipeline.types.manifest import is_evaluation_id
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
         uri: the tracking store, for the message.
 
     Returns:
-        `evaluation_id`; and `run_id` and `manifest_sha256` of the evaluation's own run, None where there is none.
+        `evaluation_id`; and `run_id` and `manifest_sha256` of the evaluation's own run, None if there is none.
 
     Raises:
         TrackingError: the run is none of an evaluation.
@@ -124,7 +125,7 @@ def evaluation_of_run(client: MlflowClient, run_id: str, uri: str) -> dict[str, 
     run = client.get_run(run_id)
     evaluation_id = run.data.tags.get(EVALUATION)
     if evaluation_id is None or not is_evaluation_id(evaluation_id):
-        raise TrackingError(f"the run {run_id} at {public_uri(uri)} is none of an evaluation; name another")
+        raise TrackingError(f"the run {run_id} at {public_uri(uri)} is not the run of an evaluation; name another")
     own = _own_run(client, run, evaluation_id)
     return {
         "evaluation_id": evaluation_id,
@@ -166,7 +167,6 @@ def _own_run(client: MlflowClient, run: MLflowRun, evaluation_id: str) -> MLflow
     return next((run for run in found if MANIFEST in run.data.tags), None)
 
 
-_UNUSED = ("pandas", "scipy")  # MLflow imports them if they are installed, which takes longer than to deliver
 _CONNECTION_ATTEMPTS = 3  # of a database; MLflow's 10 take 100 seconds
 
 
@@ -178,9 +178,8 @@ def main() -> None:
     lines = _lines()
     store = json.loads(next(lines))
     uri, artifacts = store["uri"], Path(store["artifacts"])
-    os.environ["MLFLOW_TRACKING_URI"] = uri  # where MLflow asks for what it was not told: the registry, artifacts
+    os.environ["MLFLOW_TRACKING_URI"] = uri  # where MLflow looks for the registry and artifacts
     client = _Client(uri)
-    client.load()
     calls: Mapping[str, Callable[..., Any]] = {
         "deliver": lambda runs: _deliver(client, runs, uri, artifacts),
         "evaluation_of_run": lambda run_id: evaluation_of_run(client.opened, run_id, uri),
@@ -194,30 +193,21 @@ def main() -> None:
 
 
 class _Client:
-    """MLflow's client, once it is needed."""
+    """MLflow's client: imported when this is made, before anything is asked, and connected at first use."""
 
     def __init__(self, uri: str) -> None:
-        self._uri = uri
-        self._opened: Any = None
-
-    def load(self) -> None:
-        """Import what takes seconds, before anything is asked."""
         gc.set_threshold(100_000)  # or a fifth of the time goes into looking for garbage among what is imported
-        for name in _UNUSED:
-            sys.modules[name] = None  # type: ignore[assignment]  # to Python a package that is not installed
+        self._uri = uri
         _silence()
-        import mlflow  # noqa: F401
         from mlflow.store.db import utils
 
         utils.MAX_RETRY_COUNT = _CONNECTION_ATTEMPTS  # there is no setting for it
 
-    @property
-    def opened(self) -> Any:
-        if self._opened is None:
-            from mlflow import MlflowClient
+    @cached_property
+    def opened(self) -> MlflowClient:
+        from mlflow import MlflowClient
 
-            self._opened = MlflowClient(tracking_uri=self._uri)
-        return self._opened
+        return MlflowClient(tracking_uri=self._uri)
 
 
 def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: Path) -> dict[str, Any]:
@@ -230,15 +220,15 @@ def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: P
     }
 
 
-def _run_of(told: Mapping[str, Any]) -> Run:
+def _run_of(plain: Mapping[str, Any]) -> Run:
     """The run that `dataclasses.asdict` made plain."""
     return Run(
         **{
-            **told,
-            "inputs": tuple(RunInput(**found) for found in told["inputs"]),
-            "artifacts": told["artifacts"] and Path(told["artifacts"]),
-            "task": told["task"] and tuple(told["task"]),
-            "primary": told["primary"] and tuple(told["primary"]),
+            **plain,
+            "inputs": tuple(RunInput(**item) for item in plain["inputs"]),
+            "artifacts": plain["artifacts"] and Path(plain["artifacts"]),
+            "task": plain["task"] and tuple(plain["task"]),
+            "primary": plain["primary"] and tuple(plain["primary"]),
         }
     )
 
@@ -249,10 +239,10 @@ def _answer(call: Callable[..., Any], arguments: Mapping[str, Any], uri: str) ->
     except TrackingError as error:
         return {"error": str(error), "unreachable": error.unreachable}
     except Exception as error:
-        return _told(error, uri)
+        return _failure(error, uri)
 
 
-def _told(error: Exception, uri: str) -> dict[str, Any]:
+def _failure(error: Exception, uri: str) -> dict[str, Any]:
     """What went wrong, in a line; and whether the store cannot be reached, so that nothing else can be asked of it."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -262,12 +252,11 @@ def _told(error: Exception, uri: str) -> dict[str, Any]:
     root: BaseException = error
     while (deeper := root.__cause__ or root.__context__) is not None:
         root = deeper
-    said = str(root) if isinstance(root, OSError) else str(error)
-    line = " ".join(said.partition("\n")[0].split()) or type(root).__name__
-    line = without_credentials(line, uri)
-    shown = shorten(line, 300)
+    text = str(root) if isinstance(root, OSError) else str(error)
+    line = " ".join(text.partition("\n")[0].split()) or type(root).__name__
+    reason = shorten(without_credentials(line, uri), 300)
     refused = isinstance(error, MlflowException) and int(error.get_http_status_code()) < 500  # type: ignore[no-untyped-call]
-    return {"error": f"MLflow at {public_uri(uri)}: {shown}", "unreachable": not refused}
+    return {"error": f"MLflow at {public_uri(uri)}: {reason}", "unreachable": not refused}
 
 
 def _silence() -> None:

@@ -1,16 +1,39 @@
-"""What checks of records return: reproductions and prunings."""
+"""What work on records returns: what changed between two, reproductions and prunings.
+
+Changes are oriented: positive is better, whatever the measure's direction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.types.results import ALL, Comparison, frame
 
-__all__ = ["ChangedInput", "ComparedFigures", "MovedFigure", "PruneResult", "PrunedRecord", "Reproduction"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = [
+    "Cause",
+    "ChangePart",
+    "ChangeSplit",
+    "ChangedInput",
+    "ComparedFigures",
+    "ComparisonReport",
+    "DatasetFigure",
+    "MovedFigure",
+    "PruneResult",
+    "PrunedRecord",
+    "QueryChange",
+    "RankedDocument",
+    "RecordPair",
+    "Reproduction",
+    "Side",
+]
 
 
 @dataclass(frozen=True)
@@ -144,3 +167,231 @@ class PruneResult:
     n_cached_bytes: int
     stays: Mapping[str, int]
     failures: tuple[str, ...] = ()
+
+
+Cause: TypeAlias = Literal["queries removed", "definition", "judgments", "queries added", "documents", "output"]
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two that are compared.
+
+    Attributes:
+        reference: as it was asked for.
+        evaluation_id: the record's id.
+        record: its folder.
+        created: when it was evaluated, ISO 8601.
+        commit: the commit of the repository that its config was in; None outside one.
+        dirty: whether anything tracked there differed from it.
+    """
+
+    reference: str
+    evaluation_id: str
+    record: Path
+    created: str
+    commit: str | None
+    dirty: bool
+
+
+@dataclass(frozen=True)
+class RecordPair:
+    """Two records that are compared.
+
+    Attributes:
+        base: what is compared with.
+        candidate: what is compared.
+        models: the models, (candidate's, base's).
+    """
+
+    base: Side
+    candidate: Side
+    models: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class RankedDocument:
+    """A relevant document of a query that moved.
+
+    Attributes:
+        doc_id: the document.
+        grade: as the candidate's judgments have it.
+        before: its rank in the base's output; None where it was not retrieved.
+        after: its rank in the candidate's.
+    """
+
+    doc_id: str
+    grade: float
+    before: int | None
+    after: int | None
+
+
+@dataclass(frozen=True)
+class QueryChange:
+    """A query whose score is another.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        query_id: the query.
+        measure: by which it moved.
+        before: its score in the base.
+        after: its score in the candidate.
+        change: the second less the first, the other way round where lower is better.
+        documents: its relevant documents, those of the candidate's first; None where their ranks were not kept.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    query_id: str
+    measure: str
+    before: float
+    after: float
+    change: float
+    documents: tuple[RankedDocument, ...] | None
+
+
+@dataclass(frozen=True)
+class DatasetFigure:
+    """A figure of all lists together, of which no query has a score; None where it is undefined."""
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    before: float | None
+    after: float | None
+
+
+@dataclass(frozen=True)
+class ChangePart:
+    """What a figure's change is due to.
+
+    Attributes:
+        causes: what changed; several where their parts cannot be told apart.
+        amount: how much of the change is due to it, oriented.
+        reason: why the causes cannot be told apart; empty if there is only one.
+    """
+
+    causes: tuple[Cause, ...]
+    amount: float
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ChangeSplit:
+    """A figure's change taken apart, where judgments, queries or definitions changed too.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        measure: the measure.
+        before: the figure in the base, as it was evaluated.
+        after: the figure in the candidate.
+        change: the second less the first, oriented; the parts add up to it.
+        parts: in the order in which one thing after the other is changed.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    before: float
+    after: float
+    change: float
+    parts: tuple[ChangePart, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class ComparisonReport:
+    """What moved from the base to the candidate.
+
+    Attributes:
+        records: the records that are compared; one pair unless a reference means another record for each model.
+        unlike: how judgments, queries and definitions differ, a line each; none where they are the same.
+        moved: whether the score of any query of both, or any figure, is another.
+        comparisons: the paired differences of every dataset, slice, measure and pair of models.
+        leading: by dataset, the measure that queries and slices are looked at by.
+        largest_changes: the queries that moved most by it, for each pair of models.
+        figures: the measures that have one figure of all lists together.
+        splits: the changes taken apart, where `unlike` has a line.
+        confidence: the level of the intervals.
+        remarks: what was left out, and why.
+        warnings: later records that were skipped because they are damaged, a line each.
+    """
+
+    records: tuple[RecordPair, ...]
+    unlike: tuple[str, ...]
+    moved: bool
+    comparisons: tuple[Comparison, ...]
+    leading: Mapping[str, str]
+    largest_changes: tuple[QueryChange, ...]
+    figures: tuple[DatasetFigure, ...]
+    splits: tuple[ChangeSplit, ...]
+    confidence: float
+    remarks: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """What is compared, and how much is in it."""
+        ids = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in self.records)
+        if not self.moved:
+            return f"<ComparisonReport {ids}: nothing changed>"
+        return f"<ComparisonReport {ids}: {len(self.differences)} differences, {len(self.slices)} of slices>"
+
+    @property
+    def base(self) -> Side:
+        """The record that is compared with; the first one if there are several."""
+        return self.records[0].base
+
+    @property
+    def candidate(self) -> Side:
+        """The record that is compared; the first one if there are several."""
+        return self.records[0].candidate
+
+    @property
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """The models, (candidate's, base's), of all records."""
+        return tuple(models for pair in self.records for models in pair.models)
+
+    @property
+    def differences(self) -> pd.DataFrame:
+        """A row per dataset, pair of models and measure, with the columns of `Comparison`; NaN for no figure."""
+        return frame(Comparison, [line for line in self.comparisons if line.slice == ALL])
+
+    @property
+    def slices(self) -> pd.DataFrame:
+        """The same of every slice."""
+        return frame(Comparison, [line for line in self.comparisons if line.slice != ALL])
+
+    @property
+    def queries(self) -> pd.DataFrame:
+        """A row per query that moved most and relevant document of it: `doc_id`, `grade`, `rank_before`, `rank_after`;
+        NaN where it was not retrieved, and one row without document where ranks were not kept.
+        """
+        import pandas as pd
+
+        names = [field.name for field in fields(QueryChange) if field.name != "documents"]
+        nothing = RankedDocument("", float("nan"), None, None)
+        rows = [
+            [*(getattr(query, name) for name in names), *vars(document).values()]
+            for query in self.largest_changes
+            for document in query.documents or (nothing,)
+        ]
+        table = pd.DataFrame(rows, columns=[*names, "doc_id", "grade", "rank_before", "rank_after"])
+        return table.astype({"rank_before": float, "rank_after": float})
+
+    @property
+    def parts(self) -> pd.DataFrame:
+        """A row per part of a figure's change: `causes` joined by ` + `, `amount` and `reason`."""
+        import pandas as pd
+
+        names = ["dataset", "model", "baseline", "measure"]
+        rows = [
+            [*(getattr(split, name) for name in names), " + ".join(part.causes), part.amount, part.reason]
+            for split in self.splits
+            for part in split.parts
+        ]
+        return pd.DataFrame(rows, columns=[*names, "causes", "amount", "reason"])

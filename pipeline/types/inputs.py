@@ -1,4 +1,4 @@
-"""What was read: files and their rows."""
+"""Inputs: the formats that a config may name, where files are, and the rows that were read of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +14,77 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import Sparse
-from rankledger.pipeline.support.arrow import concatenate, integers
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Chunk", "Content", "Ids", "InputFile", "Rows"]
+__all__ = ["FORMATS", "Chunk", "Content", "DatasetSource", "Ids", "InputFile", "Rows", "Source"]
+
+FORMATS: Mapping[str, str] = MappingProxyType(
+    {
+        "trec": "trec:TREC",
+        "tsv": "delimited:TSV",
+        "csv": "delimited:CSV",
+        "jsonl": "json:JSONL",
+        "json": "json:JSON",
+        "parquet": "parquet:PARQUET",
+    }
+)
+"""Each format's name, and the module of `pipeline/data/formats` with its `Format`."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An input as a config or a command line names it.
+
+    Attributes:
+        path: a file, a glob, a folder of parts or a URL.
+        format: its format; None if its name tells.
+        columns: our column names to the file's, where they differ.
+        large: bytes that a file of any size may come to; beyond, it may come to 200 times what is stored.
+        streams: whether it may be `-`, standard input, or a pipe, such as a shell's `<(zcat ranking.gz)`: only what
+            someone types on a command line, never what a config names.
+    """
+
+    path: str
+    format: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
+    large: float = 10**9
+    streams: bool = False
+
+
+@dataclass(frozen=True)
+class DatasetSource:
+    """A dataset's own files, and how they are read.
+
+    Attributes:
+        judgments: its judgments, or its ratings; None if it has external scores.
+        kind: `rankings`, `ratings` or `scores`.
+        queries: its queries table, in which every judged query must stand.
+        documents: its catalogue.
+        interactions: what its queries, and others, consumed before.
+        features: columns of the documents that measures ask for.
+        keep_first: whether a pair that is judged twice keeps its first judgment.
+        subtopics: whether the judgments are of subtopics.
+        cluster: the column of the queries table whose queries of equal text are drawn as one.
+        slices: the columns of it each text of which makes a slice.
+    """
+
+    judgments: Source | None
+    kind: str = "rankings"
+    queries: Source | None = None
+    documents: Source | None = None
+    interactions: Source | None = None
+    features: tuple[str, ...] = ()
+    keep_first: bool = False
+    subtopics: bool = False
+    cluster: str | None = None
+    slices: tuple[str, ...] = ()
+
+    @property
+    def group_columns(self) -> tuple[str, ...]:
+        """The columns of the queries table that make clusters and slices, each once."""
+        return tuple(dict.fromkeys(column for column in (self.cluster, *self.slices) if column is not None))
 
 
 @dataclass(frozen=True)
@@ -108,11 +174,20 @@ class Rows:
         """(N,): all chunks' codes."""
         return np.concatenate([chunk.query_codes for chunk in self.chunks])
 
+    @property
+    def doc_ids(self) -> pa.StringArray:
+        """(N,): all chunks' documents."""
+        from rankledger.pipeline.support.arrow import concatenate
+
+        return concatenate([chunk.doc_ids for chunk in self.chunks])
+
     def take_doc_ids(self, rows: npt.NDArray[np.int64]) -> pa.StringArray:
         """The documents of these rows, which may stand in any order.
 
         They are taken chunk by chunk: Arrow would first make one array of all chunks.
         """
+        from rankledger.pipeline.support.arrow import concatenate, integers  # not at the top: configs need no Arrow
+
         order = np.argsort(rows)
         cuts = np.searchsorted(rows[order], (0, *self.ends))
         taken = [
@@ -139,7 +214,7 @@ class Ids:
         files: the files it consists of.
         ids: Arrow strings.
         features: what is known of the documents of a catalogue, by column.
-        texts: what is known of the queries of a queries table, by column: a text per row, None where there is none.
+        texts: what is known of the queries of a queries table, by column: a text per row, None for an empty cell.
         place: says where a row stands, such as `line 3`.
     """
 

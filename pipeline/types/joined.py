@@ -17,7 +17,7 @@ from rankledger.metrics.rating import RatingsBlock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Groups", "Hits", "Joined", "Quality", "Unmatched"]
+__all__ = ["Groups", "Hits", "Joined", "Quality", "QueryList", "Unmatched"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Quality:
         n_unjudged_queries: queries of the output that no judgment names; they are ignored.
         n_missing_queries: judged queries without output.
         judged_at_10: share of the retrieved documents down to rank 10 that are judged, over all judged queries; None
-            where there are none.
+            if there are none.
         n_tied: documents whose score another document of the same query has too.
         n_unpaired: ratings without prediction and predictions without rating.
     """
@@ -84,7 +84,7 @@ class Joined:
 
     Attributes:
         query_ids: (Q,) the judged queries, in the order of their ids as UTF-8 bytes.
-        max_grade: the greatest grade of the dataset's judgments; 1 where none is above 0.
+        max_grade: the greatest grade of the dataset's judgments; 1 if all are at most 0.
         blocks: the judged queries in their order, cut by cells.
         missing: (Q,) whether the query is without output.
         quality: what was found on the way.
@@ -118,3 +118,26 @@ class Groups:
 
     clusters: npt.NDArray[np.int64] | None = None
     slices: Mapping[str, Bools] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryList:
+    """One query of one model's output, joined alone, with the names of its documents.
+
+    Attributes:
+        block: the query's, the only one of the block.
+        max_grade: the greatest grade of the dataset's judgments; 1 if all are at most 0.
+        retrieved: the documents retrieved, from rank 1 on; of ratings, those of the pairs, as they stand in the block.
+        ties: the first and the last rank of each one's group of equal scores.
+        judged: the document of each row of the judgments, as `judgment_row` counts them.
+        grades: the relevance that stands there.
+        kept: the rows that count.
+    """
+
+    block: JudgedBlock | RatingsBlock
+    max_grade: float
+    retrieved: tuple[str, ...]
+    ties: tuple[tuple[int, int], ...] = ()
+    judged: tuple[str, ...] = ()
+    grades: tuple[float, ...] = ()
+    kept: tuple[int, ...] = ()

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
 
 from rankledger.metrics.conventions import Ties
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import DataWarning, Failure
@@ -32,17 +32,17 @@ __all__ = [
     "Description",
     "Environment",
     "EvaluationId",
-    "ExternalNumbers",
     "File",
     "Git",
-    "HeldAgainst",
     "Manifest",
     "Model",
     "OtherSchemaError",
     "Output",
+    "RecordedBaseline",
     "RecordedBootstrap",
     "RecordedComparison",
     "RecordedConventions",
+    "RecordedExternalMetrics",
     "RecordedFile",
     "TrackingWish",
     "evaluation_name",
@@ -269,7 +269,7 @@ class RecordedComparison(_Part):
     correction: str
 
 
-class ExternalNumbers(_Part):
+class RecordedExternalMetrics(_Part):
     """External metrics; or why there are none."""
 
     reason: str | None = None
@@ -286,13 +286,13 @@ class ExternalNumbers(_Part):
         return InputFile(self.path, self.size, self.sha256)
 
     @model_validator(mode="after")
-    def _one_or_the_other(self) -> ExternalNumbers:
+    def _one_or_the_other(self) -> RecordedExternalMetrics:
         if self.reason is None and self.file is None:
             raise ValueError("expected a file with its size and sha256, or the reason why there is none")
         return self
 
 
-class HeldAgainst(_Part):
+class RecordedBaseline(_Part):
     """What a gate held a model against; or why there is nothing."""
 
     reference: str
@@ -304,7 +304,7 @@ class HeldAgainst(_Part):
     new_datasets: list[str] = []
 
     @model_validator(mode="after")
-    def _has_its_hash(self) -> HeldAgainst:
+    def _has_its_hash(self) -> RecordedBaseline:
         if self.record is not None and self.manifest_sha256 is None:
             raise ValueError("expected the manifest_sha256 of the record")
         return self
@@ -359,8 +359,8 @@ class Description(_Part):
     outputs: list[Output]
     failures: list[Failure]
     warnings: list[DataWarning]
-    baselines: dict[str, dict[str, HeldAgainst]]
-    extras: dict[str, ExternalNumbers]
+    baselines: dict[str, dict[str, RecordedBaseline]]
+    external_metrics: dict[str, RecordedExternalMetrics]
     records: str | None
     tracking: TrackingWish
     config: PathText
@@ -405,7 +405,10 @@ class Description(_Part):
             )
             if dataset.measures and self.lead.get(name) not in dataset.measures:
                 yield f"lead: {name!r} has no such measure as {self.lead.get(name)!r}"
-        yield from (f"extras: {model!r} is no model of the record" for model in self.extras.keys() - self.models.keys())
+        yield from (
+            f"external_metrics: {model!r} is no model of the record"
+            for model in self.external_metrics.keys() - self.models.keys()
+        )
 
     def _unknown_tasks(self) -> Iterator[str]:
         tasks = [output.task for output in self.outputs]
@@ -452,7 +455,8 @@ def parse_manifest(data: bytes, path: Path) -> Manifest:
         manifest = Manifest.model_validate_json(data)
     except ValidationError as error:
         if any(found["loc"] == ("schema_version",) and found["type"] == "literal_error" for found in error.errors()):
-            found = f"the record has schema {_schema_of(data)}, and this rankledger reads {SCHEMA_VERSION}"
+            schema = _in_one_line(str(json.loads(data)["schema_version"]))
+            found = f"the record has schema {schema}, and this rankledger reads {SCHEMA_VERSION}"
             raise OtherSchemaError(f"{path}: {found}; install the version that wrote it") from None
         raise InputError(f"{path / MANIFEST}: {finding(error)}; restore the record") from None
     except ValueError as error:  # a number of more digits than Python reads
@@ -476,13 +480,9 @@ def finding(error: ValidationError) -> str:
     """The first thing that is wrong, in one line: where it is, what is expected, and what was found."""
     first = error.errors(include_url=False)[0]
     place = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in first["loc"]).lstrip(".")
-    told = first["msg"].removeprefix("Value error, ")
+    reason = first["msg"].removeprefix("Value error, ")
     more = f" (and {error.error_count() - 1:,} more)" if error.error_count() > 1 else ""
-    return _in_one_line(f"{place}: {told}{more}" if place else f"{told}{more}")
-
-
-def _schema_of(data: bytes) -> str:
-    return _in_one_line(str(json.loads(data)["schema_version"]))
+    return _in_one_line(f"{place}: {reason}{more}" if place else f"{reason}{more}")
 
 
 def _in_one_line(text: str) -> str:

@@ -154,7 +154,7 @@ def clashes(items: Iterable[tuple[str, str]]) -> Iterator[str]:
         if first != owner:
             yield f"{first!r} and {owner!r} would both be {key!r} in MLflow; rename one"
         elif len(key) > NAME_LIMIT:
-            yield f"the name '{key[:60]}…' has {len(key)} letters; MLflow takes {NAME_LIMIT}; shorten it"
+            yield f"the name '{key[:60]}…' has {len(key)} characters, and MLflow allows {NAME_LIMIT}; shorten it"
 
 
 def text_of(value: object) -> str:

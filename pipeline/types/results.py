@@ -44,6 +44,7 @@ __all__ = [
     "Validation",
     "Verdict",
     "Waiver",
+    "frame",
     "overall_effect",
     "overall_outcome",
 ]
@@ -113,7 +114,7 @@ class Scores:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One line of the summary; None where there is no figure.
+    """One line of the summary; None if there is no figure.
 
     Attributes:
         dataset: the dataset's name; `*` for the mean of all datasets.
@@ -128,7 +129,7 @@ class Estimate:
         n_missing: those without output.
         n_undefined: those whose score is undefined.
         n_clusters: clusters that the figure rests on: those of the queries that are in its mean, each query being one
-            where there are no clusters.
+            if there are no clusters.
         mark: why the interval is not to be trusted: `sparse`, where it rests on fewer than 30 (effective) clusters away
             from the most frequent value, `degenerate`, where all are equal; or empty.
         ties_least: the least figure over all orders of tied documents; None where that was not asked for.
@@ -162,7 +163,7 @@ _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not gre
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same queries, by one measure: a line of `comparisons.csv`; None where there is no figure.
+    """Two models on the same queries, by one measure: a line of `comparisons.csv`; None if there is no figure.
 
     Attributes:
         dataset: the dataset's name.
@@ -185,7 +186,7 @@ class Comparison:
         losses: queries on which it is worse.
         minimum_detectable_difference: the least difference that would be found in 80% of samples of this size.
         n_queries: queries that are defined in both.
-        n_clusters: clusters that they are in; the queries themselves where there are none.
+        n_clusters: clusters that they are in; the queries themselves if there are none.
         mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
     """
 
@@ -228,7 +229,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a model is held against: a model of this evaluation, or one of a record.
+    """What a model is compared with: a model of this evaluation, or one of a record.
 
     Attributes:
         text: as it was written.
@@ -283,10 +284,10 @@ class PlannedGate:
     Attributes:
         name: the gate's name.
         kind: `difference` (to a reference, against a margin), `limit` (of a figure), `query_drop` (how many queries
-            lost much), `complete` (queries without output) or `extra` (a number from outside).
+            lost much), `complete` (queries without output) or `extra` (an external metric).
         tasks: the (dataset, model) that it judges; the dataset is empty for `extra`.
         measures: what it looks at; none for `complete` and `extra`.
-        against: what the model is held against; None for a limit.
+        against: what the model is compared with; None for a limit.
         margin: the drop that is still accepted, on the measure's scale or, where `relative`, as a share of the
             reference's figure; negative where the model must be better by that much.
         relative: whether the margin is a share.
@@ -295,7 +296,7 @@ class PlannedGate:
         max_query_drop: the drop of one query that counts as a crash.
         allow: how many queries may drop by more.
         max_missing: the share of queries that may be without output.
-        extra: the name of the number from outside.
+        extra: the name of the external metric.
         slices: columns of the queries table, of each of which every slice is judged beside `all`.
         on_inconclusive: what an inconclusive verdict comes to.
         fail_after: how many evaluations in a row must fail before the gate does.
@@ -327,14 +328,14 @@ class Verdict:
 
     Attributes:
         gate: the gate's name.
-        dataset: the dataset; empty for a number from outside.
+        dataset: the dataset; empty for an external metric.
         model: the model.
         measure: the measure, or the name of the number; empty where queries are counted.
         slice: `all`, or `column=value`.
         outcome: what was found.
         effect: what that comes to: `pass`, `warn` or `fail`, after `on_inconclusive`, `fail_after` and a waiver.
         reason: one sentence that says why.
-        reference: what it was held against, with the record's id where it is of one; None for a limit.
+        reference: what it was compared with, with the record's id if it is of one; None for a limit.
         estimate: the figure that was judged: an oriented difference, a figure, a count or a share.
         ci_low: lower end of its interval, at the level that the number of verdicts of the gate asks for.
         ci_high: upper end.
@@ -373,7 +374,7 @@ def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inc
 
 
 def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
-    """What all verdicts come to, in a word; empty where there are none."""
+    """What all verdicts come to, in a word; empty if there are none."""
     found = overall_outcome(verdicts)
     if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
         return "warn"
@@ -492,8 +493,8 @@ class Evaluation:
         data_warnings: what is likely wrong with the inputs.
         comparison_lines: the paired comparisons.
         verdicts: what the gates say.
-        confidence: of the intervals; what is left to 1 is the level of the tests.
-        lead: by dataset, the measure that the plan leads with.
+        confidence: level of the intervals; tests use 1 − confidence.
+        lead: by dataset, the lead measure of the plan.
     """
 
     evaluation_id: str
@@ -521,7 +522,7 @@ class Evaluation:
 
     @cached_property
     def leading(self) -> Mapping[str, str]:
-        """By dataset with a figure, the measure that leads on every surface: the plan's.
+        """By dataset, the lead measure used in every table and page.
 
         The mean of all datasets, `*`, leads with the first of their measures that it has.
         """
@@ -535,7 +536,7 @@ class Evaluation:
 
     @cached_property
     def leading_difference(self) -> Mapping[str, str]:
-        """By dataset, the measure whose differences lead: the leading one.
+        """By dataset, the measure whose differences lead: the lead measure.
 
         Where models are compared by others alone, it is the first of those.
         """
@@ -549,18 +550,18 @@ class Evaluation:
 
     @property
     def summary(self) -> pd.DataFrame:
-        """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN where there is no figure."""
-        return _frame(Estimate, self.estimates)
+        """A row per dataset, model, slice and measure, with the columns of `Estimate`; NaN if there is no figure."""
+        return frame(Estimate, self.estimates)
 
     @property
     def comparisons(self) -> pd.DataFrame:
-        """A row per pair, measure and slice, with the columns of `Comparison`; NaN where there is no figure."""
-        return _frame(Comparison, self.comparison_lines)
+        """A row per pair, measure and slice, with the columns of `Comparison`; NaN if there is no figure."""
+        return frame(Comparison, self.comparison_lines)
 
     @property
     def gates(self) -> pd.DataFrame:
-        """A row per verdict, with the columns of `Verdict`; NaN where there is no figure."""
-        return _frame(Verdict, self.verdicts)
+        """A row per verdict, with the columns of `Verdict`; NaN if there is no figure."""
+        return frame(Verdict, self.verdicts)
 
     @property
     def scores(self) -> pd.DataFrame:
@@ -600,7 +601,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
 
 
-def _frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:
+def frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:
     """A row per line and a column per field; figures that may be missing are doubles."""
     import pandas as pd
 

@@ -6,19 +6,16 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.data.external_scores import ExternalMetrics, read_external_metrics
 from rankledger.pipeline.data.join import judged_share_by_rank
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference.gate_bounds import Evidence, NightKey
-from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.paired import TestRule, compare, most_tests, refuse_too_few
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import (
     IntervalRule,
     estimate,
@@ -26,183 +23,27 @@ from rankledger.pipeline.inference.summary import (
     precision_by_recall,
     recall_levels,
 )
-from rankledger.pipeline.record.accepted import ACCEPTED
-from rankledger.pipeline.record.accepted import config_of as recorded_config
 from rankledger.pipeline.record.folder import Judged
-from rankledger.pipeline.record.lookup import Line, RecordHistory, created_at, failures_in_a_row
+from rankledger.pipeline.record.folder import config_of as recorded_config
+from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.environment import physical_memory
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.manifest import ExternalNumbers, HeldAgainst
-from rankledger.pipeline.types.results import Comparison, Estimate, Failure, Scores, Verdict
+from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
+from rankledger.pipeline.types.results import Comparison, Estimate, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
-from rankledger.pipeline.workflow.baselines import CurrentEvaluation, ResolvedBaselines, resolve_baselines
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
-from rankledger.pipeline.workflow.sources import Opened
-from rankledger.pipeline.workflow.tracking import fetch_record
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
-__all__ = [
-    "Analysis",
-    "analyze",
-    "check_comparison",
-    "compare_models",
-    "config_of",
-    "curves_of",
-    "describe_external_metrics",
-    "judge_models",
-    "read_extras",
-    "score_recall",
-]
+if TYPE_CHECKING:
+    from rankledger.pipeline.data.external_scores import ExternalMetrics
+    from rankledger.pipeline.inference.gate_bounds import NightKey
+    from rankledger.pipeline.record.lookup import RecordHistory
+    from rankledger.pipeline.workflow.baselines import ResolvedBaselines
 
-
-def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
-    """The scores that curves of precision by recall are made of; none where no page is to show them.
-
-    Args:
-        config: the config.
-        planned: what it comes to; curves are of rankings.
-        inputs: everything that was read.
-        workers: run the scoring.
-    """
-    if not config.report:
-        return ()
-    profile = config.conventions.resolved
-    levels = recall_levels(profile)
-    ranked = {
-        dataset.name: tuple(map(dataset.defined, levels)) for dataset in planned.datasets if dataset.kind == "rankings"
-    }
-    joined = {task: found for task, found in inputs.joined.items() if task[0] in ranked}
-    return score(joined, ranked, profile, workers)
-
-
-def curves_of(
-    samples: Sequence[Sample], recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs
-) -> Iterator[CurvePoint]:
-    """The points of all curves, dataset by dataset.
-
-    Args:
-        samples: the datasets' resamples, those of `recall` among them.
-        recall: the scores by `score_recall`.
-        rule: how an interval is read off.
-        inputs: everything that was read.
-    """
-    own: Mapping[str, list[Scores]] = {sample.dataset: [] for sample in samples}
-    for scores in recall:
-        own[scores.dataset].append(scores)
-    for sample in samples:
-        yield from precision_by_recall(sample, own[sample.dataset], rule)
-        for scores in own[sample.dataset]:
-            yield from _judged(scores.dataset, scores.model, inputs)
-
-
-def _judged(dataset: str, model: str, inputs: Inputs) -> Iterator[CurvePoint]:
-    """How much of what a model retrieved is judged, rank by rank."""
-    read, hits = inputs.datasets[dataset], inputs.joined[dataset, model].hits
-    assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
-    assert hits is not None, "what is joined with judgments has hits"
-    grades = read.judgments.rows.values[hits.judgment_rows]
-    for rank, share, n_queries in judged_share_by_rank(hits.ranks, grades, hits.n_retrieved):
-        yield CurvePoint(dataset, model, "judged", float(rank), share, None, None, n_queries)
-
-
-def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
-    """Refuse, before anything is scored, what no comparison could come of.
-
-    Raises:
-        InputError: the permutations are too few for the correction over that many tests.
-    """
-    wanted = planned.comparison
-    if wanted is None:
-        return
-    test = _test_of(config, wanted, workers)
-    for name, dataset in inputs.datasets.items():
-        n_pairs = len(_pairs(wanted, name, inputs.quality))
-        n_tests = most_tests(n_pairs, wanted.measures[name], dataset.groups, len(dataset.query_ids))
-        refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
-
-
-def compare_models(
-    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
-) -> tuple[Comparison, ...] | None:
-    """The lines of all comparisons, dataset by dataset; None where the config asks for none.
-
-    A pair is left out where the output of one of the two failed.
-    """
-    wanted = planned.comparison
-    if wanted is None:
-        return None
-    test = _test_of(config, wanted, workers)
-    there = {(result.dataset, result.model) for result in results}
-    lines: list[Comparison] = []
-    for sample in each("Comparing", samples, len(samples), "datasets"):
-        pairs = _pairs(wanted, sample.dataset, there)
-        if pairs:
-            rule = IntervalRule(config.bootstrap.method, config.bootstrap.confidence)
-            lines += compare(sample, pairs, wanted.measures[sample.dataset], rule, test)
-    return tuple(lines)
-
-
-def read_extras(planned: Plan) -> dict[str, ExternalMetrics | str]:
-    """The external metrics by model, or why they cannot be read."""
-    found: dict[str, ExternalMetrics | str] = {}
-    for model, file in planned.extras.items():
-        try:
-            found[model] = read_external_metrics(source_of(file).path)
-        except InputError as error:
-            found[model] = str(error)
-    return found
-
-
-def describe_external_metrics(extras: Mapping[str, ExternalMetrics | str]) -> dict[str, ExternalNumbers]:
-    """What the manifest says of external metrics, by model."""
-    return {
-        model: ExternalNumbers(reason=extra)
-        if isinstance(extra, str)
-        else ExternalNumbers(**asdict(extra.file), numbers=dict(extra.numbers))
-        for model, extra in extras.items()
-    }
-
-
-@stage("Judging")
-def judge_models(
-    config: Config,
-    planned: Plan,
-    results: Sequence[Scores],
-    failures: Sequence[Failure],
-    samples: Sequence[Sample],
-    past: ResolvedBaselines,
-    *,
-    extras: Mapping[str, ExternalMetrics | str],
-    nights: Mapping[NightKey, int] | str,
-    today: date,
-) -> tuple[Verdict, ...] | None:
-    """What the gates say; None where the config has none."""
-    if not planned.gates:
-        return None
-    evidence = Evidence(
-        samples={sample.dataset: sample for sample in samples},
-        rule=IntervalRule(config.bootstrap.method, config.bootstrap.confidence),
-        query_ids={result.dataset: result.query_ids for result in results},
-        missing={(result.dataset, result.model): float(result.missing.mean()) for result in results},
-        failures={(failure.dataset, failure.model): failure.reason for failure in failures},
-        extras={name: extra if isinstance(extra, str) else extra.numbers for name, extra in extras.items()},
-        baselines=past.baselines,
-        nights=nights,
-        today=today,
-    )
-    return judge(planned.gates, evidence)
-
-
-def _test_of(config: Config, wanted: PlannedComparison, workers: Workers) -> TestRule:
-    alpha = 1 - config.bootstrap.confidence
-    return TestRule(wanted.test, wanted.permutations, wanted.correction, alpha, config.seed, workers)
-
-
-def _pairs(wanted: PlannedComparison, dataset: str, there: Collection[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The pairs of a dataset of which both models are there."""
-    return [pair for pair in wanted.pairs.get(dataset, ()) if all((dataset, model) in there for model in pair)]
+__all__ = ["Analysis", "analyze", "check_comparison", "config_of", "score_recall"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,19 +52,21 @@ class Analysis:
 
     Attributes:
         estimates: the lines of the summary.
-        comparisons: the paired comparisons; None where none were asked for.
-        judged: what the gates came to; None where there are none.
+        comparisons: the paired comparisons; None if none were asked for.
+        judged: what the gates came to; None if there are none.
         curves: the points of the models' curves.
-        baselines: by gate and model, what the model was held against.
-        extras: the external metrics, by model.
+        baselines: by gate and model, what the model was compared with.
+        external_metrics: the external metrics, by model.
+        warnings: damaged records that gates skipped, a line each.
     """
 
     estimates: tuple[Estimate, ...]
     comparisons: tuple[Comparison, ...] | None
     judged: Judged | None
     curves: tuple[CurvePoint, ...]
-    baselines: Mapping[str, Mapping[str, HeldAgainst]]
-    extras: Mapping[str, ExternalNumbers]
+    baselines: Mapping[str, Mapping[str, RecordedBaseline]]
+    external_metrics: Mapping[str, RecordedExternalMetrics]
+    warnings: tuple[str, ...]
 
 
 def analyze(
@@ -248,65 +91,62 @@ def analyze(
         started: when the evaluation began; only earlier ones are looked back on.
     """
     config, planned = opened.loaded.config, opened.planned
-    before = created_at(opened.record) if opened.record else started
-    shelf = RecordHistory(workspace.records, config.name, before)
-    tonight = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace.cache)
-    fetch = partial(fetch_record, tracking=config.tracking, runs_dir=workspace.runs_dir, records=workspace.records)
-    past = resolve_baselines(planned, shelf, config_of(opened).parent / ACCEPTED, tonight, fetch)
-    samples = _draw(config, [*results, *past.scores], recall, inputs, workers)
-    extras = read_extras(planned)
-    verdicts = judge_models(
-        config,
-        planned,
-        results,
-        inputs.failures,
-        samples,
-        past,
-        extras=extras,
-        nights=_nights(planned, shelf),
-        today=before.date(),
-    )
+    before = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
+    past = _look_back(opened, inputs, workspace, workers, before) if planned.gates else None
+    samples = _draw(config, [*results, *(past.scores if past else ())], recall, inputs, workers)
+    external_metrics = _external_metrics(planned)
+    judged = None
+    if past:
+        verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date())
+        judged = Judged(verdicts, past.references)
     return Analysis(
         estimates=_estimate(config, results, samples),
-        comparisons=compare_models(config, planned, results, samples, workers),
-        judged=None if verdicts is None else Judged(verdicts, past.references),
-        curves=tuple(curves_of(samples, recall, _rule(config), inputs)),
-        baselines=past.references,
-        extras=describe_external_metrics(extras),
+        comparisons=_compare(config, planned, results, samples, workers),
+        judged=judged,
+        curves=tuple(_curves(samples, recall, _rule(config), inputs)),
+        baselines=past.references if past else {},
+        external_metrics={
+            model: RecordedExternalMetrics(reason=extra)
+            if isinstance(extra, str)
+            else RecordedExternalMetrics(**asdict(extra.file), numbers=dict(extra.numbers))
+            for model, extra in external_metrics.items()
+        },
+        warnings=past.warnings if past else (),
     )
 
 
-def _nights(planned: Plan, shelf: RecordHistory) -> Mapping[Line, int] | str:
-    """How many evaluations in a row failed each line of the gates before; or why that is not known."""
-    try:
-        return failures_in_a_row(shelf) if planned.gates else {}
-    except OSError as error:  # where records are kept elsewhere, it may be away
-        return shelf.records.told(error)
+def _look_back(
+    opened: Opened, inputs: Inputs, workspace: Workspace, workers: Workers, before: datetime
+) -> ResolvedBaselines:
+    """What the gates compare models with, and the evaluations before."""
+    from rankledger.pipeline.record.lookup import RecordHistory
+    from rankledger.pipeline.workflow.baselines import CurrentEvaluation, resolve_baselines
+
+    config = opened.loaded.config
+    history = RecordHistory(workspace.records, config.name, before)
+    current = CurrentEvaluation(config.conventions.resolved, inputs, workers, workspace)
+    return resolve_baselines(opened.planned, config.tracking, history, config_of(opened).parent / ACCEPTED, current)
 
 
 def config_of(opened: Opened) -> Path:
     """The config as people keep it, from the working directory where it is below that; a record's copy is not meant."""
-    told = opened.record if opened.record and opened.record.manifest.config else None
-    path = (recorded_config(told) if told else opened.config).absolute()
+    record = opened.record if opened.record and opened.record.manifest.config else None
+    path = (recorded_config(record) if record else opened.config).absolute()
     return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
 
 def _draw(
     config: Config, results: Sequence[Scores], recall: Sequence[Scores], inputs: Inputs, workers: Workers
 ) -> tuple[Sample, ...]:
-    """The resamples of every dataset that a model was evaluated on; scores of records stand behind tonight's."""
+    """The resamples of every dataset that a model was evaluated on; scores of records stand behind the current ones."""
     settings = Settings(config.bootstrap.resamples, config.seed, workers, physical_memory())
     conventions = config.conventions.resolved.conventions
     names = dict.fromkeys(result.dataset for result in results)
     return tuple(
         Sample(
-            _of(dataset, results),
-            conventions,
-            inputs.datasets[dataset].groups,
-            settings,
-            whole=_of(dataset, recall),
+            _of(dataset, results), conventions, inputs.datasets[dataset].groups, settings, whole=_of(dataset, recall)
         )
-        for dataset in each("Resampling", names, len(names), "datasets")
+        for dataset in each("Resampling", names, len(names), "datasets", nested=True)
     )
 
 
@@ -315,7 +155,7 @@ def _estimate(config: Config, results: Sequence[Scores], samples: Sequence[Sampl
     conventions = config.conventions.resolved.conventions
     lines = [
         line
-        for sample in each("Estimating", samples, len(samples), "datasets")
+        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
         for line in estimate(sample, _of(sample.dataset, results), conventions, rule)
     ]
     pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
@@ -328,3 +168,140 @@ def _rule(config: Config) -> IntervalRule:
 
 def _of(dataset: str, results: Sequence[Scores]) -> list[Scores]:
     return [result for result in results if result.dataset == dataset]
+
+
+def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
+    """The scores that curves of precision by recall are made of; none if no page is to show them.
+
+    Args:
+        config: the config.
+        planned: what it comes to; curves are of rankings.
+        inputs: everything that was read.
+        workers: run the scoring.
+    """
+    if not config.report:
+        return ()
+    profile = config.conventions.resolved
+    levels = recall_levels(profile)
+    ranked = {
+        dataset.name: tuple(map(dataset.defined, levels)) for dataset in planned.datasets if dataset.kind == "rankings"
+    }
+    joined = {task: own for task, own in inputs.joined.items() if task[0] in ranked}
+    return score(joined, ranked, profile, workers)
+
+
+def _curves(
+    samples: Sequence[Sample], recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs
+) -> Iterator[CurvePoint]:
+    """The points of all curves, dataset by dataset."""
+    for sample in samples:
+        own = _of(sample.dataset, recall)
+        yield from precision_by_recall(sample, own, rule)
+        for scores in own:
+            yield from _judged(scores.dataset, scores.model, inputs)
+
+
+def _judged(dataset: str, model: str, inputs: Inputs) -> Iterator[CurvePoint]:
+    """How much of what a model retrieved is judged, rank by rank."""
+    read, hits = inputs.datasets[dataset], inputs.joined[dataset, model].hits
+    assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
+    assert hits is not None, "what is joined with judgments has hits"
+    grades = read.judgments.rows.values[hits.judgment_rows]
+    for rank, share, n_queries in judged_share_by_rank(hits.ranks, grades, hits.n_retrieved):
+        yield CurvePoint(dataset, model, "judged", float(rank), share, None, None, n_queries)
+
+
+def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
+    """Refuse, before anything is scored, what no comparison could come of.
+
+    Raises:
+        InputError: the permutations are too few for the correction over that many tests.
+    """
+    comparison = planned.comparison
+    if comparison is None:
+        return
+    test = _test_of(config, comparison, workers)
+    for name, dataset in inputs.datasets.items():
+        n_pairs = len(_pairs(comparison, name, inputs.quality))
+        n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
+        refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
+
+
+def _compare(
+    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
+) -> tuple[Comparison, ...] | None:
+    """The lines of all comparisons, without pairs of which an output failed; None if the config asks for none."""
+    comparison = planned.comparison
+    if comparison is None:
+        return None
+    test = _test_of(config, comparison, workers)
+    evaluated = {(result.dataset, result.model) for result in results}
+    lines: list[Comparison] = []
+    for sample in each("Comparing", samples, len(samples), "datasets"):
+        if pairs := _pairs(comparison, sample.dataset, evaluated):
+            lines += compare(sample, pairs, comparison.measures[sample.dataset], _rule(config), test)
+    return tuple(lines)
+
+
+def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:
+    alpha = 1 - config.bootstrap.confidence
+    return TestRule(comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers)
+
+
+def _pairs(
+    comparison: PlannedComparison, dataset: str, evaluated: Collection[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The pairs of a dataset of which both models were evaluated."""
+    return [pair for pair in comparison.pairs.get(dataset, ()) if all((dataset, model) in evaluated for model in pair)]
+
+
+def _external_metrics(planned: Plan) -> dict[str, ExternalMetrics | str]:
+    """The external metrics by model, or why they cannot be read."""
+    metrics: dict[str, ExternalMetrics | str] = {}
+    for model, file in planned.external_metrics.items():
+        try:
+            from rankledger.pipeline.data.external_scores import read_external_metrics
+
+            metrics[model] = read_external_metrics(source_of(file).path)
+        except InputError as error:
+            metrics[model] = str(error)
+    return metrics
+
+
+@stage("Judging")
+def _judge(
+    opened: Opened,
+    inputs: Inputs,
+    results: Sequence[Scores],
+    samples: Sequence[Sample],
+    past: ResolvedBaselines,
+    external_metrics: Mapping[str, ExternalMetrics | str],
+    today: date,
+) -> tuple[Verdict, ...]:
+    from rankledger.pipeline.inference.gate_bounds import Evidence
+    from rankledger.pipeline.inference.gates import judge
+
+    evidence = Evidence(
+        samples={sample.dataset: sample for sample in samples},
+        rule=_rule(opened.loaded.config),
+        query_ids={result.dataset: result.query_ids for result in results},
+        missing={(result.dataset, result.model): float(result.missing.mean()) for result in results},
+        failures={(failure.dataset, failure.model): failure.reason for failure in inputs.failures},
+        external_metrics={
+            name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()
+        },
+        baselines=past.baselines,
+        nights=_nights(past.history),
+        today=today,
+    )
+    return judge(opened.planned.gates, evidence)
+
+
+def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
+    """How many evaluations in a row failed each line of the gates before; or why that is not known."""
+    from rankledger.pipeline.record.lookup import failures_in_a_row
+
+    try:
+        return failures_in_a_row(history)
+    except OSError as error:  # a remote store may be away
+        return history.records.describe_error(error)

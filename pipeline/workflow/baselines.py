@@ -1,14 +1,16 @@
 """Baselines: references resolved to records, and their scores on the current queries and definitions.
 
 The record's own scores are taken where they mean the same: same judgments, same queries, same fingerprint. Otherwise
-the judged documents that it retrieved are taken from the output cache and scored on tonight's judgments. If these are
+the judged documents that it retrieved are taken from the output cache and scored on the current judgments. If these are
 not enough, the two cannot be compared, and the reason is given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -17,50 +19,84 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.paths import MLFLOW
-from rankledger.pipeline.config.planned import Plan, PlannedDataset
-from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.schema import Tracking
+from rankledger.pipeline.data.cache import CacheError, OutputCache
+from rankledger.pipeline.data.dataset import DatasetInput, describe
+from rankledger.pipeline.data.join import assemble, known_documents
+from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.inference.changes import RetrievedRanks
 from rankledger.pipeline.inference.gate_bounds import Baseline
-from rankledger.pipeline.record.accepted import digest_of
+from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, resolve
 from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.arrow import integers
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
 from rankledger.pipeline.types.joined import Joined
-from rankledger.pipeline.types.manifest import HeldAgainst
+from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import PlannedGate, Record, RecordedModel, Reference, Scores
-from rankledger.pipeline.workflow.inputs import Inputs, output_store, rescored, source_of
+from rankledger.pipeline.workflow.deliver import fetch_record
+from rankledger.pipeline.workflow.inputs import (
+    Inputs,
+    OutputReader,
+    OutputStore,
+    output_store,
+    read_planned,
+    rescored,
+    source_of,
+)
 from rankledger.pipeline.workflow.manifest import judgments_digest
-from rankledger.pipeline.workflow.sources import open_record, recorded_output
+from rankledger.pipeline.workflow.references import skipped
+from rankledger.pipeline.workflow.workspace import (
+    Opened,
+    Workspace,
+    open_record,
+    recorded_output,
+    refuse_foreign_servers,
+    refuse_other_inputs,
+)
 
-__all__ = ["BaselineScores", "CurrentEvaluation", "ResolvedBaselines", "baseline_scores", "resolve_baselines"]
+__all__ = [
+    "BaselineScores",
+    "CurrentEvaluation",
+    "RecordedDataset",
+    "ResolvedBaselines",
+    "baseline_scores",
+    "can_rescore",
+    "rescore",
+    "resolve_baselines",
+    "retrieved_ranks",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class CurrentEvaluation:
-    """What a record is held against.
+    """What a record is compared with.
 
     Attributes:
         profile: the conventions.
         inputs: everything that was read.
         workers: run the scoring.
-        cache: the output cache.
+        workspace: where records and the output cache are.
     """
 
     profile: Profile
     inputs: Inputs
     workers: Workers
-    cache: OutputCache
+    workspace: Workspace
 
 
 @dataclass(frozen=True, eq=False)
 class BaselineScores:
-    """One model of a record on one of tonight's datasets.
+    """One model of a record on one of the current datasets.
 
     Attributes:
-        scores: by the measures that can be compared; None where none can.
+        scores: by the measures that can be compared; None if none can.
         reasons: why the others cannot.
     """
 
@@ -69,35 +105,35 @@ class BaselineScores:
 
 
 def baseline_scores(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: CurrentEvaluation
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> BaselineScores:
-    """The scores that a model of a record has, or would have, on tonight's queries.
+    """The scores that a model of a record has, or would have, on the current queries.
 
     Args:
         record: the record.
         model: the model's name there.
-        dataset: tonight's dataset; the record's is the one of its name.
+        dataset: the current dataset; the record's is the one of its name.
         measures: what to compare by.
-        tonight: the evaluation that looks back.
+        current: the evaluation that looks back.
     """
     if (dataset.name, model) not in record.manifest.tasks:
         reason = f"{model!r} was not evaluated on {dataset.name!r} in {record.path.name}"
         return BaselineScores(None, dict.fromkeys(measures, reason))
-    kept, differing = _kept(record, model, dataset, measures, tonight)
-    anew, reasons = _scored_anew(record, model, dataset, differing, tonight)
-    found = [scores for scores in (kept, anew) if scores is not None and scores.measures]
-    return BaselineScores(_together(found) if found else None, reasons)
+    recorded, differing = _recorded(record, model, dataset, measures, current)
+    anew, reasons = _scored_anew(record, model, dataset, differing, current)
+    parts = [scores for scores in (recorded, anew) if scores is not None and scores.measures]
+    return BaselineScores(_together(parts) if parts else None, reasons)
 
 
-def _kept(
-    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], tonight: CurrentEvaluation
+def _recorded(
+    record: Record, model: str, dataset: PlannedDataset, measures: Sequence[Measure], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
-    """The record's own scores that mean tonight what they meant then; and what is different of the other measures."""
-    differing = {measure: what for measure in measures if (what := _difference(record, dataset, measure, tonight))}
+    """The record's own scores that mean now what they meant then; and what is different of the other measures."""
+    differing = {measure: what for measure in measures if (what := _difference(record, dataset, measure, current))}
     scores = read_scores(record, dataset.name, model, [each for each in measures if each not in differing])
     if scores is None:
         return None, dict.fromkeys(measures, "there are no scores")
-    query_ids = tonight.inputs.datasets[dataset.name].query_ids
+    query_ids = current.inputs.datasets[dataset.name].query_ids
     if dataset.kind == "scores":
         scores = _on_queries(scores, query_ids)
     elif scores.query_ids.tolist() != query_ids.tolist():
@@ -105,17 +141,17 @@ def _kept(
     return scores, differing
 
 
-def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonight: CurrentEvaluation) -> str | None:
-    """Why a score of the record does not mean what the measure means tonight; None where it does."""
+def _difference(record: Record, dataset: PlannedDataset, measure: Measure, current: CurrentEvaluation) -> str | None:
+    """Why a score of the record does not mean what the measure means now; None if it does."""
     before = record.manifest.datasets[dataset.name]
     if str(measure) not in before.measures:
         return f"{measure} was not measured"
     fingerprint = record.manifest.fingerprint(dataset.name, str(measure))
-    if fingerprint != measure.fingerprint(tonight.profile):
+    if fingerprint != measure.fingerprint(current.profile):
         return f"{measure} is defined otherwise (fingerprint {fingerprint})"
     if dataset.kind == "scores":
         return None
-    files = tonight.inputs.datasets[dataset.name].files
+    files = current.inputs.datasets[dataset.name].files
     if before.reading != judgments_digest(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
@@ -127,61 +163,56 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, tonig
 
 def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
     """External scores, query by query: one that the record does not have is missing."""
-    places = {query_id: place for place, query_id in enumerate(scores.query_ids)}
-    own = np.array([places.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
-    there = own >= 0
+    rows = {query_id: row for row, query_id in enumerate(scores.query_ids)}
+    own = np.array([rows.get(query_id, -1) for query_id in query_ids], dtype=np.int64)
     return replace(
         scores,
         query_ids=query_ids,
-        values=np.where(there, scores.values[:, own], np.nan),
+        values=np.where(own >= 0, scores.values[:, own], np.nan),
         weights=np.ones((len(scores.measures), len(own))),
-        missing=np.where(there, scores.missing[own], True),
+        missing=np.where(own >= 0, scores.missing[own], True),
     )
 
 
 def _scored_anew(
-    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], tonight: CurrentEvaluation
+    record: Record, model: str, dataset: PlannedDataset, differing: Mapping[Measure, str], current: CurrentEvaluation
 ) -> tuple[Scores | None, dict[Measure, str]]:
     """The scores of what the output cache has of the output; and, by measure, why there is none."""
     judged = [measure for measure in differing if dataset.kind == "rankings" and measure.metric.input == "judged"]
     where = f"in {record.path.name}"
-    reasons = {m: f"{what} {where}; only rankings can be scored anew" for m, what in differing.items()}
+    reasons = {m: f"{what} {where}; only rankings can be scored again" for m, what in differing.items()}
     if not judged:
         return None, reasons
     try:
-        joined = _rejoined(record, model, dataset, tonight)
+        joined = _rejoined(record, model, dataset, current)
         asked = {dataset.name: tuple(judged)}
-        (scores,) = score({(dataset.name, model): joined}, asked, tonight.profile, tonight.workers)
+        (scores,) = score({(dataset.name, model): joined}, asked, current.profile, current.workers)
     except InputError as error:
         return None, reasons | {measure: f"{differing[measure]} {where}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
 
 
-def _rejoined(record: Record, model: str, dataset: PlannedDataset, tonight: CurrentEvaluation) -> Joined:
-    """The output that was evaluated then, joined with tonight's judgments.
-
-    Raises:
-        InputError: the output cache has not what is needed, or not enough was judged then.
-    """
+def _rejoined(record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation) -> Joined:
+    """The output that was evaluated then, joined with the current judgments."""
     planned = open_record(record.path).planned
-    then = next(found for found in planned.datasets if found.name == dataset.name)
+    then = next(old for old in planned.datasets if old.name == dataset.name)
     task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
     judged = record.manifest.datasets[dataset.name].files("judgments")
-    kept = output_store(then, judged, tonight.profile.conventions, tonight.cache)
-    now = tonight.inputs.datasets[dataset.name]
+    store = output_store(then, judged, current.profile.conventions, current.workspace.cache)
+    now = current.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
-        raise InputError(f"{dataset.name!r} was no dataset of rankings; give the dataset of now another name")
-    return rescored(kept, source_of(task.output), recorded_output(record, task), now)
+        raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
+    return rescored(store, source_of(task.output), recorded_output(record, task), now)
 
 
-def _together(found: Sequence[Scores]) -> Scores:
+def _together(parts: Sequence[Scores]) -> Scores:
     """Scores by several measures of the same queries, in one table."""
     return replace(
-        found[0],
-        measures=tuple(measure for scores in found for measure in scores.measures),
-        values=np.concatenate([scores.values for scores in found]),
-        weights=np.concatenate([scores.weights for scores in found]),
-        moments={measure: means for scores in found for measure, means in scores.moments.items()},
+        parts[0],
+        measures=tuple(measure for scores in parts for measure in scores.measures),
+        values=np.concatenate([scores.values for scores in parts]),
+        weights=np.concatenate([scores.weights for scores in parts]),
+        moments={measure: means for scores in parts for measure, means in scores.moments.items()},
     )
 
 
@@ -190,62 +221,62 @@ class ResolvedBaselines:
     """What the gates look back on.
 
     Attributes:
+        history: the earlier evaluations of the same name.
         scores: those of records.
         baselines: by gate, dataset and model.
-        references: by gate and model, the record that was found and the hash of its manifest, or why there is none.
+        references: by gate and model, the record and the hash of its manifest, or why there is none.
+        warnings: later records that were skipped because they are damaged, a line for each reference and record used.
     """
 
+    history: RecordHistory
     scores: tuple[Scores, ...]
     baselines: Mapping[tuple[str, str, str], Baseline]
-    references: Mapping[str, Mapping[str, HeldAgainst]]
+    references: Mapping[str, Mapping[str, RecordedBaseline]]
+    warnings: tuple[str, ...] = ()
 
 
 @stage("Looking back")
 def resolve_baselines(
-    planned: Plan, shelf: RecordHistory, accepted: Path, tonight: CurrentEvaluation, fetch: Callable[[str], Path]
+    planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
 ) -> ResolvedBaselines:
     """The baselines of all gates.
 
     Args:
         planned: the gates, and what models were called before.
-        shelf: the earlier evaluations of the same name.
+        tracking: says in which MLflow store a run is that a gate names.
+        history: the earlier evaluations of the same name.
         accepted: the file of what was accepted.
-        tonight: the evaluation that looks back.
-        fetch: gives the folder of the record that a run of MLflow is of, or raises an InputError.
+        current: the evaluation that looks back.
     """
-    looker = _BaselineResolver(planned, shelf, accepted, tonight, fetch)
+    resolver = _BaselineResolver(planned, tracking, history, accepted, current)
     baselines = {
-        (gate.name, dataset, model): looker.baseline(gate, dataset, model)
+        (gate.name, dataset, model): resolver.baseline(gate, dataset, model)
         for gate in planned.gates
         if gate.against is not None
         for dataset, model in gate.tasks
     }
-    scores = [recalled.scores for recalled in looker.recalled.values() if recalled.scores is not None]
-    return ResolvedBaselines(tuple(scores), baselines, looker.references())
+    scores = [baseline.scores for baseline in resolver.scores.values() if baseline.scores is not None]
+    warnings = tuple(resolver.warnings())
+    return ResolvedBaselines(history, tuple(scores), baselines, resolver.references(), warnings)
 
 
 class _BaselineResolver:
-    """Resolves each reference once for each model, and recalls each model of a record once for each dataset."""
+    """Resolves each reference once for each model, and scores each model of a record once for each dataset."""
 
     def __init__(
-        self,
-        planned: Plan,
-        shelf: RecordHistory,
-        accepted: Path,
-        tonight: CurrentEvaluation,
-        fetch: Callable[[str], Path],
+        self, planned: Plan, tracking: Tracking, history: RecordHistory, accepted: Path, current: CurrentEvaluation
     ) -> None:
-        self.recalled: dict[tuple[str, RecordedModel], BaselineScores] = {}
+        self.scores: dict[tuple[str, RecordedModel], BaselineScores] = {}
         self._resolved: dict[tuple[Reference, str], Resolved] = {}
         self._planned = planned
-        self._shelf = shelf
+        self._tracking = tracking
+        self._history = history
         self._accepted = accepted
-        self._tonight = tonight
-        self._fetch = fetch
+        self._current = current
         self._datasets = {dataset.name: dataset for dataset in planned.datasets}
 
     def baseline(self, gate: PlannedGate, dataset: str, model: str) -> Baseline:
-        """What a gate holds the model against on the dataset."""
+        """What a gate compares the model with on the dataset."""
         assert gate.against is not None, "only gates with a reference have a baseline"
         if gate.against.record is None:
             other = str(gate.against.model)
@@ -255,14 +286,14 @@ class _BaselineResolver:
             reasons = dict.fromkeys(gate.measures, resolved.reason)
             return Baseline("", gate.against.text, reasons, first=resolved.first)
         key = RecordedModel(resolved.model, digest_of(resolved.record.path))
-        recalled = self._recall(resolved, self._datasets[dataset], key)
-        reasons = {measure: why for measure, why in recalled.reasons.items() if measure in gate.measures}
+        scores = self._scores(resolved.record, self._datasets[dataset], key)
+        reasons = {measure: why for measure, why in scores.reasons.items() if measure in gate.measures}
         first = dataset in _new_datasets(gate.against, resolved, [dataset])
         label = f"{resolved.model} in {resolved.record.manifest.evaluation_id}"
         return Baseline(key, label, reasons, first=first)
 
-    def references(self) -> dict[str, dict[str, HeldAgainst]]:
-        """By gate and model, what was found."""
+    def references(self) -> dict[str, dict[str, RecordedBaseline]]:
+        """By gate and model, which record it is."""
         return {
             gate.name: {
                 model: _described(gate.against, self._resolved[gate.against, model], [name for name, _ in gate.tasks])
@@ -273,59 +304,212 @@ class _BaselineResolver:
             if gate.against is not None and gate.against.record is not None
         }
 
+    def warnings(self) -> Iterator[str]:
+        """The damaged records that were skipped, a line for each reference and the record that was used instead."""
+        used: dict[tuple[str, Path], tuple[Record, list[str]]] = {}
+        for (reference, _), resolved in self._resolved.items():
+            if resolved.record is not None:
+                _, lost = used.setdefault((reference.text, resolved.record.path), (resolved.record, []))
+                lost.extend(resolved.lost)
+        for (text, _), (record, lost) in used.items():
+            yield from skipped(text, [*dict.fromkeys(lost)], record)
+
     def _resolve(self, reference: Reference, model: str) -> Resolved:
         if (reference, model) not in self._resolved:
             was = self._planned.models[model].was
             try:
-                found = self._at_hand(reference)
-                resolved = resolve(found, self._shelf, self._accepted, model=model, was=was)
+                resolved = resolve(self._fetched(reference), self._history, self._accepted, model=model, was=was)
             except InputError as error:
                 resolved = Resolved(None, model, str(error))
-            except OSError as error:  # where records are kept elsewhere, it may be away
-                resolved = Resolved(None, model, self._shelf.records.told(error))
+            except OSError as error:  # a remote store may be away
+                resolved = Resolved(None, model, self._history.records.describe_error(error))
             self._resolved[reference, model] = resolved
         return self._resolved[reference, model]
 
-    def _at_hand(self, reference: Reference) -> Reference:
-        """The reference, by its path where it is to a run of MLflow."""
-        record = str(reference.record)
-        if not record.startswith(MLFLOW):
+    def _fetched(self, reference: Reference) -> Reference:
+        """The reference; one to a run of MLflow by the path of its record."""
+        text = str(reference.record)
+        if not text.startswith(MLFLOW):
             return reference
-        return replace(reference, record=str(self._fetch(record.removeprefix(MLFLOW))))
+        path = fetch_record(text.removeprefix(MLFLOW), self._tracking, self._current.workspace)
+        return replace(reference, record=str(path))
 
-    def _recall(self, resolved: Resolved, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
+    def _scores(self, record: Record, dataset: PlannedDataset, model: RecordedModel) -> BaselineScores:
         """The model of a record by every measure that a gate asks for on the dataset."""
-        assert resolved.record is not None, "what was not found is told before"
         key = dataset.name, model
-        if key not in self.recalled:
-            measures = _asked_references(self._planned.gates, dataset)
-            found = baseline_scores(resolved.record, resolved.model, dataset, measures, self._tonight)
+        if key not in self.scores:
+            gates = [gate for gate in self._planned.gates if gate.against and gate.against.record]
+            measures = [measure for measure in dataset.measures if any(measure in gate.measures for gate in gates)]
+            found = baseline_scores(record, model.model, dataset, measures, self._current)
             scores = None if found.scores is None else replace(found.scores, record=model.manifest_sha256)
-            self.recalled[key] = replace(found, scores=scores)
-        return self.recalled[key]
-
-
-def _asked_references(gates: Sequence[PlannedGate], dataset: PlannedDataset) -> list[Measure]:
-    """The measures of the dataset by which a gate holds a model against a record."""
-    asked = {measure for gate in gates if gate.against and gate.against.record for measure in gate.measures}
-    return [measure for measure in dataset.measures if measure in asked]
+            self.scores[key] = replace(found, scores=scores)
+        return self.scores[key]
 
 
 def _new_datasets(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> list[str]:
-    """The datasets that the last passed evaluation did not have the model on: there it is held against nothing yet."""
+    """The datasets that the last passed evaluation did not have the model on: it has no baseline there yet."""
     if reference.record != "last_passed" or resolved.record is None:
         return []
     known = {dataset for dataset, model in resolved.record.manifest.tasks if model == resolved.model}
     return [name for name in dict.fromkeys(datasets) if name not in known]
 
 
-def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> HeldAgainst:
+def _described(reference: Reference, resolved: Resolved, datasets: Sequence[str]) -> RecordedBaseline:
     if resolved.record is None:
-        return HeldAgainst(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
-    return HeldAgainst(
+        return RecordedBaseline(reference=reference.text, record=None, reason=resolved.reason, first=resolved.first)
+    return RecordedBaseline(
         reference=reference.text,
         record=resolved.record.manifest.evaluation_id,
         model=resolved.model,
         manifest_sha256=digest_of(resolved.record.path),
         new_datasets=_new_datasets(reference, resolved, datasets),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedDataset:
+    """A dataset of a record, as it was judged then.
+
+    Attributes:
+        opened: the record with its config, and what it comes to.
+        planned: the dataset.
+    """
+
+    opened: Opened
+    planned: PlannedDataset
+
+    @property
+    def record(self) -> Record:
+        """The record."""
+        assert self.opened.record is not None, "it was opened from its record"
+        return self.opened.record
+
+    @property
+    def profile(self) -> Profile:
+        """The conventions of the evaluation."""
+        return self.opened.loaded.config.conventions.resolved
+
+    @property
+    def judged(self) -> tuple[InputFile, ...]:
+        """The files of its judgments, as the manifest has them."""
+        return self.record.manifest.datasets[self.planned.name].files("judgments", "ratings")
+
+    def store(self, profile: Profile | None = None) -> OutputStore:
+        """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""
+        store = OutputCache(self.record.path.parent.parent / "cache")
+        return output_store(self.planned, self.judged, (profile or self.profile).conventions, store)
+
+    @cached_property
+    def dataset(self) -> DatasetInput:
+        """The dataset as it was judged.
+
+        Raises:
+            InputError: the store does not have the judgments, and their file is gone or has changed; or there are none.
+        """
+        if self.planned.kind != "rankings":
+            raise InputError(f"{self.planned.name}: no ranks are kept of {self.planned.kind}")
+        rows = None
+        with contextlib.suppress(CacheError):
+            rows = self.store().store.read_judgments(self.store().judgments)
+        if rows is None:
+            refuse_foreign_servers(self.opened)
+            needed = replace(self.planned, queries=None, documents=None, interactions=None, suites={})
+            read = read_planned(needed, self.profile.conventions)
+            refuse_other_inputs(self.record, self.planned.name, read.files)
+            return read
+        return _of_rows(rows, keep_first=self.planned.duplicates == "keep_first")
+
+    def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
+        """A model's output on the dataset, and the files that were read of it."""
+        tasks = [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+        files = recorded_output(self.record, tasks[0]) if tasks else ()
+        if not files:
+            raise InputError(f"{self.record.path}: {model!r} was not evaluated on {self.planned.name!r}")
+        return tasks[0], files
+
+
+def retrieved_ranks(kept: RecordedDataset, model: str) -> RetrievedRanks:
+    """The ranks of judged documents in a model's output.
+
+    Raises:
+        InputError: neither the store nor the output itself tells.
+    """
+    joined = _rejoin(kept, model, kept, kept.profile)
+    assert joined.hits is not None, "what is joined with judgments has hits"
+    return RetrievedRanks(kept.dataset.judgments.rows, kept.dataset.judgments.kept, joined.hits)
+
+
+def _rejoin(kept: RecordedDataset, model: str, judged: RecordedDataset, profile: Profile) -> Joined:
+    """A model's output, joined with the judgments of this or another evaluation, by the conventions of either."""
+    task, files = kept.output(model)
+    output, dataset = source_of(task.output), judged.dataset
+    store = judged.store(profile)
+    with contextlib.suppress(CacheError):
+        hits = store.store.read_hits(store.key(output, files))
+        if hits is not None:
+            return assemble(dataset.judgments, hits, profile.conventions, path=output.path)
+    refuse_foreign_servers(kept.opened)
+    refuse_changed(files, describe(output))
+    reader = OutputReader(dataset, profile.conventions, depth=0, compared=0, kept=store)
+    return reader.read(task, allow_no_overlap=True).joined  # what was evaluated was accepted then
+
+
+def rescore(
+    kept: RecordedDataset,
+    model: str,
+    judged: RecordedDataset,
+    profile: Profile,
+    measures: Sequence[Measure],
+    *,
+    only: Sequence[str] | None = None,
+) -> Scores:
+    """The scores of a model's output by the judgments and definitions of another evaluation.
+
+    Args:
+        kept: where the model was evaluated.
+        model: the model.
+        judged: whose judgments.
+        profile: whose definitions.
+        measures: what to measure; each one of which `can_rescore` says so.
+        only: the queries to score, of which ranks are then taken from the store; by default all.
+
+    Raises:
+        InputError: a rank is not known.
+    """
+    if only is None:
+        joined = _rejoin(kept, model, judged, profile)
+    else:
+        rows = _only(judged.dataset.judgments.rows, only)
+        dataset = _of_rows(rows, keep_first=judged.planned.duplicates == "keep_first")
+        task, files = kept.output(model)
+        joined = rescored(kept.store(profile), source_of(task.output), files, dataset)
+        joined = replace(joined, max_grade=judged.dataset.judgments.max_grade)
+    name = judged.planned.name
+    return score({(name, model): joined}, {name: measures}, profile, Workers(jobs=1))[0]
+
+
+def can_rescore(measure: Measure) -> bool:
+    """Whether judged documents and their ranks are all that it needs."""
+    needs = set(measure.metric.needs) - {"subtopics"}
+    return measure.metric.input == "judged" and not needs and not measure.parameters.get("d")
+
+
+def _of_rows(rows: Rows, *, keep_first: bool) -> DatasetInput:
+    indexed = index_judgments(rows, keep_first=keep_first)
+    return DatasetInput("rankings", indexed, known_documents(None, None, indexed.query_ids), {})
+
+
+def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:
+    """The rows of these queries."""
+    wanted = set(query_ids)
+    named = np.array([query_id in wanted for query_id in rows.query_ids])
+    kept = np.flatnonzero(named[rows.query_codes])
+    codes = (np.cumsum(named) - 1)[rows.query_codes[kept]].astype(np.int32)
+    return Rows(
+        path=rows.path,
+        files=rows.files,
+        query_ids=[query_id for query_id in rows.query_ids if query_id in wanted],
+        chunks=(Chunk(codes, rows.take_doc_ids(kept), rows.values[kept]),),
+        place=lambda row: rows.place(int(kept[row])),
+        subtopics=None if rows.subtopics is None else rows.subtopics.take(integers(kept)),
     )

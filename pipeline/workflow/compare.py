@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -13,44 +14,43 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.dataset import describe, group_queries
 from rankledger.pipeline.inference.changes import (
     ChangeStep,
-    RetrievedRanks,
     changed_queries,
     counted_scores,
+    definition_differences,
     oriented,
+    redefined_measures,
     split_change,
 )
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
-from rankledger.pipeline.inference.resampling import contributions_of
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings, contributions_of
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.record.folder import refuse_changed
+from rankledger.pipeline.record.scores import SCORES, read_scores
+from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.changes import (
-    ChangeSplit,
-    ComparisonReport,
-    DatasetFigure,
-    QueryChange,
-    RecordPair,
-    Side,
-)
+from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores
-from rankledger.pipeline.workflow.browse import measure_among
-from rankledger.pipeline.workflow.matching import Match, Pair, References, Sides, match_datasets, open_sides
-from rankledger.pipeline.workflow.rescoring import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.workflow.sources import Opened
+from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.workflow.inputs import dataset_source, source_of
+from rankledger.pipeline.workflow.references import Pair, Sides, measure_among, open_sides
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, refuse_foreign_servers
 
-__all__ = ["compare", "split_changes"]
-
-Figure = tuple[float | None, str]  # and why nobody can tell it
+__all__ = ["compare"]
 
 
-def split_changes(match: Match) -> Iterator[ChangeSplit]:
+Figure = tuple[float | None, str]  # and why it is not known
+
+
+def _split_changes(match: _Match) -> Iterator[ChangeSplit]:
     """The change of every measure of every pair of models, in parts.
 
     One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
@@ -58,87 +58,60 @@ def split_changes(match: Match) -> Iterator[ChangeSplit]:
     asks for, and at last the output changes.
     """
     for pair in match.scores:
-        rescored = _Rescored(match, pair)
+        rescored = cache(partial(_rescored, match, pair[1]))  # once for all measures
         splits = (_split(match, pair, measure, rescored) for measure in match.measures)
         yield from (split for split in splits if math.isfinite(split.change))  # where both figures are defined
 
 
-def _split(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> ChangeSplit:
+def _split(match: _Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> ChangeSplit:
     scores = match.scores[pair]
     conventions = [side.profile.conventions for side in (match.before, match.after)]
-    before, after = (_figure(found, measure, rules) for found, rules in zip(scores, conventions, strict=True))
+    before, after = (_figure(own, measure, rules) for own, rules in zip(scores, conventions, strict=True))
     sign = -1.0 if measure.metric.direction == "lower" else 1.0
     steps = [*_steps(match, pair, measure, rescored), ChangeStep("output", after)]
     parts = split_change(before, steps, sign=sign)
     return ChangeSplit(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
 
 
-def _steps(match: Match, pair: Pair, measure: Measure, rescored: _Rescored) -> Iterator[ChangeStep]:
+def _steps(
+    match: _Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]
+) -> Iterator[ChangeStep]:
     """What is changed before the output is."""
-    base = match.scores[pair][0]
-    shared = match.query_ids
-    if match.n_removed:
-        yield ChangeStep("queries removed", *_told(_figure(base, measure, match.before.profile.conventions, shared)))
-    if str(measure) in match.redefined:
-        yield ChangeStep("definition", *rescored.by_definition(measure))
-    if match.rejudged:
-        yield ChangeStep("judgments", *rescored.by_judgments(measure))
-    if match.n_added:
-        yield ChangeStep("queries added", *rescored.by_queries(measure))
-    if match.relisted(measure):
-        yield ChangeStep("documents", *rescored.by_queries(measure))
 
-
-class _Rescored:
-    """One model's old output, scored step by step as the candidate scores; each step once for all measures."""
-
-    def __init__(self, match: Match, pair: Pair) -> None:
-        self._match = match
-        self._model = pair[1]
-        self._found: dict[str, Scores | str] = {}
-
-    def by_definition(self, measure: Measure) -> Figure:
-        """The figure of the queries of both by the old judgments and the new definition."""
-        return self._figure("definition", measure, self._match.before, self._match.query_ids)
-
-    def by_judgments(self, measure: Measure) -> Figure:
-        """The figure of the queries of both by the new judgments."""
-        figure = self._figure("judgments", measure, self._match.after, self._match.query_ids)
-        if figure[0] is not None:
-            return figure
-        only = self._match.query_ids.tolist()
-        return self._figure("shared", measure, self._match.after, self._match.query_ids, only=only)
-
-    def by_queries(self, measure: Measure) -> Figure:
-        """The figure of the candidate's queries by the new judgments."""
-        return self._figure("judgments", measure, self._match.after, None)
-
-    def _figure(
-        self,
-        step: str,
-        measure: Measure,
-        judged: RecordedDataset,
-        queries: npt.NDArray[np.object_] | None,
-        only: Sequence[str] | None = None,
-    ) -> Figure:
+    def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
         if not can_rescore(measure):
             return None, f"{measure} needs more than the ranks of judged documents"
-        if step not in self._found:
-            measures = [measure for measure in self._match.measures if can_rescore(measure)]
-            profile = self._match.after.profile
-            try:
-                found = rescore(self._match.before, self._model, judged, profile, measures, only=only)
-            except InputError as error:
-                self._found[step] = str(error)
-            else:
-                self._found[step] = found
-        scores = self._found[step]
+        scores = rescored(by)
         if isinstance(scores, str):
             return None, scores
-        return _told(_figure(scores, measure, self._match.after.profile.conventions, queries))
+        return _known(_figure(scores, measure, match.after.profile.conventions, queries))
+
+    base, both = match.scores[pair][0], match.query_ids
+    if match.n_removed:
+        yield ChangeStep("queries removed", *_known(_figure(base, measure, match.before.profile.conventions, both)))
+    if str(measure) in match.redefined:
+        yield ChangeStep("definition", *figure("old judgments", both))
+    if match.rejudged:
+        judged = figure("new judgments", both)
+        yield ChangeStep("judgments", *(figure("new judgments of both", both) if judged[0] is None else judged))
+    if match.n_added:
+        yield ChangeStep("queries added", *figure("new judgments", None))
+    if match.relisted(measure):
+        yield ChangeStep("documents", *figure("new judgments", None))
 
 
-def _told(figure: float) -> Figure:
+def _rescored(match: _Match, model: str, by: str) -> Scores | str:
+    """A model's old output, scored as the candidate scores, by one or the other's judgments; or why that is unknown."""
+    judged = match.before if by == "old judgments" else match.after
+    measures = [measure for measure in match.measures if can_rescore(measure)]
+    only = match.query_ids.tolist() if by == "new judgments of both" else None
+    try:
+        return rescore(match.before, model, judged, match.after.profile, measures, only=only)
+    except InputError as error:
+        return str(error)
+
+
+def _known(figure: float) -> Figure:
     return (None, "a figure on the way is undefined") if math.isnan(figure) else (figure, "")
 
 
@@ -174,14 +147,14 @@ def compare(
             with or without `#model`. Without a model each model of the candidate is compared with itself.
             `last_passed` is looked for before the candidate, as a gate does.
         candidate: what to compare, written likewise.
-        measure: the measure to rank queries and slices by; unless given, the candidate's lead measure, or the first
+        measure: the measure to rank queries and slices by; by default the candidate's lead measure, or the first
             measure of both sides if that is not among them.
         top: how many queries to list for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
-        name: the evaluation that the words refer to; that of the other side, or else the only one that has records,
-            unless given.
+        name: the evaluation that the words refer to; by default that of the other side, or else the only one that has
+            records.
         runs_dir: the runs folder.
-        records: where records are kept; in the runs folder unless given.
+        records: where records are kept; by default in the runs folder.
         jobs: workers, instead of the candidate's.
 
     Returns:
@@ -190,80 +163,57 @@ def compare(
     Raises:
         InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
     """
-    found = open_sides(str(base), str(candidate), name=name, runs_dir=Path(runs_dir), records=records)
-    matched = [(sides, match_datasets(sides)) for sides in found.sides]
+    references = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
+    matched = [(sides, _match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]
     if not matches:
-        raise InputError("the two have no scores of the same dataset, query and measure; there is nothing to compare")
+        raise InputError("the two share no dataset, query and measure; nothing can be compared")
     unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
     if unlike and not force:
-        raise InputError(*(f"{line}; add --force to compare all the same" for line in unlike))
-    leading = _leading(matches, measure, found.sides[0].candidate.planned.lead)
-    parts = [
-        _compared((str(base), str(candidate)), sides, own, _Comparer(sides, leading, top, jobs))
-        for sides, own in matched
-    ]
-    return _joined(found, parts, unlike, {dataset: str(chosen) for dataset, chosen in leading.items()})
-
-
-def _compared(
-    references: tuple[str, str], sides: Sides, matches: Sequence[Match], comparer: _Comparer
-) -> ComparisonReport:
-    """The comparison of two records."""
-    figures = tuple(_set_figures(sides))
+        raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
+    leading = _leading(matches, measure, references.sides[0].candidate.planned.lead)
+    comparers = [_Comparer(sides, own, leading, top, jobs) for sides, own in matched]
+    figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
     splits = tuple(
-        found for match in each("Splitting changes", other, len(other), "datasets") for found in split_changes(match)
+        split for match in each("Splitting changes", other, len(other), "datasets") for split in _split_changes(match)
     )
-    lines = tuple(line for match in matches for line in comparer.lines(match))
-    movers = tuple(query for match in matches for query in comparer.movers(match))
-    pairs = tuple(dict.fromkeys(pair for match in matches for pair in match.scores))
+    moved = any(map(_has_moved, matches)) or any(figure.before != figure.after for figure in figures)
     return ComparisonReport(
-        records=(RecordPair(_side(references[0], sides.base), _side(references[1], sides.candidate), pairs),),
-        unlike=(),
-        moved=any(map(_has_moved, matches))
-        or any(figure.before != figure.after for figure in figures)
-        or any(split.change for split in splits),
-        comparisons=lines,
-        leading={},
-        movers=movers,
+        records=tuple(_record_pairs(str(base), str(candidate), matched)),
+        unlike=unlike,
+        moved=moved or any(split.change for split in splits),
+        comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
+        leading={dataset: str(chosen) for dataset, chosen in leading.items()},
+        largest_changes=tuple(query for comparer in comparers for query in comparer.largest_changes()),
         figures=figures,
         splits=splits,
-        confidence=sides.candidate.loaded.config.bootstrap.confidence,
-        remarks=(*_left_out(sides, matches), *comparer.remarks),
+        confidence=references.sides[0].candidate.loaded.config.bootstrap.confidence,
+        remarks=tuple(dict.fromkeys((*references.remarks, *_remarks(comparers)))),
+        warnings=references.warnings,
     )
 
 
-def _joined(
-    found: References, parts: Sequence[ComparisonReport], unlike: tuple[str, ...], leading: Mapping[str, str]
-) -> ComparisonReport:
-    """The comparisons of all pairs of records as one; each corrects its p-values among its own models."""
-    apart = [f"{len(parts)} pairs of records: p-values are corrected within each"] if len(parts) > 1 else []
-    remarks = (*found.remarks, *(line for part in parts for line in part.remarks), *apart)
-    return replace(
-        parts[0],
-        records=tuple(pair for part in parts for pair in part.records if pair.models),
-        unlike=unlike,
-        moved=any(part.moved for part in parts),
-        comparisons=tuple(line for part in parts for line in part.comparisons),
-        leading=leading,
-        movers=tuple(query for part in parts for query in part.movers),
-        figures=tuple(figure for part in parts for figure in part.figures),
-        splits=tuple(split for part in parts for split in part.splits),
-        remarks=tuple(dict.fromkeys(remarks)),
-        warnings=found.warnings,
-    )
+def _record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[_Match]]]) -> Iterator[RecordPair]:
+    """The pairs of records of which models were compared."""
+    for sides, matches in matched:
+        if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
+            yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
+
+
+def _remarks(comparers: Sequence[_Comparer]) -> Iterator[str]:
+    for comparer in comparers:
+        yield from (*_left_out(comparer.sides, comparer.matches), *comparer.remarks)
+    if len(comparers) > 1:
+        yield f"{len(comparers)} pairs of records: p-values are corrected within each"
 
 
 class _Comparer:
-    """Compares the models on one dataset after the other, by the rules of the candidate's config.
+    """Compares the models of two records by the rules of the candidate's config; `remarks` say what is left out."""
 
-    Attributes:
-        leading: by dataset, the measure to look at queries by.
-        remarks: what could not be looked at, and why.
-    """
-
-    def __init__(self, sides: Sides, leading: Mapping[str, Measure], top: int, jobs: int | None) -> None:
+    def __init__(
+        self, sides: Sides, matches: Sequence[_Match], leading: Mapping[str, Measure], top: int, jobs: int | None
+    ) -> None:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
         confidence = config.bootstrap.confidence
@@ -274,11 +224,17 @@ class _Comparer:
             test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
         )
         self._top = top
-        self.leading = leading
+        self._leading = leading  # by dataset, the measure to look at queries by
+        self.sides = sides
+        self.matches = matches
         self.remarks: list[str] = []
 
-    def lines(self, match: Match) -> Iterator[Comparison]:
-        """The paired differences on a dataset and its slices."""
+    def lines(self) -> Iterator[Comparison]:
+        """The paired differences on all datasets and their slices."""
+        for match in self.matches:
+            yield from self._lines(match)
+
+    def _lines(self, match: _Match) -> Iterator[Comparison]:
         columns: dict[str, Scores] = {}
         pairs = [
             (f"{match.after.record.path}#{model}", f"{match.before.record.path}#{baseline}")
@@ -291,29 +247,28 @@ class _Comparer:
         for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test):
             yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
 
-    def movers(self, match: Match) -> Iterator[QueryChange]:
+    def largest_changes(self) -> Iterator[QueryChange]:
         """The queries that moved most, with the ranks of their relevant documents where these are known."""
-        if match.name in self.leading:
-            for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
-                yield from self._moved(match, pair, self.leading[match.name])
+        for match in self.matches:
+            if match.name in self._leading:
+                for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
+                    yield from self._moved(match, pair, self._leading[match.name])
 
-    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
+    def _moved(self, match: _Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
         row = match.measures.index(measure)
         rule = match.after.profile.conventions.missing_queries
         before, after = (counted_scores(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
         change = oriented(before, after, measure.metric.direction)
         scores = PairedScores(match.name, *pair, str(measure), match.query_ids, before, after, change)
-        ranked = self._ranked(match, pair) if self._top and np.nan_to_num(change).any() else None
+        ranked = None
+        if self._top and np.nan_to_num(change).any():
+            try:
+                ranked = retrieved_ranks(match.before, pair[1]), retrieved_ranks(match.after, pair[0])
+            except InputError as error:
+                self.remarks.append(f"the ranks of documents are left out: {error}")
         yield from changed_queries(scores, self._top, ranked)
 
-    def _ranked(self, match: Match, pair: Pair) -> tuple[RetrievedRanks, RetrievedRanks] | None:
-        try:
-            return retrieved_ranks(match.before, pair[1]), retrieved_ranks(match.after, pair[0])
-        except InputError as error:
-            self.remarks.append(f"the ranks of documents are left out: {error}")
-            return None
-
-    def _groups(self, match: Match) -> Groups:
+    def _groups(self, match: _Match) -> Groups:
         try:
             return match.groups()
         except InputError as error:
@@ -322,12 +277,8 @@ class _Comparer:
             return Groups()
 
 
-def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
-    """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out.
-
-    Raises:
-        InputError: none has it.
-    """
+def _leading(matches: Sequence[_Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
+    """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out."""
     shared: dict[str, list[Measure]] = {}
     for match in matches:
         own = shared.setdefault(match.name, [*match.measures])
@@ -355,13 +306,13 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
                     yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
 
 
-def _has_moved(match: Match) -> bool:
+def _has_moved(match: _Match) -> bool:
     """Whether the score of any query of both is another."""
     both = [match.shared(pair) for pair in match.scores]
     return any(not np.array_equal(before.values, after.values, equal_nan=True) for before, after in both)
 
 
-def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
+def _left_out(sides: Sides, matches: Sequence[_Match]) -> Iterator[str]:
     """The datasets and measures that one side alone has."""
     compared = {match.name: set(map(str, match.measures)) for match in matches}
     names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
@@ -390,4 +341,135 @@ def _side(reference: str, opened: Opened) -> Side:
         created=record.manifest.created,
         commit=git.commit if git else None,
         dirty=git is not None and git.dirty,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Match:
+    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query."""
+
+    before: RecordedDataset
+    after: RecordedDataset
+    scores: Mapping[Pair, tuple[Scores, Scores]]
+    measures: tuple[Measure, ...]
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.after.planned.name
+
+    @cached_property
+    def query_ids(self) -> npt.NDArray[np.object_]:
+        """The queries of both, in their order."""
+        before, after = next(iter(self.scores.values()))
+        known = set(before.query_ids.tolist())
+        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
+
+    @property
+    def n_removed(self) -> int:
+        """Queries of the base alone."""
+        return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
+
+    @property
+    def n_added(self) -> int:
+        """Queries of the candidate alone."""
+        return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
+
+    @property
+    def rejudged(self) -> bool:
+        """Whether the judgments are others, or are read otherwise."""
+        if self.after.planned.kind == "scores":
+            return False
+        return self.before.store().judgments != self.after.store().judgments
+
+    @property
+    def redefined(self) -> tuple[str, ...]:
+        """The measures that mean something else."""
+        names = [str(measure) for measure in self.measures]
+        return redefined_measures(self.before.record.manifest, self.after.record.manifest, names, self.name)
+
+    def relisted(self, measure: Measure) -> bool:
+        """Whether the measure asks for documents or interactions, and these are others."""
+        asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
+        before, after = (
+            [file.sha256 for file in side.record.manifest.datasets[self.name].files(*asked)]
+            for side in (self.before, self.after)
+        )
+        return before != after
+
+    def unlike(self) -> Iterator[str]:
+        """How the two differ beside the outputs, a line each."""
+        if self.rejudged:
+            digests = [file.sha256[:12] for side in (self.before, self.after) for file in side.judged[:1]]
+            yield f"{self.name}: the judgments differ (sha256 {'… and '.join(digests)}…)"
+        if self.n_removed or self.n_added:
+            yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
+        relisted = [str(measure) for measure in self.measures if self.relisted(measure)]
+        if relisted:
+            yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
+        names = [str(measure) for measure in self.measures]
+        for line in definition_differences(self.before.record.manifest, self.after.record.manifest, names, self.name):
+            yield f"{self.name}: the definitions differ: {line}"
+
+    def shared(self, pair: Pair) -> tuple[Scores, Scores]:
+        """The scores of the base and of the candidate on the queries of both, by the measures of both."""
+        before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
+        return before, after
+
+    def groups(self) -> Groups:
+        """The clusters and slices of the queries of both, as the candidate's config has them.
+
+        Raises:
+            InputError: the queries table is gone, or is not the one that was evaluated.
+        """
+        planned = self.after.planned
+        if planned.queries is None or not (planned.cluster or planned.slices):
+            return Groups()
+        refuse_foreign_servers(self.after.opened)
+        queries = source_of(planned.queries)
+        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
+        table = readers.read_queries(queries, further=dataset_source(planned).group_columns)
+        return group_queries(self.query_ids, table, planned.cluster, planned.slices)
+
+
+def _match_datasets(sides: Sides) -> tuple[_Match, ...]:
+    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
+    before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
+    matches = [
+        _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
+        for after in sides.candidate.planned.datasets
+        if after.name in before
+    ]
+    return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
+
+
+def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> _Match:
+    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
+    scores: dict[Pair, tuple[Scores, Scores]] = {}
+    for model, baseline in pairs:
+        ours = read_scores(after.record, after.planned.name, model, asked)
+        theirs = read_scores(before.record, before.planned.name, baseline, asked)
+        if ours is not None and theirs is not None:
+            scores[model, baseline] = (theirs, ours)
+    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
+            different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
+            raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
+    measured = [set(side.measures) for both in scores.values() for side in both]
+    return _Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)))
+
+
+def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
+    """The scores of these queries, all of which have some, by these measures."""
+    column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
+    columns = [column_of[query_id] for query_id in query_ids.tolist()]
+    rows = [scores.measures.index(measure) for measure in measures]
+    return replace(
+        scores,
+        query_ids=query_ids,
+        measures=tuple(measures),
+        values=scores.values[np.ix_(rows, columns)],
+        weights=scores.weights[np.ix_(rows, columns)],
+        missing=scores.missing[columns],
+        moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
     )

@@ -1,99 +1,347 @@
-"""Delivering finished records to their remote copy and to MLflow: at once, or later with `sync`.
+"""Delivering finished records to their remote copy and to MLflow, at once or with `sync`; and which store that is.
 
 The record lies whole in the runs folder before any of this begins. A receipt beside it says that MLflow has it. Of two
-processes of a machine that would tell MLflow of the same record, the second finds the receipt of the first.
+processes of a machine that would log the same record, the second finds the receipt of the first.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.errors import InputError, LockedError
-from rankledger.pipeline.record.accepted import digest_of
+from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.schema import Loaded, Tracking
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.receipts import Receipt, is_own, one_at_a_time, read_receipt, write_receipt
-from rankledger.pipeline.record.retention import clear_left_behind
-from rankledger.pipeline.record.store import DamagedError, Records, open_records
-from rankledger.pipeline.report.markdown import note
+from rankledger.pipeline.record.store import (
+    DamagedError,
+    Receipt,
+    Records,
+    clear_left_behind,
+    digest_of,
+    is_own,
+    one_at_a_time,
+    open_records,
+    read_receipt,
+    write_receipt,
+)
+from rankledger.pipeline.support.credentials import public_uri
+from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.tracking.client import TrackingStore
-from rankledger.pipeline.tracking.payload import TrackingError, runs_of
+from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Evaluation, Record
-from rankledger.pipeline.workflow.browse import evaluation_of
-from rankledger.pipeline.workflow.tracking import Stores, lost_store, open_store, tracking_of
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.evaluation import evaluation_of
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 
-__all__ = ["SyncResult", "deliver", "log_record", "run_page", "sync"]
+if TYPE_CHECKING:
+    from rankledger.pipeline.tracking.client import TrackingStore
+
+__all__ = [
+    "Stores",
+    "SyncResult",
+    "deliver",
+    "fetch_record",
+    "is_from_environment",
+    "lost_store",
+    "open_existing_store",
+    "open_for_logging",
+    "open_for_reading",
+    "open_store",
+    "run_page",
+    "sync",
+    "sync_command",
+    "tracking_of",
+    "with_own_targets",
+]
+
+_DATABASE = "sqlite:///"
+_ADDRESS = re.compile(r"[A-Za-z0-9.-]+:[0-9]+(/.*)?")  # of a server, whose scheme was forgotten
+_VARIABLE = "MLFLOW_TRACKING_URI"
+_NAME_A_STORE = f"name the store with --tracking-uri, or set {_VARIABLE}"
+
+
+def open_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
+    """The tracking store of a config, to be entered.
+
+    Args:
+        tracking: what the config says of it; the path of a local store starts at the runs folder. If it names no store,
+            it is that of MLFLOW_TRACKING_URI, or else the default one.
+        workspace: has the runs folder.
+    """
+    from rankledger.pipeline.tracking.client import TrackingStore
+
+    artifacts = workspace.runs_dir / "mlflow-artifacts"
+    return TrackingStore(_uri(tracking.uri, workspace), artifacts, timeout=tracking.timeout)
+
+
+def open_for_logging(tracking: Tracking | None, workspace: Workspace) -> AbstractContextManager[TrackingStore | None]:
+    """The same if the evaluation is to be logged; None if not."""
+    return nullcontext() if tracking is None else open_store(tracking, workspace)
+
+
+@contextmanager
+def open_for_reading(tracking: Tracking, workspace: Workspace) -> Iterator[TrackingStore]:
+    """A tracking store that is open, and from which is only read.
+
+    Raises:
+        InputError: there is no such store, it cannot be reached, or what is asked for is not there.
+    """
+    try:
+        with open_existing_store(tracking, workspace) as store:
+            yield store
+    except TrackingError as error:
+        raise InputError(str(error)) from None
+
+
+def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingStore:
+    """The tracking store of a config, to be entered, if it exists: MLflow would make a local one that does not.
+
+    Raises:
+        InputError: it is not there.
+    """
+    uri = _uri(tracking.uri, workspace)
+    if uri.startswith(_DATABASE) and not Path(uri.removeprefix(_DATABASE)).is_file():
+        raise InputError(f"{uri.removeprefix(_DATABASE)}: there is no such store of MLflow")
+    return open_store(tracking, workspace)
+
+
+class Stores:
+    """The tracking stores of many records: each is opened once, and given up once it cannot be reached."""
+
+    def __init__(self, opener: Callable[[Tracking, Workspace], TrackingStore], workspace: Workspace) -> None:
+        """Know how a store is opened, and where the path of a local one starts."""
+        self._opener = opener
+        self._workspace = workspace
+        self._opened = ExitStack()
+        self._stores: dict[str | None, TrackingStore] = {}
+        self._away: dict[str | None, str] = {}
+
+    def __enter__(self) -> Stores:
+        """Nothing is opened yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close what was opened."""
+        self._opened.close()
+
+    @contextmanager
+    def at(self, tracking: Tracking) -> Iterator[TrackingStore]:
+        """The store of a config, for what the block has to do with it.
+
+        Raises:
+            InputError: the opener says that it is not there.
+            TrackingError: it could not be reached, now or before.
+        """
+        if tracking.uri in self._away:
+            raise TrackingError(self._away[tracking.uri])
+        if tracking.uri not in self._stores:
+            self._stores[tracking.uri] = self._opened.enter_context(self._opener(tracking, self._workspace))
+        try:
+            yield self._stores[tracking.uri]
+        except TrackingError as error:
+            if error.unreachable:
+                self._away[tracking.uri] = str(error)
+            raise
+
+
+def tracking_of(
+    path: Path,
+    workspace: Workspace,
+    *,
+    allow_env: Sequence[str] = (),
+    advice: str = _NAME_A_STORE,
+    by_default: bool = True,
+) -> Tracking:
+    """Where the runs of a record belong: never at a store that the record of somebody else chooses.
+
+    Args:
+        path: the record's folder.
+        workspace: has the runs folder, and the store that the command names, which wins over the record's config.
+        allow_env: the environment variables that the config may read, beside those of MLflow.
+        advice: what to do otherwise.
+        by_default: whether the default store will do for the record of somebody else.
+
+    Raises:
+        InputError: the config is not the one that was evaluated or reads another variable; or the record was
+            not made by this user on this machine, and its config names another store than the local one; or it was
+            to be logged to the store of MLFLOW_TRACKING_URI, which is not set.
+    """
+    uri = workspace.tracking_uri
+    opened = open_record(path, overrides=["tracking.uri="] if uri else [], tracking=True, allow_env=allow_env)
+    if uri:
+        return opened.loaded.config.tracking.model_copy(update={"uri": uri})
+    tracking = _local(opened, workspace, advice, by_default=by_default)
+    if opened.record is not None and (lost := lost_store(opened.record, tracking, advice)):
+        raise InputError(lost)
+    return tracking
+
+
+def is_from_environment(tracking: Tracking) -> bool:
+    """Whether the store is that of MLFLOW_TRACKING_URI."""
+    return tracking.uri is None and bool(os.environ.get(_VARIABLE))
+
+
+def lost_store(record: Record, tracking: Tracking, advice: str = _NAME_A_STORE) -> str | None:
+    """Why the default store is not the one that a record was to be logged to; None if nothing is known to differ.
+
+    Args:
+        record: the record.
+        tracking: where it would go.
+        advice: what to do.
+    """
+    is_default = tracking.uri is None and not is_from_environment(tracking)
+    if not (is_default and record.manifest.tracking.from_environment):
+        return None
+    return f"{record.path}: should be logged to the store of {_VARIABLE}, which is not set; {advice}"
+
+
+def sync_command(loaded: Loaded) -> str:
+    """The command that delivers records of a config later, with the variables that it may read only where allowed."""
+    withheld = {*allowed_variables((), loaded.document.expansions).withheld}
+    names = sorted(withheld.intersection(loaded.document.tracking_variables))
+    return " ".join(["rankledger sync", *(f"--allow-env {name}" for name in names)])
+
+
+def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) -> Opened:
+    """What was opened, to be evaluated: a record of somebody else chooses neither where runs go nor where records do.
+
+    Args:
+        opened: a config or a record.
+        workspace: has the runs folder.
+        tracking: whether the evaluation is to be logged, where the config does not rule it out.
+
+    Raises:
+        InputError: it is to be logged, and its config names another store than the local one.
+    """
+    if opened.is_own:
+        return opened
+    config = opened.loaded.config
+    allowed = config.tracking.model_copy(update={"uri": None})
+    if tracking and config.tracking.enabled:
+        advice = f"set tracking.uri with --set, set {_VARIABLE}, or add --no-tracking"
+        allowed = _local(opened, workspace, advice)
+    loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": allowed}))
+    planned = opened.planned
+    if planned.records is not None and not opened.is_typed(("records",)):
+        ignored = f"{opened.config}: records: ignored, as you did not make the record on this machine; use --records"
+        planned = replace(planned, records=None, warnings=(*planned.warnings, ignored))
+    return replace(opened, loaded=loaded, planned=planned)
+
+
+def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:
+    """The store of a record's config, which for somebody else's must be that of MLFLOW_TRACKING_URI or the default."""
+    tracking = opened.loaded.config.tracking
+    if opened.is_own or (tracking.uri is not None and opened.is_typed(("tracking", "uri"))):
+        return tracking
+    is_chosen = bool(os.environ.get(_VARIABLE))
+    theirs = None if tracking.uri is None else public_uri(_uri(tracking.uri, workspace)).rstrip("/")
+    if (is_chosen or by_default) and theirs in (None, public_uri(_uri(None, workspace)).rstrip("/")):
+        return tracking.model_copy(update={"uri": None})
+    named = f"names the MLflow store {theirs}" if theirs else "names no MLflow store"
+    raise InputError(f"{opened.config}: the record was not made by you on this machine, and {named}; {advice}")
+
+
+def fetch_record(run_id: str, tracking: Tracking, workspace: Workspace) -> Path:
+    """The folder of the record that a run of MLflow is of; copied from there if it is not among the records.
+
+    Args:
+        run_id: the run.
+        tracking: says where the store is.
+        workspace: where the record is looked for first, and copies from MLflow are.
+
+    Raises:
+        InputError: there is no such run, or MLflow cannot be reached.
+    """
+    with open_for_reading(tracking, workspace) as store:
+        run = store.ask("evaluation_of_run", run_id=run_id)
+        evaluation_id = run["evaluation_id"]
+        copy = workspace.runs_dir / "mlflow-records" / evaluation_id
+        known = workspace.records.fetch(evaluation_id) or (copy if (copy / MANIFEST).is_file() else None)
+        if known is None and run["run_id"] is None:
+            raise InputError(f"MLflow has no run of the evaluation {evaluation_id} itself; name its record instead")
+        return known or Path(store.ask("copy_record", run_id=run["run_id"], folder=str(copy)))
+
+
+def _uri(uri: str | None, workspace: Workspace) -> str:
+    """The tracking store; the path of a local one that a config names starts at the runs folder."""
+    if uri is None and (
+        chosen := os.environ.get(_VARIABLE)
+    ):  # in which MLflow has paths start at the working directory
+        if chosen.startswith(_DATABASE):
+            return f"{_DATABASE}{Path(chosen.removeprefix(_DATABASE)).absolute()}"
+        is_url = chosen == "databricks" or "://" in chosen or chosen.startswith("file:")
+        return chosen if is_url else str(Path(chosen).absolute())
+    if uri and _ADDRESS.fullmatch(uri):
+        raise InputError(f"tracking.uri: found '{uri}'; write http://{uri} or https://{uri} for a server")
+    scheme, separator, path = (uri or "sqlite:///mlflow.db").rpartition("://")
+    if uri == "databricks" or (separator and scheme != "sqlite"):
+        return str(uri)
+    return f"{_DATABASE}{(workspace.runs_dir / (path.removeprefix('/') if separator else path)).resolve()}"
 
 
 def deliver(
-    evaluation: Evaluation, record: Record, *, records: Records, store: TrackingStore | None, metric_name: str
+    evaluation: Evaluation, record: Record, workspace: Workspace, *, store: TrackingStore | None, metric_name: str
 ) -> Evaluation:
     """The evaluation with where it is now, or with the reasons why it is not; the record is whole anyhow.
 
     Args:
         evaluation: what was evaluated.
         record: its record, in the runs folder.
-        records: where records are kept.
-        store: the tracking store, which is open; None where MLflow is not to be told.
+        workspace: where records are kept.
+        store: the tracking store, which is open; None if nothing is to be logged.
         metric_name: the template of metric names.
     """
     try:
-        evaluation = _kept(evaluation, record, records)
-        return evaluation if store is None else _tracked(evaluation, record, records, store, metric_name)
+        try:
+            workspace.records.keep(record.path)
+        except OSError as error:
+            evaluation = replace(evaluation, unsaved=workspace.records.describe_error(error))
+        if store is None:
+            return evaluation
+        return replace(evaluation, store=run_page(_log(record, evaluation, workspace.records, store, metric_name)))
+    except TrackingError as error:
+        return replace(evaluation, untracked=str(error))
+    except OSError as error:
+        missing = f"the receipt of MLflow is not kept ({workspace.records.describe_error(error)})"
+        return replace(evaluation, unsaved=evaluation.unsaved or missing)
     except BaseException as error:
         error.add_note(f"the record is complete: {record.path}")  # for whoever says why it ended
         raise
 
 
-def log_record(
+def _log(
     record: Record,
     evaluation: Evaluation,
-    *,
     records: Records,
     store: TrackingStore,
     metric_name: str,
+    *,
     again: bool = False,
 ) -> Receipt:
-    """Have an open store hold the runs of an evaluation, and keep the receipt; gives it.
-
-    Args:
-        record: the evaluation's record.
-        evaluation: the evaluation, as a report shows it.
-        records: where the receipt is kept.
-        store: the store.
-        metric_name: the template of metric names.
-        again: whether to tell it what it was told before.
-
-    Raises:
-        TrackingError: it cannot be reached or refuses something, or another process takes too long to tell it.
-        OSError: it holds them, and the receipt cannot be kept.
-    """
+    """Log the runs of an evaluation to an open store, as a report shows it, and keep the receipt; gives it."""
+    receipt: Receipt | None = None
     try:
         with one_at_a_time(records, record.path.name, store.timeout):
-            told = None if again else _known(records, record.path.name)
-            if told is None:
-                told = _logged(record, evaluation, store, metric_name)
-                write_receipt(records, told)
-            return told
+            if not again:
+                with suppress(OSError):  # if it cannot be read, logging once more does no harm
+                    receipt = read_receipt(records, record.path.name)
+            if receipt is None:
+                receipt = _logged(record, evaluation, store, metric_name)
+                write_receipt(records, receipt)
+            return receipt
     except LockedError as error:
         raise TrackingError(str(error)) from None
 
 
-def _known(records: Records, evaluation_id: str) -> Receipt | None:
-    """The receipt that another process wrote meanwhile; where it cannot be read MLflow is told, which does no harm."""
-    try:
-        return read_receipt(records, evaluation_id)
-    except OSError:
-        return None
-
-
 def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric_name: str) -> Receipt:
+    from rankledger.pipeline.report.markdown import note
+    from rankledger.pipeline.tracking.payload import runs_of
+
     delivered = store.deliver(runs_of(record, metric_name=metric_name, note=note(evaluation)))
     return Receipt(
         evaluation_id=record.path.name,
@@ -109,29 +357,8 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric
     )
 
 
-def _kept(evaluation: Evaluation, record: Record, records: Records) -> Evaluation:
-    try:
-        records.keep(record.path)
-    except OSError as error:
-        return replace(evaluation, unsaved=records.told(error))
-    return evaluation
-
-
-def _tracked(
-    evaluation: Evaluation, record: Record, records: Records, store: TrackingStore, metric_name: str
-) -> Evaluation:
-    try:
-        receipt = log_record(record, evaluation, records=records, store=store, metric_name=metric_name)
-    except TrackingError as error:
-        return replace(evaluation, untracked=str(error))
-    except OSError as error:
-        missing = f"the receipt of MLflow is not kept ({records.told(error)})"
-        return replace(evaluation, unsaved=evaluation.unsaved or missing)
-    return replace(evaluation, store=run_page(receipt))
-
-
 def run_page(receipt: Receipt) -> str:
-    """The page of the evaluation's own run; the store where that is a database and no server."""
+    """The page of the evaluation's own run; the store if that is a database and no server."""
     if not receipt.server.startswith(("http://", "https://")):
         return receipt.server
     return f"{receipt.server.rstrip('/')}/#/experiments/{receipt.experiment_id}/runs/{receipt.run_id}"
@@ -144,8 +371,8 @@ class SyncResult:
     Attributes:
         evaluation_id: the evaluation.
         uploaded: whether it was copied to where records are kept.
-        tracked: the store of MLflow that holds it from now on; None where none does that did not before.
-        reason: why it is not delivered; empty where it is.
+        tracked: the MLflow store that it was logged to; None if it was logged to none.
+        reason: why it is not delivered; empty if it is.
     """
 
     evaluation_id: str
@@ -162,42 +389,40 @@ def sync(
     tracking_uri: str | None = None,
     allow_env: Sequence[str] = (),
 ) -> Iterator[SyncResult]:
-    """Deliver what is undelivered, the oldest evaluation first; one that needs nothing is passed over.
+    """Retry pending uploads and MLflow deliveries, oldest first; skip evaluations that need nothing.
 
     Args:
         runs_dir: where records are, and the default MLflow store.
-        records: where records are kept; in the runs folder unless given. Records of the user that lie in the runs
-            folder and say themselves that they are kept elsewhere are copied there, too.
+        records: where records are kept; by default in the runs folder. Your records in the runs folder whose config
+            names a remote store are copied there, too.
         again: whether to log again what MLflow had before, as after `mlflow gc`.
-        tracking_uri: the store for all of them. Unless given, a record of the user goes where its config says, and one
-            of somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
+        tracking_uri: the store for all of them. By default a record of the user goes where its config says, and one of
+            somebody else to the store of MLFLOW_TRACKING_URI if its config names no other, or nowhere.
         allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
 
     Raises:
-        InputError: the place of records is none.
-        OSError: it cannot be reached.
+        InputError: the records location is invalid.
+        OSError: the records location cannot be reached.
     """
-    workspace = Workspace.open(runs_dir, records)
-    folder = workspace.runs_dir
-    clear_left_behind(workspace.records, folder)
-    with Stores(open_store, folder) as stores:
-        find = partial(tracking_of, runs_dir=folder, uri=tracking_uri, allow_env=allow_env, by_default=False)
-        syncer = _Syncer(workspace, stores, find, again=again)
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    clear_left_behind(workspace.records, workspace.runs_dir)
+    with Stores(open_store, workspace) as stores:
+        syncer = _Syncer(workspace, stores, allow_env, again=again)
         ids = workspace.records.ids()
         for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
-            found = syncer.deliver(evaluation_id)
-            if found != SyncResult(evaluation_id):
-                yield found
+            result = syncer.deliver(evaluation_id)
+            if result != SyncResult(evaluation_id):
+                yield result
 
 
 class _Syncer:
     """Delivers records, one by one; a place that is away is asked once, for each time takes seconds, or minutes."""
 
-    def __init__(self, workspace: Workspace, stores: Stores, find: Callable[[Path], Tracking], *, again: bool) -> None:
+    def __init__(self, workspace: Workspace, stores: Stores, allow_env: Sequence[str], *, again: bool) -> None:
+        self._workspace = workspace
         self._records = workspace.records
-        self._runs_dir = workspace.runs_dir
         self._stores = stores
-        self._find = find
+        self._allow_env = allow_env
         self._again = again
         self._places = {self._records.place: self._records}
         self._away: dict[str, OSError] = {}
@@ -216,35 +441,30 @@ class _Syncer:
             record = read_record(path)
             records = self._place_of(record)
             done = replace(done, uploaded=records.keep(path))
-            if not record.manifest.tracking.wanted or self._is_delivered(records, evaluation_id):
-                return done
-            return replace(done, tracked=self._track(record, records))
+            if record.manifest.tracking.wanted and not self._is_delivered(records, evaluation_id):
+                done = replace(done, tracked=self._track(record, records))
+            return done
         except InputError as error:
             return replace(done, reason="; ".join(error.lines))
         except TrackingError as error:
             return replace(done, reason=str(error))
         except OSError as error:
             self._look_whether_away(error)
-            return replace(done, reason=self._records.told(error))
+            return replace(done, reason=self._records.describe_error(error))
 
     def _is_delivered(self, records: Records, evaluation_id: str) -> bool:
-        """Whether MLflow was told before, and is not to be told again."""
+        """Whether it was logged before, and is not to be logged again."""
         return not self._again and read_receipt(records, evaluation_id) is not None
 
     def _place_of(self, record: Record) -> Records:
-        """Where the record says that it is kept, if it is the user's; where records are, otherwise.
-
-        Raises:
-            OSError: that could not be reached before.
-        """
-        place = record.manifest.records if is_own(record.path) else None
-        if place is None:
-            return self._reach(self._records)
+        """Where the record says that it is kept, if it is the user's; where records are, otherwise."""
+        place = (record.manifest.records if is_own(record.path) else None) or self._records.place
         if place not in self._places:
-            self._places[place] = open_records(self._runs_dir, place)
+            self._places[place] = open_records(self._workspace.runs_dir, place)
         return self._reach(self._places[place])
 
     def _reach(self, records: Records) -> Records:
+        """The same place, unless it could not be reached before."""
         if records.place in self._away:
             raise self._away[records.place]
         return records
@@ -260,17 +480,8 @@ class _Syncer:
             self._away[records.place] = away
 
     def _track(self, record: Record, records: Records) -> str:
-        """Have MLflow hold a record; gives the store."""
-        tracking = self._find(record.path)
-        if lost := lost_store(record, tracking):
-            raise InputError(lost)
+        """Log a record to MLflow; gives the store."""
+        tracking = tracking_of(record.path, self._workspace, allow_env=self._allow_env, by_default=False)
         with self._stores.at(tracking) as store:
-            receipt = log_record(
-                record,
-                evaluation_of(record),
-                records=records,
-                store=store,
-                metric_name=tracking.metric_name,
-                again=self._again,
-            )
-        return receipt.server
+            evaluation = evaluation_of(record)
+            return _log(record, evaluation, records, store, tracking.metric_name, again=self._again).server

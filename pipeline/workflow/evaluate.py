@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -16,66 +15,50 @@ import yaml
 
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, load
 from rankledger.pipeline.config.values import checked_jobs
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
-from rankledger.pipeline.record.retention import clear_left_behind
-from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.store import clear_left_behind
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, score
 from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
-from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
-from rankledger.pipeline.workflow.deliver import deliver
+from rankledger.pipeline.workflow.deliver import (
+    deliver,
+    is_from_environment,
+    open_for_logging,
+    sync_command,
+    with_own_targets,
+)
 from rankledger.pipeline.workflow.evaluation import DisplayedEvaluation
 from rankledger.pipeline.workflow.inputs import Inputs, read_inputs
 from rankledger.pipeline.workflow.manifest import build_manifest
-from rankledger.pipeline.workflow.page import Column, largest_changes, new_page, paired_scores
-from rankledger.pipeline.workflow.sources import Opened, checked_date, open_source
-from rankledger.pipeline.workflow.tracking import is_from_environment, open_for_logging, sync_command, with_own_targets
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.page import new_page
+from rankledger.pipeline.workflow.references import source_of_reference
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, checked_date, open_source
 
-__all__ = [
-    "Backend",
-    "Clock",
-    "Computed",
-    "RenderedPage",
-    "compute",
-    "evaluate",
-    "evaluate_opened",
-    "render_page",
-    "validate",
-    "workers_of",
-    "write",
-]
+__all__ = ["Backend", "compute", "evaluate", "evaluate_opened", "validate", "workers_of"]
 
 Backend = Literal["threads", "processes"]
 
 
 @dataclass(frozen=True, eq=False)
-class Computed:
-    """What came of a config.
-
-    Attributes:
-        inputs: what was read.
-        results: the scores, in the order of the plan's tasks.
-        inferred: what is said of them.
-        clock: the seconds by stage.
-    """
+class _Computed:
+    """What came of a config: what was read, the scores in the order of the plan, what is said of them, the seconds."""
 
     inputs: Inputs
     results: tuple[Scores, ...]
     inferred: Analysis
-    clock: Clock
+    timings: dict[str, float]
 
 
-def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: datetime) -> Computed:
+def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: datetime) -> _Computed:
     """Read, score and resample everything; nothing is written but to the output cache.
 
     Args:
@@ -87,8 +70,9 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
     Raises:
         InputError: judgments, queries or documents are wrong.
     """
-    config, planned, clock = opened.loaded.config, opened.planned, Clock()
-    with clock.stage("read"):
+    config, planned = opened.loaded.config, opened.planned
+    timings: dict[str, float] = {}
+    with _timed("read", timings):
         inputs = read_inputs(
             planned,
             config.conventions.resolved.conventions,
@@ -97,12 +81,19 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
             record=opened.record,
         )
     check_comparison(config, planned, inputs, workers)
-    with clock.stage("score"):
-        results = _score(config, planned, inputs, workers)
+    with _timed("score", timings):
+        results = _score(opened, inputs, workers)
         recall = score_recall(config, planned, inputs, workers)
-    with clock.stage("resample"):
+    with _timed("resample", timings):
         inferred = analyze(opened, inputs, results, recall, workspace, workers=workers, started=started)
-    return Computed(inputs, results, inferred, clock)
+    return _Computed(inputs, results, inferred, timings)
+
+
+@contextmanager
+def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
+    begin = time.perf_counter()
+    yield
+    timings[name] = round(time.perf_counter() - begin, 3)
 
 
 def workers_of(config: Config, jobs: int | None = None, backend: Backend | None = None) -> Workers:
@@ -112,31 +103,17 @@ def workers_of(config: Config, jobs: int | None = None, backend: Backend | None 
         InputError: the command asks for none, for too many, or for a backend that there is not.
     """
     try:
-        wanted = config.execution.jobs if jobs is None else checked_jobs(jobs)
+        n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
     except ValueError as error:
         raise InputError(f"--jobs: {error}") from None
     if backend not in (None, *get_args(Backend)):
         raise InputError(f"--backend: found {backend!r}; write {' or '.join(get_args(Backend))}")
-    return Workers(wanted, backend or config.execution.backend)
+    return Workers(n_jobs, backend or config.execution.backend)
 
 
-class Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        """Begin without a stage."""
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """The time that passes within is the stage's."""
-        begin = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - begin, 3)
-
-
-def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
-    measures = {dataset.name: dataset.measures for dataset in planned.datasets}
+def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
+    config = opened.loaded.config
+    measures = {dataset.name: dataset.measures for dataset in opened.planned.datasets}
     profile = config.conventions.resolved
     clusters = {name: dataset.groups.clusters for name, dataset in inputs.datasets.items()}
     results = score(inputs.joined, measures, profile, workers, clusters=clusters)
@@ -147,95 +124,59 @@ def _score(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> t
 
 
 @dataclass(frozen=True)
-class RenderedPage:
-    """The page of an evaluation.
-
-    Attributes:
-        page: its text; None where there is none.
-        movers: the queries that moved most, which it shows.
-        error: why there is none though there should be: a bug, which must cost no figure.
-    """
+class _RenderedPage:
+    """The page of an evaluation, and the queries that it shows; or the bug why there is none, which costs no figure."""
 
     page: str | None = None
-    movers: tuple[QueryChange, ...] = ()
+    query_changes: tuple[QueryChange, ...] = ()
     error: Exception | None = None
 
 
 @stage("Writing the record")
-def write(
+def _write(
     evaluation: Evaluation,
     opened: Opened,
-    computed: Computed,
-    drawn: RenderedPage,
+    computed: _Computed,
+    rendered: _RenderedPage,
     manifest: Description,
-    folder: Path,
+    workspace: Workspace,
 ) -> Record:
-    """Write the record.
-
-    Args:
-        evaluation: what was evaluated, with the folder that the record is to have.
-        opened: the config and what it comes to.
-        computed: what came of it.
-        drawn: its page.
-        manifest: what the manifest says of it.
-        folder: where records are written.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    config = relocate(opened.loaded.document, folder / evaluation.evaluation_id)
+    config = relocate(opened.loaded.document, workspace.records.folder / evaluation.evaluation_id)
     return write_record(
-        folder,
+        workspace.records.folder,
         manifest=manifest,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         results=computed.results,
         estimates=computed.inferred.estimates,
-        timings=computed.clock.seconds,
+        timings=computed.timings,
         comparisons=computed.inferred.comparisons,
         judged=computed.inferred.judged,
         curves=computed.inferred.curves,
-        movers=drawn.movers,
-        page=drawn.page,
+        query_changes=rendered.query_changes,
+        page=rendered.page,
         own=opened.is_own,  # else its config is still somebody else's
     )
 
 
 @stage("Drawing the page")
-def render_page(evaluation: Evaluation, computed: Computed, manifest: Description, records: Records) -> RenderedPage:
-    """The page, and the queries that moved most; whatever goes wrong is kept for when the record is safe.
-
-    Args:
-        evaluation: what was evaluated.
-        computed: what came of it.
-        manifest: what the manifest says.
-        records: where the records are that models were held against.
-    """
+def _render_page(
+    evaluation: Evaluation, computed: _Computed, manifest: Description, workspace: Workspace
+) -> _RenderedPage:
+    """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
-        with computed.clock.stage("report"):
-            scored = {(scores.dataset, scores.model): scores for scores in computed.results}
-            shown, remarks = paired_scores(evaluation, manifest, partial(_column, scored), records)
-            movers = tuple(largest_changes(shown, computed.inputs))
-            curves = computed.inferred.curves
-            page = new_page(evaluation, manifest, curves=curves, movers=movers, shown=shown, remarks=remarks)
-            return RenderedPage(html([page]), movers)
+        with _timed("report", computed.timings):
+            page, query_changes = new_page(evaluation, manifest, computed.inputs, computed.inferred.curves, workspace)
+            return _RenderedPage(html([page]), query_changes)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
-        return RenderedPage(error=error)
-
-
-def _column(scored: Mapping[tuple[str, str], Scores], dataset: str, model: str, measure: str) -> Column | None:
-    """What `read_column` will read of the record."""
-    scores = scored.get((dataset, model))
-    for row, found in enumerate(scores.measures if scores else ()):
-        if scores and str(found) == measure:
-            return scores.query_ids, scores.values[row], scores.missing
-    return None
+        return _RenderedPage(error=error)
 
 
 @work()
 def evaluate(
     config: str | Path,
     *,
+    name: str | None = None,
     overrides: Sequence[str] = (),
     date: str | None = None,
     jobs: int | None = None,
@@ -246,11 +187,15 @@ def evaluate(
     allow_env: Sequence[str] = (),
     command: Sequence[str] = (),
 ) -> Evaluation:
-    """Evaluate every model of a config, write the record, and log it to MLflow; of no model output there is no record.
+    """Evaluate every model of a config, write the record, and log it to MLflow.
+
+    If no output can be evaluated, no record is written.
 
     Args:
-        config: the YAML file; or a record, by its path or its id, to evaluate its config again. Its inputs must be what
-            they were; outputs may be gone that the output cache has.
+        config: the YAML file; or a record, by its path or id, `last`, `last_passed`, `previous` or `accepted`, to
+            evaluate its config again. Its inputs must be what they were; outputs may be missing if the output cache has
+            them.
+        name: the evaluation that the words refer to; by default the only one that has records.
         overrides: `key.path=value` texts that win over the file.
         date: what `{date}` in paths stands for; a record has its own.
         jobs: workers, instead of the config's.
@@ -267,8 +212,9 @@ def evaluate(
         OSError: the record could not be written.
     """
     workspace = Workspace.open(runs_dir, records)
-    opened = open_source(config, workspace.records, overrides=overrides, date=date, allow_env=allow_env)
-    opened = with_own_targets(opened, workspace.runs_dir, tracking=tracking)
+    source = source_of_reference(config, name, workspace)
+    opened = open_source(source, workspace, overrides=overrides, date=date, allow_env=allow_env)
+    opened = with_own_targets(opened, workspace, tracking=tracking)
     return evaluate_opened(
         opened,
         workers_of(opened.loaded.config, jobs, backend),
@@ -296,7 +242,7 @@ def evaluate_opened(
         workspace: where the evaluation goes, and earlier ones are.
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: what asked for it.
-        evaluation_id: what the record is to be called; a new id unless given.
+        evaluation_id: what the record is to be called; by default a new id.
         even_of_nothing: whether there is to be a record if no model output was evaluated.
 
     Raises:
@@ -305,37 +251,35 @@ def evaluate_opened(
     """
     config, records = opened.loaded.config, workspace.records
     clear_left_behind(records, workspace.runs_dir)
-    wanted = config.tracking if tracking and config.tracking.enabled else None
-    with open_for_logging(
-        wanted, workspace.runs_dir
-    ) as store:  # MLflow is loaded by a process of its own while this one computes
+    tracked = config.tracking if tracking and config.tracking.enabled else None
+    with open_for_logging(tracked, workspace) as store:  # a process of its own loads MLflow while this one computes
         started = datetime.now(UTC)
         computed = compute(opened, workers, workspace, started=started)
-        evaluation_id = evaluation_id or new_evaluation_id(config.name, started)
-        path = records.folder / evaluation_id
+        evaluation = _evaluation(
+            records.folder / (evaluation_id or new_evaluation_id(config.name, started)), opened, computed
+        )
         if not (computed.results or even_of_nothing):
-            return replace(_evaluation(path, opened, computed), record=None)
-        evaluation = _evaluation(path, opened, computed)
+            return replace(evaluation, record=None)
         manifest = build_manifest(
             opened,
             computed.inputs,
-            evaluation_id=evaluation_id,
+            evaluation_id=evaluation.evaluation_id,
             created=started,
             command=command,
             config=str(config_of(opened)),
             records=records.remote.url if records.remote else None,
             tracking=TrackingWish(
-                wanted=wanted is not None, from_environment=wanted is not None and is_from_environment(wanted)
+                wanted=tracked is not None, from_environment=tracked is not None and is_from_environment(tracked)
             ),
             baselines=computed.inferred.baselines,
-            extras=computed.inferred.extras,
+            external_metrics=computed.inferred.external_metrics,
         )
-        drawn = render_page(evaluation, computed, manifest, records) if config.report else RenderedPage()
-        record = write(evaluation, opened, computed, drawn, manifest, records.folder)
-        found = deliver(evaluation, record, records=records, store=store, metric_name=config.tracking.metric_name)
-        if drawn.error is not None:
-            raise drawn.error
-        return found
+        rendered = _render_page(evaluation, computed, manifest, workspace) if config.report else _RenderedPage()
+        record = _write(evaluation, opened, computed, rendered, manifest, workspace)
+        delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.tracking.metric_name)
+        if rendered.error is not None:
+            raise rendered.error
+        return delivered
 
 
 def validate(
@@ -360,7 +304,7 @@ def validate(
     )
 
 
-def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
+def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
     planned, inputs, inferred = opened.planned, computed.inputs, computed.inferred
     return DisplayedEvaluation(
         evaluation_id=path.name,
@@ -372,7 +316,7 @@ def _evaluation(path: Path, opened: Opened, computed: Computed) -> Evaluation:
         failures=inputs.failures,
         record=path,
         delivery=sync_command(opened.loaded),
-        warnings=(*planned.warnings, *inputs.remarks),
+        warnings=(*planned.warnings, *inputs.remarks, *inferred.warnings),
         data_warnings=inputs.warnings,
         comparison_lines=inferred.comparisons or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),

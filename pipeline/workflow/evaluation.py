@@ -1,10 +1,10 @@
-"""An evaluation that a notebook shows as its leaderboard."""
+"""The evaluation as the workflow returns it: new, or read from a record as it was when it was evaluated."""
 
 from __future__ import annotations
 
-from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.types.results import Evaluation, Record
 
-__all__ = ["DisplayedEvaluation"]
+__all__ = ["DisplayedEvaluation", "evaluation_of"]
 
 
 class DisplayedEvaluation(Evaluation):
@@ -15,3 +15,26 @@ class DisplayedEvaluation(Evaluation):
         from rankledger.pipeline.report.notebook import leaderboard
 
         return leaderboard(self)
+
+
+def evaluation_of(record: Record) -> Evaluation:
+    """The evaluation that a record is of, without the scores of its queries and the warnings, which no report shows.
+
+    What is printed of it, and its note in MLflow, are the same as when it was evaluated, to the letter.
+    """
+    manifest = record.manifest
+    return DisplayedEvaluation(
+        evaluation_id=manifest.evaluation_id,
+        name=manifest.name,
+        directions={measure: found.direction for measure, found in manifest.definitions.items()},
+        results=(),
+        estimates=record.summary,
+        quality={output.task: output.quality for output in manifest.outputs},
+        failures=tuple(manifest.failures),
+        record=record.path,
+        data_warnings=tuple(manifest.warnings),
+        comparison_lines=record.comparisons,
+        verdicts=record.verdicts,
+        confidence=manifest.bootstrap.confidence,
+        lead=manifest.lead,
+    )

@@ -12,22 +12,23 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from rankledger.metrics.conventions import Profile
+from rankledger.metrics.conventions import PROFILES, Profile
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, choose_measure, choose_profile, choose_tasks
+from rankledger.pipeline.config.paths import WORDS
+from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task, kind_of
+from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery
-from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.explain import compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_score
-from rankledger.pipeline.record.store import open_records
-from rankledger.pipeline.types.explanation import Explanation, RecordedScore
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.views import Explanation, RecordedScore
 from rankledger.pipeline.workflow.inputs import read_planned, source_of
+from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate
-from rankledger.pipeline.workflow.sources import Opened, open_source, recorded_output, refuse_other_inputs
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_source, recorded_output, refuse_other_inputs
 
 __all__ = ["explain"]
 
@@ -40,6 +41,7 @@ def explain(
     measure: str | None = None,
     dataset: str | None = None,
     under: str | None = None,
+    name: str | None = None,
     overrides: Sequence[str] = (),
     date: str | None = None,
     inputs: str | Path | None = None,
@@ -51,49 +53,48 @@ def explain(
     Of the inputs, the judgments and the output of that model on that dataset are read, and no other.
 
     Args:
-        source: a config; or a record, by its path or its id, whose inputs must be what they were.
+        source: a config; or a record, by its path or id, `last`, `last_passed`, `previous` or `accepted`, whose inputs
+            must be what they were. The words mean the record of that model.
         model: the model.
         query: the query.
-        measure: the measure, whether a suite has it or not; unless given, the lead measure of the dataset.
-        dataset: the dataset; if it is not named, the one that judges the query.
+        measure: the measure, whether a suite has it or not; by default the lead measure of the dataset.
+        dataset: the dataset; by default the one that judges the query.
         under: the profile under which to show the score too.
+        name: the evaluation that the words refer to; by default the only one that has records.
         overrides: `key.path=value` texts that win over the config.
         date: what `{date}` in the config's paths stands for.
         inputs: the folder that the inputs of a record moved to; they are found there by their size and digest.
         runs_dir: the runs folder.
-        records: where records are kept; in the runs folder unless given.
+        records: where records are kept; by default in the runs folder.
 
     Raises:
         InputError: a name is unknown, an input is wrong or has changed, or the record has another score.
     """
-    kept = open_records(Path(runs_dir), records)
-    if (overrides or date) and kept.find(str(source)):
-        raise InputError(f"{source}: a record is explained as it was evaluated; leave --set and --date out")
-    opened = open_source(source, kept, overrides=overrides, date=date, tracking=False)
+    workspace = Workspace.open(runs_dir, records)
+    source = source_of_reference(f"{source}#{model}" if source in WORDS else source, name, workspace)
+    if (overrides or date) and workspace.records.find(str(source)):
+        raise InputError(f"{source}: a record is explained as it was evaluated; remove --set and --date")
+    opened = open_source(source, workspace, overrides=overrides, date=date, tracking=False)
     if inputs and opened.record is None:
-        raise InputError("--inputs: is for a record; a config names its inputs itself")
+        raise InputError("--inputs is for records; a config names its inputs itself, remove it")
     with _located(opened, model, dataset, inputs) as planned:
         return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)
 
 
 @contextmanager
 def _located(opened: Opened, model: str, dataset: str | None, inputs: str | Path | None) -> Iterator[Plan]:
-    """The plan by which the inputs are read where they are.
-
-    Raises:
-        InputError: what the block raises; or that inputs of the record are nowhere, if that is why.
-    """
+    """The plan by which the inputs are read where they are."""
     if opened.record is None:
         yield opened.planned
         return
     datasets = tuple(found for found in opened.planned.datasets if dataset in (None, found.name))
     tasks = tuple(task for task in opened.planned.tasks if task.model == model and dataset in (None, task.dataset))
-    own = replace(opened.planned, datasets=datasets, tasks=tasks, extras={})
+    own = replace(opened.planned, datasets=datasets, tasks=tasks, external_metrics={})
     folder = Path(inputs) if inputs else None
     with TemporaryDirectory(prefix="rankledger-") as scratch:
         find = partial(locate, own, opened.record, folder=folder, scratch=Path(scratch))
         try:
-            yield find().planned if inputs else opened.planned
+            yield find()[0] if inputs else opened.planned
         except InputError:
             if not inputs:
                 find()
@@ -115,12 +116,16 @@ def _explained(
     profile = opened.loaded.config.conventions.resolved
     measure = measure or _lead(planned, dataset)
     _refuse_external(planned, measure, dataset)
-    wanted = choose_measure(measure, profile)
-    other = None if under is None else choose_profile(under, wanted)
-    tasks = choose_tasks(planned, wanted, model=model, dataset=dataset)
+    wanted = _choose_measure(measure, profile)
+    other = None if under is None else _choose_profile(under, wanted)
+    tasks = _choose_tasks(planned, wanted, model, dataset)
     single, task = _find(query, tasks, wanted, profile, record)
     if record is not None:
-        _refuse_other_output(record, task, single.files(profile.conventions))
+        before = recorded_output(record, task)
+        if not before:
+            refused = f"{task.model!r} was not evaluated on {task.dataset!r}, for its output was refused"
+            raise InputError(f"{record.path}: {refused}")
+        refuse_changed(before, single.files(profile.conventions))
     relevant = next(found.relevant for found, _ in tasks if found.name == task.dataset)
     wanted = wanted if relevant is None else wanted.with_default("rel", relevant)
     listed = single.listed(profile.conventions)
@@ -133,11 +138,7 @@ def _explained(
 
 
 def _lead(planned: Plan, dataset: str | None) -> str:
-    """The lead measure of the dataset, or of all datasets.
-
-    Raises:
-        InputError: each dataset has another.
-    """
+    """The lead measure of the dataset, or of all datasets."""
     lead = {name: str(measure) for name, measure in planned.lead.items()}
     lead = {name: measure for name, measure in lead.items() if name == dataset} or lead
     if len(set(lead.values())) != 1:
@@ -151,17 +152,13 @@ def _refuse_external(planned: Plan, measure: str, dataset: str | None) -> None:
     for found in planned.datasets:
         if found.kind == "scores" and dataset in (None, found.name) and measure in map(str, found.measures):
             raise InputError(
-                f"{measure} of {found.name!r} is an external score, so there is no arithmetic to show; "
+                f"{measure} of {found.name!r} is an external score, which cannot be explained; "
                 "name a measure of rankings or ratings"
             )
 
 
 def _find(
-    query: str,
-    tasks: Sequence[tuple[PlannedDataset, Task]],
-    measure: Measure,
-    profile: Profile,
-    record: Record | None,
+    query: str, tasks: Sequence[tuple[PlannedDataset, Task]], measure: Measure, profile: Profile, record: Record | None
 ) -> tuple[SingleQuery, Task]:
     """The query in the dataset that judges it, and the model's output there."""
     found: list[tuple[SingleQuery, Task]] = []
@@ -192,21 +189,8 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     return read
 
 
-def _refuse_other_output(record: Record, task: Task, files: Sequence[InputFile]) -> None:
-    """Refuse an output that is not the one that was evaluated."""
-    before = recorded_output(record, task)
-    if not before:
-        refused = f"{task.model!r} was not evaluated on {task.dataset!r}, for its output was refused"
-        raise InputError(f"{record.path}: {refused}")
-    refuse_changed(before, files)
-
-
 def _recorded(record: Record, found: Explanation) -> RecordedScore:
-    """What the record says of the score.
-
-    Raises:
-        InputError: another score.
-    """
+    """What the record says of the score."""
     name = str(found.measure)
     stored = read_score(record, found.dataset, found.model, found.query_id, name)
     definition = record.manifest.fingerprint(found.dataset, name)
@@ -219,3 +203,55 @@ def _recorded(record: Record, found: Explanation) -> RecordedScore:
             f"now, {why}; explain {record.path / 'config.yaml'} to see it as it is now"
         )
     return RecordedScore(record.manifest.evaluation_id, measured=stored is not None, same_definition=same)
+
+
+def _choose_measure(text: str, profile: Profile) -> Measure:
+    """The measure of one query that `text` writes, under the profile's defaults; it is a sum over documents."""
+    try:
+        measure = Measure.parse(text, profile)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if measure.metric.per == "dataset":
+        raise InputError(f"{measure} is one figure of the whole dataset; there is no score of a query to explain")
+    if measure.metric.input in ("catalogue", "rankings"):
+        raise InputError(f"{measure} uses more than judgments and ranks; it cannot be explained")
+    if measure.metric.moments is not None:
+        raise InputError(f"{measure} is not a sum over the pairs of a query; explain mae, mse or rmse")
+    return measure
+
+
+def _choose_profile(name: str, measure: Measure) -> Profile:
+    """The profile of that name, under which the measure is to be shown."""
+    if name not in PROFILES:
+        raise InputError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
+    if measure.metric.input == "ratings":
+        raise InputError(f"{measure} is for ratings, which no convention changes; remove --under")
+    return PROFILES[name]
+
+
+def _choose_tasks(
+    planned: Plan, measure: Measure, model: str, dataset: str | None
+) -> list[tuple[PlannedDataset, Task]]:
+    """Where the model is evaluated and the measure can be taken: on that dataset, by default on any."""
+    datasets = {found.name: found for found in planned.datasets}
+    if model not in planned.models:
+        raise InputError(f"unknown model {model!r}{suggestion(model, planned.models)}")
+    if dataset is not None and dataset not in datasets:
+        raise InputError(f"unknown dataset {dataset!r}{suggestion(dataset, datasets)}")
+    tasks = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
+    if not tasks:
+        raise InputError(f"the model {model!r} is not evaluated on {dataset or 'any dataset'}; name another")
+    lacking = {task.dataset: _lacks(datasets[task.dataset], measure) for task in tasks}
+    found = [(datasets[task.dataset], task) for task in tasks if lacking[task.dataset] is None]
+    if not found:
+        raise InputError(f"{lacking[tasks[0].dataset]}; name another measure or dataset")
+    return found
+
+
+def _lacks(dataset: PlannedDataset, measure: Measure) -> str | None:
+    """Why the measure cannot be taken on the dataset; None if it can."""
+    metric = measure.metric
+    if kind_of(measure) != dataset.kind:
+        return f"{measure} is for {kind_of(measure)}, and the dataset {dataset.name!r} has {dataset.kind}"
+    lacking = [need for need in metric.needs if not getattr(dataset, need)]
+    return f"{measure} needs {lacking[0]}, and the dataset {dataset.name!r} has none" if lacking else None

@@ -6,18 +6,19 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
+from itertools import chain
 from pathlib import Path
 
-from rankledger.pipeline.errors import InputError, likely
 from rankledger.pipeline.inference.changepoints import Changepoint, find_changepoints
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_effect
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
-from rankledger.pipeline.workflow.browse import last_record, measure_among, name_of_evaluation, spelled
+from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
+from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["HistoryEntry", "history", "history_of"]
+__all__ = ["HistoryEntry", "history", "history_of", "measured_history"]
 
 _POOLED = "*"  # what the summary calls all datasets together
 
@@ -74,44 +75,45 @@ def history(
     """The history of a measure, night by night.
 
     Args:
-        name: the evaluation's name in its config; the only one that has records unless given.
-        measure: the measure, such as `nDCG@10`; unless given, the lead measure of the last evaluation on that dataset,
-            or on the first if none is named.
-        model: the model; all unless given.
-        dataset: the dataset, `*` for the mean of all; all unless given.
+        name: the evaluation's name in its config; by default the only one that has records.
+        measure: the measure, such as `nDCG@10`; by default the lead measure of the last evaluation on that dataset, or
+            on the first if none is named.
+        model: the model; by default all.
+        dataset: the dataset, `*` for the mean of all; by default all.
         runs_dir: the runs folder.
-        records: where records are kept; in the runs folder unless given.
+        records: where records are kept; by default in the runs folder.
 
     Raises:
         InputError: there is no evaluation of that name, or none has that measure, model or dataset.
         OSError: the place of records cannot be reached.
     """
-    kept = open_records(Path(runs_dir), records)
-    name = name_of_evaluation(name, kept)
-    lead = {} if measure else _lead(kept, name, dataset)
+    workspace = Workspace.open(runs_dir, records)
+    name = name_of_evaluation(name, workspace)
+    lead: Mapping[str, str] = {} if measure else last_record(name, workspace).manifest.lead
+    lead = {on: own for on, own in lead.items() if on == dataset} or lead
     asked = measure or next(iter(lead.values()), None)
     if asked is None:
         raise InputError(f"the last evaluation of {name!r} has no lead measure; name one with --measure")
-    browsed = scan_records(kept, name, lambda entry: _evaluated(entry, spelled(asked, entry) or asked))
-    written = next((found.measure for found in browsed.found if found.lines), None)
-    if written is None:
-        measures = scan_records(kept, name, lambda entry: tuple(entry.manifest.definitions)).found
-        known = [*dict.fromkeys(m for found in measures for m in found)]
-        written = measure_among(asked, known, f"no evaluation of {name!r} has")
-    found = history_of(name, written, browsed.found, model=model, dataset=dataset)
+    whole = measured_history(name, asked, workspace, model=model, dataset=dataset)
     others = [f"{own} leads on {on}; name it with --measure" for on, own in lead.items() if own != asked]
-    return replace(found, remarks=(*found.remarks, *browsed.remarks, *others))
+    return replace(whole, remarks=(*whole.remarks, *others))
 
 
-def _lead(records: Records, name: str, dataset: str | None) -> Mapping[str, str]:
-    """The lead measures of the last evaluation by dataset, of that dataset alone if it has one.
+def measured_history(
+    name: str, measure: str, workspace: Workspace, *, model: str | None = None, dataset: str | None = None
+) -> History:
+    """The history of a measure, as the user writes it, in the records of an evaluation.
 
-    Raises:
-        InputError: no evaluation of that name can be read.
+    Arguments and errors are those of `history`.
     """
-    manifest = last_record(name, records).manifest
-    lead: Mapping[str, str] = manifest.lead
-    return {name: measure for name, measure in lead.items() if name == dataset} or lead
+    scan = scan_records(workspace.records, name, lambda entry: _evaluated(entry, spelled(measure, entry) or measure))
+    written = next((entry.measure for entry in scan.found if entry.lines), None)
+    if written is None:
+        measures = scan_records(workspace.records, name, lambda entry: tuple(entry.manifest.definitions)).found
+        known = [*dict.fromkeys(chain.from_iterable(measures))]
+        written = measure_among(measure, known, f"no evaluation of {name!r} has")
+    whole = history_of(name, written, scan.found, model=model, dataset=dataset)
+    return replace(whole, remarks=(*whole.remarks, *scan.remarks))
 
 
 def history_of(
@@ -128,8 +130,8 @@ def history_of(
         name: of the evaluations.
         measure: of their lines.
         evaluations: those that repeat another are left out, and of several of one date all but the last.
-        model: the model; all unless given.
-        dataset: the dataset; all unless given.
+        model: the model; by default all.
+        dataset: the dataset; by default all.
 
     Raises:
         InputError: there is no such model or dataset among them.
@@ -197,7 +199,7 @@ def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: st
     datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
     for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
         if asked is not None and asked not in known:
-            return f"there is no {kind} {asked!r} with {measure}; there are {', '.join(known)}{likely(asked, known)}"
+            return f"unknown {kind} {asked!r} with {measure}; known: {', '.join(known)}{likely(asked, known)}"
     return f"{model!r} was never evaluated on {dataset!r} by {measure}"
 
 
@@ -205,19 +207,19 @@ def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
     nights = tuple(_of_task(task, evaluations))
     with_figures = [night for night in nights if night.estimate is not None]
     breaks = [place for place, night in enumerate(with_figures) if night.breaks]
-    found = find_changepoints(
+    changes = find_changepoints(
         [night.estimate for night in with_figures if night.estimate is not None],
         [night.std_error for night in with_figures],
         breaks,
     )
-    ends = sorted({*(step.place for step in found.steps), *breaks, len(with_figures)})
+    ends = sorted({*(step.place for step in changes.steps), *breaks, len(with_figures)})
     return Series(
         *task,
         nights=nights,
-        steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in found.steps),
-        noise=found.noise,
-        correlation=found.correlation,
-        correlated=found.correlated,
+        steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in changes.steps),
+        noise=changes.noise,
+        correlation=changes.correlation,
+        correlated=changes.correlated,
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from rankledger.metrics.conventional_scores import sampled
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput, content_of
-from rankledger.pipeline.data.external_scores import ExternalDataset
 from rankledger.pipeline.support.environment import at_work, environment
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.joined import Joined
@@ -28,22 +29,25 @@ from rankledger.pipeline.types.manifest import (
     Definition,
     Description,
     Environment,
-    ExternalNumbers,
-    HeldAgainst,
     Model,
     Output,
+    RecordedBaseline,
     RecordedBootstrap,
     RecordedComparison,
     RecordedConventions,
+    RecordedExternalMetrics,
     RecordedFile,
     TrackingWish,
 )
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
-from rankledger.pipeline.workflow.sources import Opened, repository_of
+from rankledger.pipeline.workflow.workspace import Opened, repository_of
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.data.external_scores import ExternalDataset
 
 __all__ = ["build_manifest", "define_measures", "judgments_digest"]
 
-NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
+_NOT_TRACKED = TrackingWish(wanted=False, from_environment=False)
 
 
 def build_manifest(
@@ -55,9 +59,9 @@ def build_manifest(
     command: str,
     config: str = "",
     records: str | None = None,
-    tracking: TrackingWish = NOT_TRACKED,
-    baselines: Mapping[str, Mapping[str, HeldAgainst]] = MappingProxyType({}),
-    extras: Mapping[str, ExternalNumbers] = MappingProxyType({}),
+    tracking: TrackingWish = _NOT_TRACKED,
+    baselines: Mapping[str, Mapping[str, RecordedBaseline]] = MappingProxyType({}),
+    external_metrics: Mapping[str, RecordedExternalMetrics] = MappingProxyType({}),
 ) -> Description:
     """The manifest of an evaluation, before its record is written.
 
@@ -70,31 +74,49 @@ def build_manifest(
         config: the config's path.
         records: the URL of the place where records are kept; None if that is a folder.
         tracking: whether it is to be logged to MLflow.
-        baselines: by gate and model, what the model is held against.
-        extras: the external metrics, by model.
+        baselines: by gate and model, what the model is compared with.
+        external_metrics: the external metrics, by model.
     """
-    settings, planned = opened.loaded.config, opened.planned
-    profile = settings.conventions.resolved
-    shared = _shared_definitions(planned, profile)
-    comparison = settings.comparison
     return Description(
         schema_version=SCHEMA_VERSION,
         evaluation_id=evaluation_id,
-        name=settings.name,
-        date=planned.date,
-        seed=settings.seed,
-        conventions=RecordedConventions(profile=settings.conventions.profile, **asdict(profile.conventions)),
-        bootstrap=RecordedBootstrap(**settings.bootstrap.model_dump()),
-        comparison=None
-        if comparison is None
-        else RecordedComparison(**comparison.model_dump(mode="json") | {"correction": comparison.chosen_correction}),
-        lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
-        practical_difference=dict(planned.practical_difference),
-        sensitivity=list(settings.sensitivity),
+        **_settings(opened.loaded.config),
+        **_plan(opened.planned),
+        **_results(opened, inputs) | at_work(),
         expansions=dict(opened.loaded.document.expansions),
-        definitions=shared,
-        datasets={dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
-        models={
+        baselines={gate: dict(models) for gate, models in baselines.items()},
+        external_metrics=dict(external_metrics),
+        records=records,
+        tracking=tracking,
+        config=config,
+        command=command,
+        repeats=opened.record.manifest.evaluation_id if opened.record else None,
+        environment=Environment.model_validate(environment(repository_of(opened))),
+        created=created.isoformat(),
+    )
+
+
+def _settings(config: Config) -> dict[str, Any]:
+    """What the config sets, defaults included."""
+    conventions, comparison = config.conventions, config.comparison
+    return {
+        "name": config.name,
+        "seed": config.seed,
+        "conventions": RecordedConventions(profile=conventions.profile, **asdict(conventions.resolved.conventions)),
+        "bootstrap": RecordedBootstrap(**config.bootstrap.model_dump()),
+        "comparison": comparison
+        and RecordedComparison(**comparison.model_dump(mode="json") | {"correction": comparison.chosen_correction}),
+        "sensitivity": list(config.sensitivity),
+    }
+
+
+def _plan(planned: Plan) -> dict[str, Any]:
+    """What the config comes to."""
+    return {
+        "date": planned.date,
+        "lead": {dataset: str(measure) for dataset, measure in planned.lead.items()},
+        "practical_difference": dict(planned.practical_difference),
+        "models": {
             name: Model(
                 params=dict(model.params),
                 tags=dict(model.tags),
@@ -104,20 +126,20 @@ def build_manifest(
             )
             for name, model in planned.models.items()
         },
-        outputs=[_output(task, inputs) for task in planned.tasks if (task.dataset, task.model) in inputs.files],
-        failures=list(inputs.failures),
-        warnings=list(inputs.warnings),
-        baselines={gate: dict(models) for gate, models in baselines.items()},
-        extras=dict(extras),
-        records=records,
-        tracking=tracking,
-        config=config,
-        command=command,
-        repeats=opened.record.manifest.evaluation_id if opened.record else None,
-        **at_work(),
-        environment=Environment.model_validate(environment(repository_of(opened))),
-        created=created.isoformat(),
-    )
+    }
+
+
+def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
+    """What was read, and what its measures mean."""
+    planned, profile = opened.planned, opened.loaded.config.conventions.resolved
+    shared = _shared_definitions(planned, profile)
+    return {
+        "definitions": shared,
+        "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
+        "outputs": [_output(task, inputs) for task in planned.tasks if (task.dataset, task.model) in inputs.files],
+        "failures": list(inputs.failures),
+        "warnings": list(inputs.warnings),
+    }
 
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
@@ -185,7 +207,7 @@ def judgments_digest(dataset: PlannedDataset, files: Mapping[str, Sequence[Input
 
 
 def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition]:
-    """What every measure means; where datasets define it differently by their `relevant`, as it is without that."""
+    """What every measure means; if datasets define it differently by their `relevant`, as it is without that."""
     found: dict[str, Measure] = {}
     for measure in (measure for dataset in planned.datasets for measure in dataset.measures):
         first = found.setdefault(str(measure), measure)
@@ -195,7 +217,7 @@ def _shared_definitions(planned: Plan, profile: Profile) -> dict[str, Definition
 
 
 def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float | None) -> int | None:
-    """The queries of which no document is relevant, or graded above 0; None where none is graded."""
+    """The queries without a relevant document, or without a grade above 0; None if none is graded."""
     if not isinstance(dataset, DatasetInput) or dataset.kind != "rankings":
         return None
     judgments = dataset.judgments

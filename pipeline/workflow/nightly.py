@@ -18,30 +18,26 @@ from pathlib import Path
 from typing import Protocol
 
 from rankledger.pipeline.config.inputs import File
-from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.plan_inputs import markers, unmatched_searches
+from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
 from rankledger.pipeline.config.planned import Plan, Planning
 from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
 from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.files import InputState, input_state, marker_beside
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record
-from rankledger.pipeline.record.nights import Claim, claim_night
-from rankledger.pipeline.record.receipts import read_receipt
-from rankledger.pipeline.record.retention import clear_left_behind
+from rankledger.pipeline.record.nights import claim_night
+from rankledger.pipeline.record.store import clear_left_behind, read_receipt
 from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.browse import evaluation_of
-from rankledger.pipeline.workflow.deliver import deliver, run_page
+from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
+from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.inputs import source_of
-from rankledger.pipeline.workflow.sources import Opened
-from rankledger.pipeline.workflow.tracking import lost_store, open_for_logging, sync_command
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
-__all__ = ["AwaitedInput", "Clock", "LateInput", "SystemClock", "nightly", "wait_for"]
+__all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
 
 _NOT_THERE = "not there"
 _NAMED = 5  # of what is still missing, in a line of progress
@@ -57,15 +53,11 @@ class Clock(Protocol):
         """Let so much time pass."""
 
 
-class SystemClock:
-    """The machine's clock."""
-
+class _SystemClock:
     def now(self) -> datetime:
-        """The time in UTC."""
         return datetime.now(UTC)
 
     def sleep(self, seconds: float) -> None:
-        """Let so much time pass."""
         time.sleep(seconds)
 
 
@@ -86,24 +78,19 @@ class AwaitedInput:
     lack: str = ""
 
 
-@dataclass(frozen=True)
-class LateInput:
-    """An input that was not ready in time, and why: one line with its path, the hour and what to do."""
-
-    wanted: AwaitedInput
-    reason: str
-
-
 def wait_for(
     wanted: Callable[[], Sequence[AwaitedInput]], rule: Nightly, *, clock: Clock, say: Callable[[str], None]
-) -> tuple[LateInput, ...]:
-    """Wait until everything is ready, at most as long as the rule says; gives what is late.
+) -> dict[AwaitedInput, str]:
+    """Wait until everything is ready, at most as long as the rule says.
 
     Args:
         wanted: what to wait for; asked before every look, as outputs of models that nobody listed may turn up.
         rule: how long, how often, and what ready means.
         clock: tells the time.
         say: takes a line of progress, whenever something else is missing than before.
+
+    Returns:
+        What is late, and why: one line with its path, the hour and what to do.
     """
     watch = _Watch(rule, clock)
     deadline = clock.now() + rule.wait
@@ -115,11 +102,13 @@ def wait_for(
             missing = {each: lack for each in inputs if (lack := watch.lack_of(each))}
             left = (deadline - clock.now()).total_seconds()
             if not missing or left <= 0:
-                return tuple(LateInput(each, _reason(each, lack, until, rule)) for each, lack in missing.items())
+                return {each: _reason(each, lack, until, rule) for each, lack in missing.items()}
             waiting.total, waiting.done = len(inputs), len(inputs) - len(missing)
             lacks = {each.path: lack for each, lack in missing.items()}
             if lacks != said:
-                say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {_named(lacks)}")
+                named = [f"{path} ({lack})" for path, lack in lacks.items()]
+                more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+                say(f"waiting until {until} for {len(missing)} of {len(inputs)}: {', '.join(named[:_NAMED])}{more}")
                 said = lacks
             clock.sleep(min(rule.every.total_seconds(), left))
 
@@ -142,10 +131,8 @@ class _Watch:
             return f"cannot be looked at ({sight.trouble})"
         if not sight.sizes:
             return _NOT_THERE
-        if (
-            wanted.marker is not None
-            and not input_state(marker := marker_beside(wanted.path, sight, wanted.marker)).sizes
-        ):
+        marker = None if wanted.marker is None else marker_beside(wanted.path, sight, wanted.marker)
+        if marker is not None and not input_state(marker).sizes:
             return f"no {marker}"
         if self._rule.ready == STABLE and not self._is_settled(wanted.path, sight):
             return "not settled"
@@ -168,12 +155,6 @@ def _reason(wanted: AwaitedInput, lack: str, until: str, rule: Nightly) -> str:
     return f"{wanted.path}: late: {lack} by {until}{waited}; once it is there, run nightly --again"
 
 
-def _named(lacks: dict[str, str]) -> str:
-    shown = [f"{path} ({lack})" for path, lack in lacks.items()]
-    more = len(shown) - _NAMED
-    return ", ".join(shown[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def nightly(
     config: str | Path,
     *,
@@ -188,12 +169,12 @@ def nightly(
     command: Sequence[str] = (),
     clock: Clock | None = None,
 ) -> Evaluation:
-    """The evaluation of a night: waited for and made, or the one that there is, delivered where it was not yet.
+    """Evaluate a night once its outputs are there, or return its existing evaluation and finish delivery.
 
     Args:
         config: the YAML file.
-        date: the night's date, YYYY-MM-DD, which `{date}` in paths stands for; today's in UTC unless given.
-        again: whether to evaluate the night anew where it was evaluated.
+        date: the night's date, YYYY-MM-DD, which `{date}` in paths stands for; by default today's in UTC.
+        again: whether to evaluate the night again if it has an evaluation.
         overrides: `key.path=value` texts that win over the file.
         jobs: workers, instead of the config's.
         backend: `threads` or `processes`, instead of the config's.
@@ -201,15 +182,15 @@ def nightly(
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
         tracking: whether to log to MLflow, where the config does not rule it out.
         command: the words of the command line that asked for it, if one did; they are recorded.
-        clock: what is waited by; the machine's unless given.
+        clock: the clock used for waiting; by default the machine's.
 
     Raises:
         InputError: the config or the date is wrong, or judgments, queries or documents are wrong or late. An output
             that is late, missing or refused is among the evaluation's failures instead.
-        LockedError: another process is at the same night.
+        LockedError: another process is evaluating the same night.
         OSError: the record could not be written.
     """
-    clock = clock or SystemClock()
+    clock = clock or _SystemClock()
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
     workers = workers_of(loaded.config, jobs, backend)
@@ -217,10 +198,12 @@ def nightly(
     clear_left_behind(workspace.records, workspace.runs_dir)
     with claim_night(workspace.records, loaded.config.name, night) as claim:
         if claim.away:
-            _remark(f"{claim.away}; the night is evaluated all the same, for this machine alone")
-        evaluated = None if again else _evaluated(claim)
-        if evaluated is not None:
-            return _delivered(evaluated, loaded, workspace, tracking=tracking)
+            with aside():  # to be known even where it is to be quiet
+                line = f"{claim.away}; the night is evaluated anyway, on this machine alone"
+                print(one_line(line), file=sys.stderr, flush=True)
+        for earlier in () if again else reversed(claim.evaluations):
+            if path := claim.records.fetch(earlier):
+                return _delivered(path, loaded, workspace, tracking=tracking)
         opened = _ready(Path(config), loaded, night, clock)
         evaluation_id = new_evaluation_id(loaded.config.name, clock.now())
         claim.begin(evaluation_id)
@@ -245,47 +228,34 @@ def _date_of(text: str | None, now: datetime) -> str:
     raise InputError(f"--date: found {text!r}; write the night's date as YYYY-MM-DD")
 
 
-def _evaluated(claim: Claim) -> Path | None:
-    """The record of the night: of its last evaluation that came to one."""
-    return next((path for found in reversed(claim.evaluations) if (path := claim.records.fetch(found))), None)
-
-
 def _delivered(path: Path, loaded: Loaded, workspace: Workspace, *, tracking: bool) -> Evaluation:
     """The evaluation that a record is of; what could not be delivered when it was made is delivered now."""
-    record, records = read_record(path), workspace.records
+    record = read_record(path)
     evaluation = evaluation_of(record)
     try:
-        receipt = read_receipt(records, path.name)
+        receipt = read_receipt(workspace.records, path.name)
     except OSError as error:  # whether MLflow has it cannot be known: what it has is not sent again
-        return replace(evaluation, unsaved=records.told(error))
+        return replace(evaluation, unsaved=workspace.records.describe_error(error))
     store_page = None if receipt is None else run_page(receipt)
     evaluation = replace(evaluation, store=store_page, delivery=sync_command(loaded))
     config = loaded.config.tracking
     wanted = tracking and config.enabled and record.manifest.tracking.wanted and receipt is None
     lost = lost_store(record, config) if wanted else None
-    with open_for_logging(config if wanted and not lost else None, workspace.runs_dir) as store:
-        found = deliver(evaluation, record, records=records, store=store, metric_name=config.metric_name)
-    return replace(found, untracked=lost) if lost else found
+    with open_for_logging(config if wanted and not lost else None, workspace) as store:
+        delivered = deliver(evaluation, record, workspace, store=store, metric_name=config.metric_name)
+    return replace(delivered, untracked=lost) if lost else delivered
 
 
 def _ready(config: Path, loaded: Loaded, night: str, clock: Clock) -> Opened:
-    """The night's plan, once its inputs are ready or the time is up; outputs that are late are marked in it.
-
-    Raises:
-        InputError: the config is wrong, or a file of a dataset is late.
-    """
+    """The night's plan, once its inputs are ready or the time is up; outputs that are late are marked in it."""
     rule = loaded.config.nightly
     late = wait_for(lambda: _wanted(loaded, night), rule, clock=clock, say=say)
     planned = plan(loaded, night)
     needed = _files(planned)
-    if lacking := [each.reason for each in late if each.wanted.path in needed]:
+    if lacking := [reason for each, reason in late.items() if each.path in needed]:
         raise InputError(*lacking)
-    return Opened(
-        config,
-        loaded,
-        replace(planned, late={each.wanted.task: each.reason for each in late if each.wanted.task is not None}),
-        None,
-    )
+    reasons = {each.task: reason for each, reason in late.items() if each.task is not None}
+    return Opened(config, loaded, replace(planned, late=reasons), None)
 
 
 def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
@@ -294,10 +264,10 @@ def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
         return tuple(AwaitedInput(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
     planned = plan(loaded, night)
     asked = markers(loaded, planned)
-    outputs = [(task, (task.dataset, task.model)) for task in planned.tasks]
+    outputs = {(task.dataset, task.model): _path(task.output) for task in planned.tasks}
     return (
-        *(AwaitedInput(_path(task.output), key, asked.get(key)) for task, key in outputs),
-        *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.extras.values())])),
+        *(AwaitedInput(path, key, asked.get(key)) for key, path in outputs.items()),
+        *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.external_metrics.values())])),
     )
 
 
@@ -308,9 +278,3 @@ def _files(planned: Plan) -> list[str]:
 
 def _path(file: File) -> str:
     return source_of(file).path
-
-
-def _remark(line: str) -> None:
-    """Tell what is to be known even where it is to be quiet."""
-    with aside():
-        print(one_line(line), file=sys.stderr, flush=True)

@@ -7,18 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.integrity import damaged_files
-from rankledger.pipeline.record.store import Records, open_records
-from rankledger.pipeline.report.files import estimates
+from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.report.latex import latex
 from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.report.verdicts import estimates
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.types.views import History, Page, Series
-from rankledger.pipeline.workflow.browse import measures_among, record_to_show, skipped
-from rankledger.pipeline.workflow.history import history
+from rankledger.pipeline.types.views import Page, Series
+from rankledger.pipeline.workflow.history import measured_history
 from rankledger.pipeline.workflow.page import page_of
+from rankledger.pipeline.workflow.references import measures_among, record_to_show, skipped
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["Form", "report"]
 
@@ -42,13 +42,13 @@ def report(
 
     Args:
         references: each an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`, with or
-            without `#model`; `last` unless given. A record that is named twice is shown once.
+            without `#model`; by default `last`. A record that is named twice is shown once.
         form: a page, Markdown, LaTeX's tables, or CSV.
-        name: the evaluation that the words refer to; the only one that has records unless given.
-        measures: the measures to show, such as `nDCG@10`, in this order; all unless given.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        measures: the measures to show, such as `nDCG@10`, in this order; by default all.
         last: how many nights of history to show; a page and Markdown have it.
         runs_dir: the runs folder.
-        records: where records are kept; in the runs folder unless given.
+        records: where records are kept; by default in the runs folder.
         tracking_uri: the tracking store that a run is in.
 
     Raises:
@@ -56,18 +56,16 @@ def report(
             that was asked for.
         OSError: the place of records cannot be reached.
     """
-    kept = open_records(Path(runs_dir), records)
-    references = references or ("last",)
-    found = [record_to_show(reference, name, kept, runs_dir, tracking_uri) for reference in references]
-    distinct = {record.path.name: record for record, _ in found}
-    warnings = [
-        line
-        for reference, (record, lost) in zip(references, found, strict=True)
-        for line in skipped(reference, lost, record)
-    ]
+    workspace = Workspace.open(runs_dir, records, tracking_uri)
+    distinct: dict[str, Record] = {}
+    warnings: list[str] = []
+    for reference in references or ("last",):
+        record, lost = record_to_show(reference, name, workspace)
+        distinct[record.path.name] = record
+        warnings += skipped(reference, lost, record)
     if measures or form in _FIGURES:
         _refuse_without_figures(distinct.values())
-    pages = [_page(record, kept, measures, several=len(distinct) > 1) for record in distinct.values()]
+    pages = [_page(record, workspace, measures, several=len(distinct) > 1) for record in distinct.values()]
     pages[0] = replace(pages[0], remarks=(*warnings, *pages[0].remarks))
     if form == "csv":
         return estimates(pages)
@@ -75,7 +73,11 @@ def report(
     columns = {"n_measures": len(chosen)} if measures else {}
     if form == "latex":
         return latex(pages, **columns)
-    pages = _with_histories(pages, last, runs_dir, records)
+    named: set[str] = set()
+    for at, page in enumerate(pages):  # of several evaluations of one name the first has its history
+        if page.evaluation.name not in named:
+            pages[at] = _with_history(page, last, workspace)
+        named.add(page.evaluation.name)
     return html(pages) if form == "html" else markdown(pages, **columns)
 
 
@@ -83,40 +85,33 @@ def _refuse_without_figures(records: Iterable[Record]) -> None:
     for record in records:
         if not record.summary:
             raise InputError(
-                f"{record.path}: has no figure, for no model output was evaluated; name another record, or ask for "
+                f"{record.path}: has no figures, as no model output was evaluated; name another record, or ask for "
                 "html or markdown without --measure, which say why"
             )
 
 
-def _page(record: Record, records: Records, measures: Sequence[str], *, several: bool) -> Page:
-    """The page of a record with these measures alone, called by its id where there are others.
-
-    Raises:
-        InputError: it has none of the measures, or its files are not what was written.
-    """
-    damaged = next(damaged_files(record, but=_PAGE), None)
-    if damaged:
+def _page(record: Record, workspace: Workspace, measures: Sequence[str], *, several: bool) -> Page:
+    """The page of a record with these measures alone, called by its id where there are others."""
+    if damaged := next(damaged_files(record, but=_PAGE), None):
         raise InputError(damaged)
-    page = page_of(_narrowed(record, measures) if measures else record, records)
+    page = page_of(_narrowed(record, measures) if measures else record, workspace)
     datasets = set(page.datasets)
-    quality = {task: found for task, found in page.evaluation.quality.items() if task[0] in datasets}
+    quality = {task: own for task, own in page.evaluation.quality.items() if task[0] in datasets}
     return replace(
         page,
         title=page.evaluation.evaluation_id if several else page.title,
         evaluation=replace(page.evaluation, quality=quality),
         pairs=tuple(
-            replace(pair, movers=tuple(query for query in pair.movers if query.measure == pair.measure))
+            replace(
+                pair, largest_changes=tuple(query for query in pair.largest_changes if query.measure == pair.measure)
+            )
             for pair in page.pairs
         ),
     )
 
 
 def _narrowed(record: Record, measures: Sequence[str]) -> Record:
-    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it.
-
-    Raises:
-        InputError: it lacks one.
-    """
+    """The record with the lines of these measures alone, in their order; the first that a dataset has leads on it."""
     place = {measure: number for number, measure in enumerate(_chosen(record, measures))}
     summary = sorted((line for line in record.summary if line.measure in place), key=lambda line: place[line.measure])
     comparisons = [line for line in record.comparisons if line.measure in place]
@@ -135,33 +130,20 @@ def _chosen(record: Record, measures: Sequence[str]) -> tuple[str, ...]:
     return measures_among(measures, known, f"{record.path}: has no measure")
 
 
-def _with_histories(pages: Sequence[Page], last: int, runs_dir: str | Path, records: str | None) -> list[Page]:
-    """The pages, the first one of each evaluation's name with the history of its leading measures."""
-    found: list[Page] = []
-    for page in pages:
-        shown = {other.evaluation.name for other in found}
-        found.append(page if page.evaluation.name in shown else _with_history(page, last, runs_dir, records))
-    return found
-
-
-def _with_history(page: Page, last: int, runs_dir: str | Path, records: str | None) -> Page:
+def _with_history(page: Page, last: int, workspace: Workspace) -> Page:
     """The page with the series that have more than one night; what keeps them from being read is remarked on."""
     histories, remarks = [], []
     for measure in dict.fromkeys(page.evaluation.leading.values()):
         try:
-            whole = history(page.evaluation.name, measure=measure, runs_dir=runs_dir, records=records)
+            whole = measured_history(page.evaluation.name, measure, workspace)
         except (InputError, OSError) as error:
             remarks.append(f"no history by {measure}: {error}")
             continue
-        series = tuple(_cut(series, last) for series in whole.series if _is_of(series, whole, page))
+        led = [series for series in whole.series if page.evaluation.leading.get(series.dataset) == whole.measure]
+        series = tuple(_cut(series, last) for series in led if len(series.nights) > 1)
         if series:
             histories.append(replace(whole, series=series))
     return replace(page, history=tuple(histories), remarks=(*page.remarks, *remarks))
-
-
-def _is_of(series: Series, whole: History, page: Page) -> bool:
-    """Whether a series is by the leading measure of its dataset and has nights to show."""
-    return page.evaluation.leading.get(series.dataset) == whole.measure and len(series.nights) > 1
 
 
 def _cut(series: Series, last: int) -> Series:

@@ -1,7 +1,7 @@
 """A record evaluated again from its inputs, and compared with what was recorded.
 
-What the manifest says was computed is computed again, whatever the defaults are by now. Nothing is taken from the block
-store, nothing is tracked, and gates are left out: they look at other records, and decide no figure.
+What the manifest says was computed is computed again, whatever the defaults are by now. Nothing is taken from the
+output cache, nothing is logged, and gates are left out: they look at other records, and decide no figure.
 """
 
 from __future__ import annotations
@@ -19,55 +19,38 @@ from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.data.dataset import describe
 from rankledger.pipeline.data.files import MovedFiles, link_files, most_alike
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference.changes import changed_figures, definition_differences, other_code, other_versions
-from rankledger.pipeline.record.accepted import config_of
-from rankledger.pipeline.record.folder import FIGURES, read_figures, write_record
-from rankledger.pipeline.record.integrity import damaged_files
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.folder import FIGURES, config_of, read_figures, write_record
+from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.environment import environment
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.workflow.browse import resolve_record
 from rankledger.pipeline.workflow.evaluate import compute, workers_of
 from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.manifest import build_manifest
-from rankledger.pipeline.workflow.sources import (
+from rankledger.pipeline.workflow.references import record_of
+from rankledger.pipeline.workflow.workspace import (
     Opened,
+    Workspace,
     open_record,
     recorded_output,
     refuse_foreign_servers,
     repository_of,
 )
-from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["LocatedInputs", "locate", "reproduce"]
+__all__ = ["locate", "reproduce"]
 
 FileT = TypeVar("FileT", bound=File)
 
 _ROLES = ("judgments", "ratings", "queries", "documents", "interactions")
 
 
-@dataclass(frozen=True)
-class LocatedInputs:
-    """A plan by which the inputs are read where they are.
-
-    Attributes:
-        planned: the plan; without external metrics, which decide no figure.
-        n_moved: files that are elsewhere.
-        changed: files that are not what was evaluated.
-    """
-
-    planned: Plan
-    n_moved: int
-    changed: tuple[ChangedInput, ...]
-
-
-def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> LocatedInputs:
+def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path) -> tuple[Plan, _Locator]:
     """Find every file that was evaluated: where the config says, else anywhere in a folder by its size and digest.
 
     A file that is nowhere with the same bytes is taken where it was, or of its name, and noted as changed. An output
@@ -79,26 +62,31 @@ def locate(planned: Plan, record: Record, *, folder: Path | None, scratch: Path)
         folder: where inputs may have moved to.
         scratch: an empty folder, for links.
 
+    Returns:
+        The plan by which the inputs are read where they are, without external metrics, which decide no figure; and
+        which of them are elsewhere or have changed.
+
     Raises:
         InputError: files are nowhere, a line each; or there is no such folder.
     """
     locator = _Locator(record, None if folder is None else MovedFiles(folder), scratch)
     datasets = tuple(locator.dataset(dataset) for dataset in planned.datasets)
     tasks = tuple(map(locator.task, each("Finding inputs", planned.tasks, len(planned.tasks), "outputs")))
-    for model, file in planned.extras.items():
-        locator.extra(model, file)
+    for model, file in planned.external_metrics.items():  # which are looked at and not read
+        recorded = record.manifest.external_metrics.get(model)
+        if recorded and recorded.file:
+            locator.located(f"extra of {model}", file, [recorded.file])
     if locator.missing:
         raise InputError(*locator.missing)
-    moved = replace(planned, datasets=datasets, tasks=tasks, extras={})
-    return LocatedInputs(moved, locator.n_moved, tuple(dict.fromkeys(locator.changed)))
+    return replace(planned, datasets=datasets, tasks=tasks, external_metrics={}), locator
 
 
 class _Locator:
-    """Goes from input to input, and gathers what is missing and what has changed."""
+    """Goes from input to input, and gathers what is missing, what is elsewhere and what has changed."""
 
     def __init__(self, record: Record, moved: MovedFiles | None, scratch: Path) -> None:
         self.missing: list[str] = []
-        self.changed: list[ChangedInput] = []
+        self.changed: dict[ChangedInput, None] = {}  # in their order
         self.n_moved = 0
         self._record = record
         self._moved = moved
@@ -111,8 +99,8 @@ class _Locator:
             recorded = self._record.manifest.datasets[dataset.name].files(role)
             file: File | None = getattr(dataset, role)
             if file is not None and recorded:
-                placed: dict[str, Any] = {role: self._placed(f"{role} of {dataset.name}", file, recorded)}
-                dataset = replace(dataset, **placed)
+                located: dict[str, Any] = {role: self.located(f"{role} of {dataset.name}", file, recorded)}
+                dataset = replace(dataset, **located)
         return dataset
 
     def task(self, task: Task) -> Task:
@@ -121,76 +109,52 @@ class _Locator:
         if not recorded:
             nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model)
             return replace(task, output=task.output.model_copy(update={"path": nowhere}))
-        return replace(task, output=self._placed(f"{task.model} on {task.dataset}", task.output, recorded))
+        return replace(task, output=self.located(f"{task.model} on {task.dataset}", task.output, recorded))
 
-    def extra(self, model: str, file: File) -> None:
-        """The model's external metrics, which are looked at and not read."""
-        recorded = self._record.manifest.extras.get(model)
-        if recorded and recorded.file:
-            self._placed(f"extra of {model}", file, [recorded.file])
-
-    def _placed(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
+    def located(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
         """The file by the path under which it is read now."""
-        here = _described(file)
-        if _digests(here) == _digests(recorded):
+        try:
+            here = describe(source_of(file))
+        except InputError:
+            here = ()
+        if [entry.sha256 for entry in here] == [entry.sha256 for entry in recorded]:
             return file
         now = [*self._now(recorded, here)]
-        lost = [entry for entry, found in zip(recorded, now, strict=True) if found is None]
-        self.missing += [self._lack(what, entry) for entry in lost]
+        self.missing += [self._lack(what, entry) for entry, found in zip(recorded, now, strict=True) if found is None]
         found = [entry for entry in now if entry is not None]
-        if lost:
+        if len(found) < len(now):
             return file
-        self.changed += _changes(what, recorded, found)
-        self.n_moved += len({entry.path for entry in found} - {entry.path for entry in here})
-        if [entry.path for entry in found] == [entry.path for entry in here]:
+        for before, after in zip(recorded, found, strict=True):
+            if before.sha256 != after.sha256:
+                self.changed[ChangedInput(what, before.path, after.path, before.sha256, after.sha256)] = None
+        paths, known = [entry.path for entry in found], [entry.path for entry in here]
+        self.n_moved += len({*paths} - {*known})
+        if paths == known or any(map(is_url, paths)):  # what is at a URL cannot be linked, and is read as it is there
             return file
-        if any(is_url(entry.path) for entry in found):
-            return file  # what is elsewhere cannot be linked, and is read as it is there
         self._n_links += 1
-        link = link_files([Path(entry.path) for entry in found], recorded, self._scratch / str(self._n_links))
+        link = link_files([*map(Path, paths)], recorded, self._scratch / str(self._n_links))
         return file.model_copy(update={"path": str(link)})
 
     def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
         """What each file is now; None where it is nowhere."""
         by_digest, by_path = {file.sha256: file for file in here}, {file.path: file for file in here}
         for file in recorded:
-            same = by_digest.get(file.sha256) or self._moved_file(file)
-            namesake = most_alike(by_path, file.path)
-            yield same or (by_path[namesake] if namesake else self._namesake(file))
-
-    def _moved_file(self, file: InputFile) -> InputFile | None:
-        path = self._moved.find(file) if self._moved else None
-        return None if path is None else InputFile(str(path), file.size, file.sha256)
-
-    def _namesake(self, file: InputFile) -> InputFile | None:
-        path = self._moved.namesake(file) if self._moved else None
-        if self._moved is None or path is None:
-            return None
-        return InputFile(str(path), path.stat().st_size, self._moved.digest(path))
+            if same := by_digest.get(file.sha256):
+                yield same
+            elif self._moved and (path := self._moved.find(file)):
+                yield replace(file, path=str(path))
+            elif namesake := most_alike(by_path, file.path):
+                yield by_path[namesake]
+            elif self._moved and (path := self._moved.namesake(file)):
+                yield InputFile(str(path), path.stat().st_size, self._moved.digest(path))
+            else:
+                yield None
 
     def _lack(self, what: str, file: InputFile) -> str:
         described = f"{what}: {file.path} ({file.size:,} bytes, sha256 {file.sha256[:12]}…)"
         if self._moved is None:
-            return f"{described} is not there; name the folder that it moved to with --inputs"
-        return f"{described} is neither there nor in {self._moved.folder}; restore it"
-
-
-def _described(file: File) -> tuple[InputFile, ...]:
-    """The files that are there; none where nothing is."""
-    try:
-        return describe(source_of(file))
-    except InputError:
-        return ()
-
-
-def _digests(files: Sequence[InputFile]) -> list[str]:
-    return [file.sha256 for file in files]
-
-
-def _changes(what: str, recorded: Sequence[InputFile], found: Sequence[InputFile]) -> Iterator[ChangedInput]:
-    for before, now in zip(recorded, found, strict=True):
-        if before.sha256 != now.sha256:
-            yield ChangedInput(what, before.path, now.path, before.sha256, now.sha256)
+            return f"{described} not found; name the folder that it moved to with --inputs"
+        return f"{described} not found there or in {self._moved.folder}; restore it"
 
 
 _SETTINGS = {"seed", "conventions", "bootstrap", "comparison", "sensitivity"}  # kept whole in a manifest
@@ -199,13 +163,7 @@ _KEPT = 1_000  # figures that moved; nobody reads more
 
 @dataclass(frozen=True)
 class _Rerun:
-    """What came of evaluating again.
-
-    Attributes:
-        path: the folder that has the figures; None where there are none.
-        manifest: what the manifest says of them; that of the record where there are none.
-        failures: what could not be evaluated that could then.
-    """
+    """The figures of evaluating again, if there are any, their manifest or the record's, and what fails only now."""
 
     path: Path | None
     manifest: Description
@@ -215,6 +173,7 @@ class _Rerun:
 def reproduce(
     record: str,
     *,
+    name: str | None = None,
     inputs: str | Path | None = None,
     jobs: int | None = None,
     runs_dir: str | Path = "runs",
@@ -224,29 +183,28 @@ def reproduce(
     """Evaluate a record again and say whether it is the same; if it is not, what has changed since.
 
     Args:
-        record: the record's path or id, or `mlflow:` and the id of a run.
+        record: an id, a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`.
+        name: the evaluation that the words refer to; by default the only one that has records.
         inputs: the folder that the inputs moved to; they are found there by their size and digest.
         jobs: workers, instead of the config's.
         runs_dir: where the record is looked for, and the default MLflow store is.
-        records: where records are kept; in the runs folder unless given.
+        records: where records are kept; by default in the runs folder.
         tracking_uri: the tracking store that a run is in.
 
     Raises:
         InputError: there is no such record, it was damaged, or inputs are nowhere to be found.
     """
-    recorded = resolve_record(record, open_records(Path(runs_dir), records), Path(runs_dir), tracking_uri)
-    broken = [*damaged_files(recorded)]
-    if broken:
+    recorded = record_of(record, name, Workspace.open(runs_dir, records, tracking_uri))
+    if broken := [*damaged_files(recorded)]:
         raise InputError(*broken)
     opened = open_record(recorded.path, overrides=[*_settings(recorded.manifest)])
     refuse_foreign_servers(opened)
     workers = workers_of(opened.loaded.config, jobs)
-    with TemporaryDirectory(prefix="rankledger-") as name:
-        scratch = Path(name)
-        located = locate(
-            opened.planned, recorded, folder=None if inputs is None else Path(inputs), scratch=scratch / "inputs"
-        )
-        again = _evaluated(opened, located, workers, scratch / "runs")
+    with TemporaryDirectory(prefix="rankledger-") as scratch:
+        folder = None if inputs is None else Path(inputs)
+        planned, located = locate(opened.planned, recorded, folder=folder, scratch=Path(scratch, "inputs"))
+        moved = replace(opened, planned=planned, record=None if located.changed else recorded)
+        again = _evaluated(moved, recorded.manifest, workers, Path(scratch, "runs"))
         return _compared(recorded, located, again, repository_of(replace(opened, config=config_of(recorded))))
 
 
@@ -258,39 +216,37 @@ def _settings(manifest: Description) -> Iterator[str]:
             yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"
 
 
-def _evaluated(opened: Opened, located: LocatedInputs, workers: Workers, runs_dir: Path) -> _Rerun:
+def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir: Path) -> _Rerun:
     """Evaluate, and write what came of it to the runs folder."""
-    assert opened.record is not None, "what is reproduced is a record"
-    again = replace(opened, planned=located.planned, record=None if located.changed else opened.record)
     started = datetime.now(UTC)
     try:
-        computed = compute(again, workers, Workspace.open(runs_dir), started=started)
+        computed = compute(opened, workers, Workspace.open(runs_dir), started=started)
     except InputError as error:
-        return _Rerun(None, opened.record.manifest, error.lines)
-    known = {(failure.dataset, failure.model) for failure in opened.record.manifest.failures}
-    failed = [failure for failure in computed.inputs.failures if (failure.dataset, failure.model) not in known]
+        return _Rerun(None, recorded, error.lines)
+    manifest = build_manifest(
+        opened, computed.inputs, evaluation_id=recorded.evaluation_id, created=started, command="rankledger reproduce"
+    )
     written = write_record(
         runs_dir / "records",
-        manifest=build_manifest(
-            again,
-            computed.inputs,
-            evaluation_id=opened.record.manifest.evaluation_id,
-            created=started,
-            command="rankledger reproduce",
-        ),
+        manifest=manifest,
         config="",
         results=computed.results,
         estimates=computed.inferred.estimates,
         comparisons=computed.inferred.comparisons,
         curves=computed.inferred.curves,
     )
-    reasons = tuple(f"{failure.model} on {failure.dataset}: {failure.reason}" for failure in failed)
+    known = {(failure.dataset, failure.model) for failure in recorded.failures}
+    reasons = tuple(
+        f"{failure.model} on {failure.dataset}: {failure.reason}"
+        for failure in computed.inputs.failures
+        if (failure.dataset, failure.model) not in known
+    )
     return _Rerun(written.path, written.manifest, reasons)
 
 
-def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repository: Path) -> Reproduction:
+def _compared(recorded: Record, located: _Locator, again: _Rerun, repository: Path) -> Reproduction:
     before, after = recorded.manifest, again.manifest
-    files = tuple(name for name in FIGURES if name in recorded.manifest.files)
+    files = tuple(name for name in FIGURES if name in before.files)
     unlike = [name for name in files if again.path and not _same_bytes(recorded.path / name, again.path / name)]
     moved = [*_moved(recorded.path, again.path, unlike)] if again.path else []
     n_figures = sum(read_figures(recorded.path / name).n_figures for name in unlike)
@@ -298,6 +254,9 @@ def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repositor
     now = Environment.model_validate(environment(repository))
     now = now if config.is_file() else now.model_copy(update={"git": None})  # else another repository's commit
     measures = [name for name in before.definitions if name in after.definitions]
+    redefined = (
+        line for dataset in before.datasets for line in definition_differences(before, after, measures, dataset)
+    )
     different = located.changed or again.failures or moved
     return Reproduction(
         record=recorded.path,
@@ -307,13 +266,9 @@ def _compared(recorded: Record, located: LocatedInputs, again: _Rerun, repositor
         moved=tuple(moved[:_KEPT]),
         n_moved=len(moved),
         n_found=located.n_moved,
-        inputs=located.changed,
+        inputs=tuple(located.changed),
         versions=tuple(other_versions(before.environment, now)),
-        definitions=tuple(
-            dict.fromkeys(
-                line for dataset in before.datasets for line in definition_differences(before, after, measures, dataset)
-            )
-        ),
+        definitions=tuple(dict.fromkeys(redefined)),
         code=tuple(other_code(before.environment, now)),
         failures=again.failures,
     )

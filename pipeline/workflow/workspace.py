@@ -1,14 +1,41 @@
-"""Where evaluations are: the runs folder, and the place of records."""
+"""Where evaluations are, and what a command is given: a config or a record, whose inputs must be what they were."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date as calendar_date
 from pathlib import Path
+from urllib.parse import urlsplit
 
+from rankledger.pipeline.config.loader import allowed_variables
+from rankledger.pipeline.config.paths import is_url, paths_of
+from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan, Task
+from rankledger.pipeline.config.schema import Loaded, load
+from rankledger.pipeline.config.values import is_printable
+from rankledger.pipeline.config.yaml import KeyPath, dotted
 from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.folder import read_record, refuse_changed
+from rankledger.pipeline.record.store import Records, is_own, open_records
+from rankledger.pipeline.record.tables import read_file
+from rankledger.pipeline.support.credentials import without_credentials
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.results import Record
 
-__all__ = ["Workspace"]
+__all__ = [
+    "Opened",
+    "Workspace",
+    "checked_date",
+    "open_record",
+    "open_source",
+    "recorded_output",
+    "refuse_foreign_servers",
+    "refuse_other_inputs",
+    "repository_of",
+]
 
 
 @dataclass(frozen=True)
@@ -31,7 +58,7 @@ class Workspace:
 
         Args:
             runs_dir: the runs folder.
-            records: where records are kept, a folder or a URL; in the runs folder unless given.
+            records: where records are kept, a folder or a URL; by default in the runs folder.
             tracking_uri: the MLflow store to use.
 
         Raises:
@@ -43,3 +70,163 @@ class Workspace:
     def cache(self) -> OutputCache:
         """The output cache."""
         return OutputCache(self.runs_dir / "cache")
+
+
+_PUBLIC = ("file", "gs", "gcs", "s3")  # schemes whose server the URL does not name, but in its options
+_LONGEST = 100  # characters of a date
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A config, what it comes to, and the record that it is of.
+
+    Attributes:
+        config: the config's file.
+        loaded: the config.
+        planned: what it comes to.
+        record: the record; None where a config was named.
+        is_own: whether it is the user's: a config that was named, or a record that the user made on this machine.
+            Nothing else chooses a server.
+    """
+
+    config: Path
+    loaded: Loaded
+    planned: Plan
+    record: Record | None
+    is_own: bool = True
+
+    def is_typed(self, key: KeyPath) -> bool:
+        """Whether the user set the value of a key for this command, with `--set`."""
+        return self.loaded.document.origin(key).line is None
+
+
+def open_source(
+    source: str | Path,
+    workspace: Workspace,
+    *,
+    overrides: Sequence[str] = (),
+    date: str | None = None,
+    tracking: bool = True,
+    allow_env: Sequence[str] = (),
+) -> Opened:
+    """The config that is named, or the record with the config that it holds.
+
+    Args:
+        source: a config; or a record, by its path or its id.
+        workspace: where a record is looked for by its id.
+        overrides: `key.path=value` texts that win over the config.
+        date: what `{date}` in paths stands for; a record has its own.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        allow_env: the environment variables that `tracking` of a record's config may read, beside those of MLflow.
+
+    Raises:
+        InputError: there is neither, or the config or the date is wrong, or a date is given to a record; or the record
+            is somebody else's and its inputs name a server.
+    """
+    path = workspace.records.find(str(source))
+    if path is None:
+        if isinstance(source, str | Path) and not Path(source).exists():
+            place = workspace.records.place
+            raise InputError(f"{source}: there is no such config, and no record of that id in {place}")
+        loaded = load(source, overrides)
+        return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
+    if date is not None:
+        raise InputError(f"{path}: a record has its own date; remove --date")
+    opened = open_record(path, overrides=overrides, tracking=tracking, allow_env=allow_env)
+    refuse_foreign_servers(opened)
+    return opened
+
+
+def checked_date(date: str | None) -> str | None:
+    """The same date, which fills `{date}`: a day as 2026-11-20 or 20261120, or a label such as `release-7`.
+
+    Raises:
+        InputError: it is no text, empty, a day that there is not, or what could lead a path elsewhere.
+    """
+    if date is None:
+        return None
+    if not (isinstance(date, str) and date.strip()):
+        raise InputError(f"--date: found {date!r}; write text such as '2026-11-20', or remove it")
+    found = f"--date: found {shorten(repr(date))}"
+    leads_elsewhere = ".." in date or set(date) & {"/", "\\"}
+    if len(date) > _LONGEST or date != date.strip() or leads_elsewhere or not is_printable(date):
+        raise InputError(f"{found}; it fills {{date}} in paths; write a plain word such as '2026-11-20'")
+    if re.fullmatch(r"[0-9]+-[0-9]+-[0-9]+|[0-9]{8}", date):
+        try:
+            calendar_date.fromisoformat(date)
+        except ValueError:
+            raise InputError(f"{found}, which is not a day; write it as YYYY-MM-DD") from None
+    return date
+
+
+def open_record(
+    path: Path, *, overrides: Sequence[str] = (), tracking: bool = False, allow_env: Sequence[str] = ()
+) -> Opened:
+    """The record in that folder with the config that it holds.
+
+    Args:
+        path: the record's folder.
+        overrides: `key.path=value` texts that win over its config.
+        tracking: whether `tracking` is wanted, whose variables a record does not hold.
+        allow_env: the environment variables that it may read, beside those of MLflow.
+
+    Raises:
+        InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
+            can read.
+    """
+    record, config = read_record(path), path / "config.yaml"
+    read_file(path, record.manifest, config.name)
+    overrides = overrides if tracking else [*overrides, "tracking="]
+    manifest = record.manifest
+    loaded = load(config, overrides, manifest.expansions, allowed_variables(allow_env, manifest.expansions))
+    tasks = [*manifest.tasks, *((failure.dataset, failure.model) for failure in manifest.failures)]
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, is_own(path))
+
+
+def refuse_foreign_servers(opened: Opened) -> None:
+    """Refuse to read inputs from servers that the record of somebody else names: they would be sent credentials.
+
+    Raises:
+        InputError: an input is such a URL.
+    """
+    if opened.is_own:
+        return
+    for key, path in paths_of(opened.loaded.document.data):
+        if is_url(path) and not opened.is_typed(key) and (urlsplit(path).scheme not in _PUBLIC or "?" in path):
+            raise InputError(
+                f"{opened.config}: {dotted(key)}: {without_credentials(path)} names a server, and the record was "
+                "not made by you on this machine; if you trust it, evaluate its config.yaml instead"
+            )
+
+
+def refuse_other_inputs(record: Record, dataset: str, files: Mapping[str, Sequence[InputFile]]) -> None:
+    """Refuse files of a dataset that are no longer what was evaluated.
+
+    Args:
+        record: the record; a dataset that it does not know is let pass.
+        dataset: the dataset's name.
+        files: its files now, by role. A table of queries may be another: it decides no score, and new slices are new
+            columns of it.
+
+    Raises:
+        InputError: a file is another.
+    """
+    recorded = record.manifest.datasets.get(dataset)
+    for role, found in files.items():
+        before = recorded.files(role) if recorded else ()
+        if before and role != "queries":
+            refuse_changed(before, found)
+
+
+def repository_of(opened: Opened) -> Path:
+    """The folder of the repository whose commit counts: the config's; that of the user for somebody else's record.
+
+    What git runs there, such as a monitor or a filter, the repository itself chooses.
+    """
+    return opened.config.parent if opened.is_own else Path()
+
+
+def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
+    """The files of the output that was evaluated; none where it was not."""
+    output = record.manifest.tasks.get((task.dataset, task.model))
+    return output.input_files if output else ()

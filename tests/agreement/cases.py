@@ -165,8 +165,7 @@ def assert_agree(found: Figures, expected: Figures, *, within: float = 1e-9, at_
 def reversed_rows(case: Case) -> Case:
     """The case with every query's ranking in the opposite order of rows."""
     return replace(
-        case,
-        ranking={query_id: dict(reversed(scores.items())) for query_id, scores in case.ranking.items()},
+        case, ranking={query_id: dict(reversed(scores.items())) for query_id, scores in case.ranking.items()}
     )
 
 

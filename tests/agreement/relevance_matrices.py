@@ -59,7 +59,7 @@ def matrix_case(
 
 
 def columns(case: Case) -> Iterator[tuple[str, Floats, Floats]]:
-    """Of each answered query: its id, the scores and the grades by column, 0 where there is no judgment."""
+    """Of each answered query: its id, the scores and the grades by column, 0 if there is no judgment."""
     for query_id in case.answered:
         judged, ranking = case.judgments[query_id], case.ranking[query_id]
         yield query_id, np.array([*ranking.values()]), np.array([judged.get(doc_id, 0) for doc_id in ranking], float)

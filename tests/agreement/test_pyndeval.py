@@ -80,11 +80,7 @@ def theirs(judgments: list[Judgment], ranking: Ranking, measures: dict[str, str]
 
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
-    ("parameters", "written", "rel"),
-    [
-        ({}, "", ""),
-        ({"relevance_level": 2}, "(rel=2)", "(rel=2)"),
-    ],
+    ("parameters", "written", "rel"), [({}, "", ""), ({"relevance_level": 2}, "(rel=2)", "(rel=2)")]
 )
 def test_all_measures(tmp_path, seed, parameters, written, rel):
     """18 measures of 400 queries, at two relevance levels; what is undefined by us is 0 there."""

@@ -56,11 +56,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     config = {
         "name": "golden",
         "datasets": {
-            "films": {
-                "judgments": "judged.parquet",
-                "interactions": "consumed.tsv.gz",
-                "documents": "documents.jsonl",
-            }
+            "films": {"judgments": "judged.parquet", "interactions": "consumed.tsv.gz", "documents": "documents.jsonl"}
         },
         "models": {"tool": {"outputs": "ranked.txt"}},
         "suites": {"all": [*MEASURES]},

@@ -11,7 +11,7 @@ import pytest
 from sklearn import metrics as sklearn
 
 import rankledger
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from tests.agreement.cases import Case, assert_agree, ours
 from tests.agreement.recorded_tool import TORCHMETRICS, by_query
 from tests.agreement.relevance_matrices import Floats, all_judged, columns, matrix_case

@@ -11,8 +11,9 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.samples import Pair, Sample, Settings
-from rankledger.pipeline.inference.sign_flips import Permutations, randomization
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.sign_flips import randomization
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
@@ -53,7 +54,7 @@ def night() -> SimpleNamespace:
 @pytest.mark.benchmark(group=GROUP)
 def test_rankledger(night, benchmark):
     """900 p-values, each alone and corrected, within 4 errors of 10,000 patterns of those of t."""
-    p_values, corrected = benchmark(randomization, night.sample, night.pairs, Permutations(PERMUTATIONS, 0, Workers()))
+    p_values, corrected = benchmark(randomization, night.sample, night.pairs, Settings(PERMUTATIONS, 0, Workers()))
 
     assert (np.abs(p_values - night.by_t) <= 4.5 * np.sqrt(night.by_t * (1 - night.by_t) / PERMUTATIONS) + 0.001).all()
     assert (corrected >= p_values).all()
@@ -102,7 +103,7 @@ def test_true_hypotheses_are_rejected_at_the_level(draw, capsys):
         apart, clusters = draw(rng, at_a_time)
         sample = sample_of(np.stack([0.5 + apart, np.full_like(apart, 0.5)]), measures, clusters)
         pairs = [Pair("m0", "m1", measure) for measure in measures]
-        p_values, _ = randomization(sample, pairs, Permutations(2_000, seed, Workers()))
+        p_values, _ = randomization(sample, pairs, Settings(2_000, seed, Workers()))
         n_rejected += int((p_values <= 0.05).sum())
 
     with capsys.disabled():

@@ -11,7 +11,8 @@ from scipy import stats
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups

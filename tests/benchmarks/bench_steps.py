@@ -1,4 +1,4 @@
-"""How often steps are found in nightly figures, where there are some and where there are none.
+"""How often steps are found in nightly figures, where there are some and if there are none.
 
 Printed as tables for docs/comparing.md; the first gives the critical values of `inference.changepoints`.
 """
@@ -129,7 +129,7 @@ def _is_found(seed: int, size: float, n_after: int, *, both: bool) -> bool:
 
 
 def test_correlated_nights_are_told(capsys):
-    """A correlation of a year's nights is noticed, with a step in their midst; where there is none, hardly ever."""
+    """A correlation of a year's nights is noticed, with a step in their midst; if there is none, hardly ever."""
     shares = {}
     for share in (0.0, 0.1, 0.2, 0.4):
         series = correlated(share)(np.random.default_rng(2), 1_000, NIGHTS) + 1.5 * (np.arange(NIGHTS) >= 180)

@@ -13,7 +13,8 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
@@ -61,7 +62,7 @@ class Coverage:
     Attributes:
         covered: the share of the intervals that are not marked.
         n_trusted: how many are not marked.
-        covered_marked: the share of the marked ones; NaN where there is none.
+        covered_marked: the share of the marked ones; NaN if there is none.
         n_marked: how many are.
     """
 

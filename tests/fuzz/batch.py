@@ -139,7 +139,7 @@ def found_in(folder: Path) -> list[Finding]:
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process has; 0 where there is none."""
+    """Bytes of memory that a process has; 0 if there is none."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
     except (OSError, IndexError):

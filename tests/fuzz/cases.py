@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rankledger.pipeline.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError, LockedError
 from tests.fuzz.mutations import mutate
 
 __all__ = ["Case", "Target", "case_of"]

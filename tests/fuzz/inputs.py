@@ -18,9 +18,9 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
-from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
-from rankledger.pipeline.types.inputs import Content, Rows
+from rankledger.pipeline.types.inputs import Content, DatasetSource, Rows, Source
 from rankledger.pipeline.workflow.trec_eval import trec_eval
 from tests.fuzz.cases import Case, Target
 
@@ -113,16 +113,16 @@ def _reading(read: Callable[[str, str], object]) -> Callable[[Case], None]:
     return run
 
 
-def _mapped(variant: str, columns: Columns) -> dict[str, str] | None:
-    return {name: f"the {name}" for name in columns} if variant == "mapped" else None
+def _source(path: str, variant: str, columns: Columns) -> Source:
+    return Source(path, columns={name: f"the {name}" for name in columns} if variant == "mapped" else {})
 
 
 def _read_judgments(path: str, variant: str) -> Rows:
-    return readers.read_judgments(path, columns=_mapped(variant, _JUDGED), subtopics=variant == "subtopics")
+    return readers.read_judgments(_source(path, variant, _JUDGED), subtopics=variant == "subtopics")
 
 
 def _read_ranking(path: str, variant: str) -> Rows:
-    return readers.read_ranking(path, columns=_mapped(variant, _RANKED), by="rank" if variant == "ranks" else "score")
+    return readers.read_ranking(_source(path, variant, _RANKED), by="rank" if variant == "ranks" else "score")
 
 
 def _read_ratings(path: str, variant: str) -> Rows:
@@ -139,7 +139,7 @@ def _read_interactions(path: str, variant: str) -> Rows:
 
 def _read_queries(path: str, variant: str) -> object:
     further = ("market", "age") if variant == "further" else ()
-    return readers.read_queries(path, columns=_mapped(variant, _TABLE), further=further)
+    return readers.read_queries(_source(path, variant, _TABLE), further=further)
 
 
 def _read_documents(path: str, variant: str) -> object:
@@ -151,7 +151,7 @@ def _dataset(kind: str) -> DatasetInput:
     """A fixed dataset, read once in a process."""
     Path("judged.tsv").write_bytes(_delimited(_RATED if kind == "ratings" else _JUDGED, "\t"))
     judged = Source("judged.tsv")
-    return read_dataset(judged, kind=kind, queries=None, documents=None, keep_first=False, conventions=_TREC_EVAL)
+    return read_dataset(DatasetSource(judged, kind), _TREC_EVAL)
 
 
 def _read_output(path: str, variant: str) -> object:
@@ -168,18 +168,17 @@ def _read_dataset(path: str, variant: str) -> object:
     """A dataset whose judgments, queries, documents or interactions are the case."""
     Path("judged.tsv").write_bytes(_delimited(_JUDGED, "\t"))
     sources = {variant: Source(path)}
-    return read_dataset(
+    source = DatasetSource(
         sources.get("judgments", Source("judged.tsv")),
-        kind="rankings",
         queries=sources.get("queries"),
         documents=sources.get("documents"),
         interactions=sources.get("interactions"),
         features=("genre",) if variant == "documents" else (),
         keep_first=True,
-        conventions=_TREC_EVAL,
         cluster="market" if variant == "queries" else None,
         slices=("age",) if variant == "queries" else (),
     )
+    return read_dataset(source, _TREC_EVAL)
 
 
 def _read_scores(path: str, variant: str) -> object:

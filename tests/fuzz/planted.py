@@ -6,7 +6,7 @@ import os
 import signal
 import time
 
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from tests.fuzz.cases import Case, Target
 
 __all__ = ["TARGETS"]

@@ -16,8 +16,7 @@ from typing import Any
 import yaml
 
 from rankledger.pipeline.record.nights import Holder, Night, read_night
-from rankledger.pipeline.record.receipts import Receipt, read_receipt
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import Receipt, open_records, read_receipt
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from rankledger.pipeline.workflow.compare import compare
@@ -26,9 +25,8 @@ from rankledger.pipeline.workflow.explain import explain
 from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.report import report
 from rankledger.pipeline.workflow.reproduce import reproduce
-from rankledger.pipeline.workflow.sources import open_source
 from rankledger.pipeline.workflow.upkeep import accept, prune, verify
-from rankledger.pipeline.workflow.workspace import Workspace
+from rankledger.pipeline.workflow.workspace import Workspace, open_source
 from tests.fuzz.cases import Case, Target
 from tests.support.generated_data import rating_collection, search_collection, write_config
 
@@ -77,7 +75,7 @@ def _beside() -> None:
 
 _COMMANDS: Mapping[str, Callable[[], object]] = {
     "show": lambda: show(str(_RECORD)),
-    "open": lambda: open_source(_RECORD, open_records(_RUNS)),
+    "open": lambda: open_source(_RECORD, Workspace.open(_RUNS)),
     "csv": lambda: report(str(_RECORD), form="csv"),
     "verify": lambda: verify(str(_RECORD), tracking=False),
     "find": lambda: find("0.5", measure="ndcg@10"),
@@ -102,7 +100,7 @@ def _prepare() -> None:
     """Two nights of a small config, the second held against the first; no time or machine is in them."""
     config = _write_config(Path())
     for evaluation_id in _IDS:
-        opened = open_source(config, open_records(_RUNS))
+        opened = open_source(config, Workspace.open(_RUNS))
         evaluate_opened(
             opened,
             Workers(jobs=1),

@@ -72,7 +72,7 @@ def half_hidden(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
 
 
 def by_document(block: JudgedBlock, terms: Terms) -> np.ndarray:
-    """(H, Q): the terms in the order of the documents' numbers, NaN where there is no document."""
+    """(H, Q): the terms in the order of the documents' numbers, NaN if there is no document."""
     found = np.full(block.ranks.shape, np.nan)
     rows, queries = np.nonzero(block.judgment_row >= 0)
     found[block.judgment_row[rows, queries], queries] = terms.terms[rows, queries]

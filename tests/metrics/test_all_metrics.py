@@ -91,12 +91,7 @@ def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
 @pytest.mark.parametrize("name", METRICS)
 def test_every_metric_has_an_oracle(name):
     """A metric cannot be added without loops to check it against."""
-    oracles = {
-        "judged": ORACLE,
-        "catalogue": CATALOGUE_ORACLE,
-        "rankings": RANKINGS_ORACLE,
-        "ratings": RATINGS_ORACLE,
-    }
+    oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "rankings": RANKINGS_ORACLE, "ratings": RATINGS_ORACLE}
 
     assert name in oracles[METRICS[name].input]
 

@@ -52,7 +52,7 @@ def test_profiles_cannot_be_changed():
 
 def test_an_order_of_ties_that_a_metric_has_of_its_own_must_hold_together_too():
     """scikit-learn's nDCG is a mean over all orders of ties, which a depth and a condensed list do not leave exact."""
-    with pytest.raises(ValueError, match="choose other ties, or take the depth out"):
+    with pytest.raises(ValueError, match="choose other ties, or remove the depth"):
         PROFILES["sklearn"].with_conventions(unjudged_documents="condensed", depth=3)
 
     chosen = PROFILES["sklearn"].with_conventions(unjudged_documents="condensed", depth=3, ties="doc_id_asc")

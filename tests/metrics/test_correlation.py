@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.metrics import agreement
 from rankledger.metrics.agreement import ap_corr, kendall_distance, kendall_tau
-from tests.support.blocks import plain_block, ranked
+from rankledger.metrics.block import MANY_ROWS
+from tests.support.blocks import deeper_block, plain_block, ranked
 
 
 @pytest.mark.parametrize(
@@ -178,10 +178,9 @@ def test_ap_correlation_is_cut():
 
 @pytest.mark.parametrize("metric", [kendall_distance, kendall_tau, ap_corr])
 @pytest.mark.parametrize("k", [None, 5])
-def test_counting_by_grade_and_by_row_agree(metric, k, graded_block, monkeypatch):
+def test_counting_by_grade_and_by_row_agree(metric, k, graded_block):
     """Long lists are counted grade by grade, others row by row: the same bits for 309 queries."""
-    monkeypatch.setattr(agreement, "MANY_ROWS", 0)
-    by_grade = metric(graded_block, k=k)
-    monkeypatch.setattr(agreement, "MANY_ROWS", 1e9)
+    long = deeper_block(graded_block, 500)
 
-    np.testing.assert_array_equal(by_grade, metric(graded_block, k=k))
+    assert len(graded_block.ranks) <= MANY_ROWS * len(np.unique(graded_block.judged_grades)) < len(long.ranks)
+    np.testing.assert_array_equal(metric(long, k=k), metric(graded_block, k=k))

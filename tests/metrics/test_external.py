@@ -68,9 +68,9 @@ def test_a_given_score_is_never_computed():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((" ",), "a score has no name; write one"),
-        (("a", "higher", (1, 0)), "a: the range 1 to 0 holds nothing; write the least score first"),
-        (("a", "higher", (math.nan, 1)), "a: the range nan to 1 holds nothing; write the least score first"),
+        ((" ",), "a score has an empty name; write one"),
+        (("a", "higher", (1, 0)), "a: the range 1 to 0 is empty; write the lowest score first"),
+        (("a", "higher", (math.nan, 1)), "a: the range nan to 1 is empty; write the lowest score first"),
     ],
 )
 def test_what_is_no_score_is_refused(arguments, message):

@@ -221,7 +221,7 @@ def test_q_measure_refuses_a_negative_or_huge_beta(beta):
 @pytest.mark.parametrize(("gain", "grade"), [("linear", 1e308), ("exponential", 1023.0)])
 def test_grades_whose_sum_is_infinite_are_refused(metric, gain, grade):
     """Two grades of 1e308, or of 2**1023, add up to infinity, and infinity over infinity would count as undefined."""
-    with pytest.raises(ValueError, match=rf"grade {grade:g} is too great".replace("+", r"\+")):
+    with pytest.raises(ValueError, match=rf"grade {grade:g} is too large".replace("+", r"\+")):
         metric(plain_block([ranked(grade, 0, grade)]), gain=gain)
 
 

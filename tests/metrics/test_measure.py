@@ -152,12 +152,14 @@ ERRORS = {
     "@10": "'@10' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
     "p@5(rel=2)": "'p@5(rel=2)' is not a measure; write metric(parameter=value,…)@cutoff, such as ndcg@10",
     "ndcg@5,10": "'ndcg@5,10' is 2 measures, ndcg@5, ndcg@10; write one",
+    "p@1,2,3": "'p@1,2,3' is 3 measures, p@1, p@2, p@3; write one",
+    "p@1,2,3,4": "'p@1,2,3,4' is 4 measures, p@1, p@2, p@3, …; write one",
     "qqqqq@10": "unknown metric 'qqqqq@10'; `rankledger measures` lists them",
     "ndgc@10": "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
     "ndcg(depth=5)": "ndcg has no parameter 'depth'; it has gain, discount, base, rel",
     "user_coverage(rel=1)": "user_coverage has no parameter 'rel'; it has none",
     "ndcg(k=10)": "ndcg has no parameter 'k'; it has gain, discount, base, rel",
-    "ndcg(rel=2)": "ndcg: rel has an effect only with gain=binary; leave it out",
+    "ndcg(rel=2)": "ndcg: rel has an effect only with gain=binary; remove it",
     "p(rel=1,)": "p has no parameter ''; it has rel, denominator",
     "ap(rel)": "ap: parameter 'rel' needs a value: rel=…",
     "ap(rel=)": "ap: parameter 'rel' needs a value: rel=…",
@@ -195,7 +197,7 @@ ERRORS = {
     "err(continuation=1.5)": "continuation must be above 0 and at most 1, found 1.5",
     "rankscore(half_life=0)": "half_life must be above 0, found 0",
     "iprec(recall=2)": "recall must be in [0, 1], found 2",
-    "dcg(base=2)": "dcg: base has an effect only with discount=jarvelin; leave it out",
+    "dcg(base=2)": "dcg: base has an effect only with discount=jarvelin; remove it",
     "ndcg(discount=jarvelin,base=1)": "base must be above 1, found 1",
 }
 
@@ -231,6 +233,7 @@ def test_parameters_without_effect_are_refused(text, idle):
 
 SUGGESTIONS = {
     "ndgc@10": "ndcg@10",
+    "ngcd@10": "ndcg@10",
     "ncdg(gain=exponential)@10": "ndcg(gain=exponential)@10",
     "nDGC(gain=exponential)@5,10": "ndcg(gain=exponential)@5,10",
     "precison(rel=2)@5": "p(rel=2)@5",

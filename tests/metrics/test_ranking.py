@@ -115,10 +115,7 @@ def test_average_r_precision_needs_a_cutoff():
         avg_rp(plain_block([ranked(1)]), cutoffs=[])
 
 
-@pytest.mark.parametrize(
-    ("recall", "expected"),
-    [(0, 1), (0.25, 1), (0.5, 3 / 5), (0.75, 3 / 5), (1, 0)],
-)
+@pytest.mark.parametrize(("recall", "expected"), [(0, 1), (0.25, 1), (0.5, 3 / 5), (0.75, 3 / 5), (1, 0)])
 def test_interpolated_precision(recall, expected):
     """Hits at 1, 4, 5 of R = 4: precisions 1, 2/4, 3/5; recall 0.5 is best reached at rank 5, recall 1 never."""
     block = plain_block([ranked(1, 0, 0, 1, 1, missed=[1])])

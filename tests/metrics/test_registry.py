@@ -11,17 +11,13 @@ import numpy as np
 import pytest
 
 from rankledger.metrics import agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets
-from rankledger.metrics import ranking as incomplete
-from rankledger.metrics import sets as counts
 from rankledger.metrics.aggregation import EXPLAINED_VARIANCE, GEOMETRIC_MEAN, MEAN, R_SQUARED, ROOT_MEAN_SQUARE
+from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
-from rankledger.metrics.terms import from_terms
+from rankledger.metrics.terms import Terms, from_terms
 
-MODULES = (
-    *(cascade, catalogue, agreement, counts, diversity, gain, incomplete, agreement, ranking, rating, recommendation),
-    sets,
-)
+MODULES = (agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets)
 EVERY_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
 
 
@@ -59,12 +55,9 @@ def test_every_public_metric_function_is_registered():
 
 @EVERY_METRIC
 def test_names_are_keys_and_function_names(metric):
-    """One name for the entry, the metric and the function, of the characters that a measure may be written with.
-
-    A geometric mean of another metric's values has that one's function.
-    """
+    """One name for the entry, the metric and the function, of the characters that a measure may be written with."""
     assert METRICS[metric.name] is metric
-    assert metric.function.__name__ == {"gmap": "ap", "gm_bpref": "bpref"}.get(metric.name, metric.name)
+    assert metric.function.__name__ == metric.name
     assert re.fullmatch(r"[a-z][a-z0-9_]*", metric.name)
 
 
@@ -81,11 +74,12 @@ def test_every_metric_is_described(metric):
 
 @EVERY_METRIC
 def test_docstrings_name_every_parameter(metric):
-    """Each parameter of the function stands under Args, nothing else does, and a reference closes the docstring."""
+    """Each option of the function stands under Args, `block` only if the metric needs more of it than the others do."""
     text = inspect.getdoc(metric.function)
     described = re.findall(r"^    (\w+):", text.partition("Args:\n")[2].partition("\n\n")[0], flags=re.MULTILINE)
+    options = [name for name in inspect.signature(metric.function).parameters if name != "block"]
 
-    assert described == list(inspect.signature(metric.function).parameters)
+    assert described in (options, ["block", *options])
     assert "Returns:\n" in text
     assert "Reference:\n" in text
 
@@ -97,6 +91,17 @@ def test_options_are_keyword_only(metric):
 
     assert block.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert all(option.kind is inspect.Parameter.KEYWORD_ONLY for option in options)
+
+
+@EVERY_METRIC
+def test_signatures_say_what_a_call_gives(metric):
+    """(Q,) floats, or one figure of a whole dataset; only `terms` gives terms."""
+    of_call = typing.get_type_hints(metric.function)["return"]
+
+    assert of_call == (float if metric.per == "dataset" else Floats)
+    if isinstance(metric.function, from_terms):
+        assert inspect.signature(metric.function).return_annotation == Floats
+        assert typing.get_type_hints(metric.function.terms)["return"] is Terms
 
 
 @EVERY_METRIC
@@ -289,13 +294,25 @@ def test_literal_defaults_are_among_the_words(metric):
 
 
 def test_a_metric_is_a_plain_value():
-    """A new metric needs a name, a function, a title, a formula, a range and a reference; the rest has defaults."""
+    """A new metric needs a name, a function and a title; the function says the rest, or there are defaults."""
 
-    def depth(block: object, *, k: int | None = None, scale: float = 2.0) -> np.ndarray:
+    def depth(block: JudgedBlock, *, k: int | None = None, scale: float = 2.0) -> Floats:
+        """Nothing.
+
+        Formula: 0 k,
+        of the query.
+
+        Args:
+            block: what.
+
+        Reference:
+            Doe 2020, doi:10.1/2.3, section 5; Roe 2021.
+        """
         return np.zeros(1)
 
-    metric = Metric("depth", depth, "Depth", "0", (0, 1), "made up here")
+    metric = Metric("depth", depth, "Depth")
 
+    assert (metric.formula, metric.reference) == ("0 k, of the query", "Doe 2020, doi:10.1/2.3")
     assert (metric.direction, metric.input, metric.undefined, metric.version) == ("higher", "judged", "convention", 1)
     assert metric.cutoff == "optional"
     assert {name: parameter.default for name, parameter in metric.parameters.items()} == {"scale": 2.0}

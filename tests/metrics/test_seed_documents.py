@@ -366,8 +366,7 @@ def test_document_c_ndcg():
 
 
 @pytest.mark.parametrize(
-    ("query", "dcg", "ndcg"),
-    [(ranked(2, 2, 1, 0), "4.6309", "1.00"), (ranked(2, 1, 2, 0), "4.2619", "0.9203")],
+    ("query", "dcg", "ndcg"), [(ranked(2, 2, 1, 0), "4.6309", "1.00"), (ranked(2, 1, 2, 0), "4.2619", "0.9203")]
 )
 def test_document_c_ndcg_exercise(query, dcg, ndcg):
     """Document C: two ranking functions of four documents, DCG and nDCG at rank 4."""

@@ -62,10 +62,7 @@ def test_recall_of_fractional_grades():
     assert r(block, rel=0.5) == pytest.approx([2 / 3], abs=0)
 
 
-@pytest.mark.parametrize(
-    ("k", "expected"),
-    [(None, 2 * 3 / (4 + 6)), (4, 2 * 2 / (4 + 4)), (10, 2 * 3 / (4 + 10))],
-)
+@pytest.mark.parametrize(("k", "expected"), [(None, 2 * 3 / (4 + 6)), (4, 2 * 2 / (4 + 4)), (10, 2 * 3 / (4 + 10))])
 def test_f1(k, expected):
     """P = 3/6 and R = 3/4 make 2 P R / (P + R) = 0.75 / 1.25 = 0.6 = 2 · 3 / (4 + 6)."""
     assert f1(BLOCK, k=k) == pytest.approx([expected])

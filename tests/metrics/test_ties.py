@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-import weakref
+import tracemalloc
 from dataclasses import replace
 from functools import cache
 
@@ -255,24 +255,15 @@ def test_a_mean_never_lies_beyond_its_bounds_by_a_rounding(text, block):
     assert (mean <= greatest)[defined].all()
 
 
-def test_orders_are_drawn_one_at_a_time(block, monkeypatch):
+def test_orders_are_drawn_one_at_a_time(queries):
     """A block of a megabyte with 200 orders of it in memory would be a gigabyte: each is scored before the next."""
-    alive: list[weakref.ref[JudgedBlock]] = []
-    most = 0
-
-    def shuffled(block: JudgedBlock, rng: np.random.Generator) -> JudgedBlock:
-        nonlocal most
-        found = draw(block, rng)
-        most = max(most, sum(reference() is not None for reference in alive))
-        alive.append(weakref.ref(found))
-        return found
-
-    draw = ties.shuffled
-    monkeypatch.setattr(ties, "shuffled", shuffled)
+    block = tied_block(queries * 20)
+    tracemalloc.start()
     bounds_of("err", block)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
 
-    assert most <= 1
-    assert len(alive) == 200
+    assert most < 50 * block.ranks.nbytes
 
 
 def test_bounds_of_a_hand_worked_query():

@@ -20,14 +20,16 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, Source, read_dataset, read_output
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.data.dataset import DatasetInput, SingleQuery, read_dataset, read_output
 from rankledger.pipeline.explain import compare
 from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.report.explanation import as_data
 from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.explanation import Explanation, QueryList, ScoreTerm, ScoreTotal
+from rankledger.pipeline.types.inputs import DatasetSource, Source
+from rankledger.pipeline.types.joined import QueryList
+from rankledger.pipeline.types.views import Explanation, ScoreTerm, ScoreTotal
 from rankledger.pipeline.workflow.explain import explain
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.support.data_files import refusal, write
@@ -93,16 +95,9 @@ def write_inputs(folder: Path, found: Collection, *, subtopics: bool = False) ->
     )
     output = write_table(folder / "bm25.tsv", rows(found.outputs["bm25"]), "score")
     documents = write(folder / "documents.tsv", "doc_id\n" + "".join(f"d{number}\n" for number in range(2000)))
-    dataset = read_dataset(
-        Source(str(folder / "judged.tsv")),
-        kind="rankings",
-        queries=None,
-        documents=Source(documents),
-        keep_first=False,
-        conventions=TREC_EVAL.conventions,
-        subtopics=subtopics,
-    )
-    return dataset, Source(str(output))
+    judged = Source(str(folder / "judged.tsv"))
+    source = DatasetSource(judged, documents=Source(documents), subtopics=subtopics)
+    return read_dataset(source, TREC_EVAL.conventions), Source(str(output))
 
 
 @pytest.fixture(scope="module", params=["whole", "by subtopic", "probabilities"])
@@ -119,7 +114,7 @@ def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("rules", RULES)
 def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
-    """For every ranking metric in every variant and a third of the queries, to the last bit of what is reported.
+    """For every ranking metric in every variant and a sixth of the queries, to the last bit of what is reported.
 
     Where that is undefined, so is the sum, or the conventions leave such queries out; and it is said why.
     """
@@ -131,7 +126,7 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
         measures = [measure for measure in measures if has_expectation(measure.metric, measure.arguments(4))]
     (scores,) = score({("web", "bm25"): joined}, {"web": measures}, profile, Workers(jobs=1))
 
-    for column in range(list(RULES).index(rules) % 3, len(scores.query_ids), 3):  # every query under some rules
+    for column in range(list(RULES).index(rules) % 6, len(scores.query_ids), 6):  # every query under some rules
         query_id = scores.query_ids[column]
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(profile.conventions)
         for measure, reported in zip(measures, scores.values[:, column], strict=True):
@@ -158,7 +153,7 @@ def test_an_ideal_list_adds_up_to_the_divisor(searched):
     dataset, output, texts = searched
     measures = [Measure.parse(text) for text in texts]
     seen = set()
-    for query_id in dataset.judgments.query_ids:
+    for query_id in dataset.judgments.query_ids[::2]:
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(TREC_EVAL.conventions)
         for measure in measures:
             found = take_apart(listed, measure, TREC_EVAL, dataset="web", model="bm25")
@@ -305,11 +300,7 @@ def test_rating_errors_of_a_hand_worked_user(tmp_path):
     assert found["rmse"].outcome.value == pytest.approx(1.581139, abs=1e-6)
     assert (found["mse"].outcome.value, found["mae"].outcome.value) == (2.5, 1.5)
     lines = {name: {(line.doc_id, line.term) for line in one.documents} for name, one in found.items()}
-    assert lines == {
-        "rmse": {("a", 1.0), ("b", 4.0)},
-        "mse": {("a", 1.0), ("b", 4.0)},
-        "mae": {("a", 1.0), ("b", 2.0)},
-    }
+    assert lines == {"rmse": {("a", 1.0), ("b", 4.0)}, "mse": {("a", 1.0), ("b", 4.0)}, "mae": {("a", 1.0), ("b", 2.0)}}
     factors = {line.doc_id: dict(line.factors) for line in found["rmse"].documents}
     assert factors["b"] == {"rating": 4.0, "prediction": 2.0, "error": -2.0}
     for measured in found.values():
@@ -344,7 +335,7 @@ def test_every_rank_at_the_head_has_one_document(tmp_path, ties, depth):
     """
     dataset, output = write_inputs(tmp_path, WEB)
     profile = TREC_EVAL.with_conventions(ties=ties, depth=depth)
-    for query_id in sorted(WEB.judged):
+    for query_id in sorted(WEB.judged)[::2]:
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(profile.conventions)
         found = take_apart(listed, Measure.parse("p"), profile, dataset="web", model="bm25")
         last = min(len(listed.retrieved), depth or 20, 20)
@@ -553,9 +544,9 @@ def record(config: Path) -> Path:
 
 
 def test_a_record_has_the_scores_that_are_explained(record):
-    """Every measure of every model and query of a record is explained by the figure in scores.parquet."""
+    """Every measure of every model, for a seventh of the queries, is explained by the figure in scores.parquet."""
     n_explained = 0
-    for row in parquet.read_table(record / "scores.parquet").to_pylist()[::3]:
+    for row in parquet.read_table(record / "scores.parquet").to_pylist()[::7]:
         dataset, model, query_id, _ = (row.pop(name) for name in ("dataset", "model", "query_id", "missing"))
         for measure, value in row.items():
             if value is not None and "." not in measure.rpartition(")")[2]:
@@ -565,7 +556,7 @@ def test_a_record_has_the_scores_that_are_explained(record):
                 assert (found.recorded.measured, found.recorded.same_definition) == (True, True)
                 n_explained += 1
 
-    assert n_explained > 100
+    assert n_explained > 70
 
 
 def test_a_record_is_found_by_its_id(record):
@@ -605,7 +596,7 @@ def test_inputs_that_moved_are_found_in_the_folder_that_is_named(record):
     assert all(line.endswith("name the folder that it moved to with --inputs") for line in refused.value.lines)
 
     assert explain(record.name, **names, inputs="moved").outcome == before.outcome
-    with pytest.raises(InputError, match="--inputs: is for a record"):
+    with pytest.raises(InputError, match="--inputs is for records"):
         explain("configs/config.yaml", **names, inputs="moved")
 
 
@@ -709,22 +700,25 @@ def test_the_dataset_is_the_one_that_judges_the_query(config):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"model": "bm52"}, "there is no model 'bm52'; did you mean 'bm25'?"),
+        ({"model": "bm52"}, "unknown model 'bm52'; did you mean 'bm25'?"),
         ({"query": "q00"}, "the query 'q00' is not judged in web, news; did you mean 'q0'?"),
         ({"query": "none", "dataset": "web"}, "the query 'none' is not judged in web"),
         ({"measure": "ndgc@10"}, "unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"),
         ({"measure": "ndcg@5,10"}, "'ndcg@5,10' is 2 measures, ndcg@5, ndcg@10; write one"),
-        ({"dataset": "wbe"}, "there is no dataset 'wbe'; did you mean 'web'?"),
-        ({"under": "ranks"}, "there is no profile 'ranks'; did you mean 'ranx'?"),
-        ({"dataset": "stars"}, "ap is of rankings, the dataset 'stars' of ratings; name another measure or dataset"),
-        ({"model": "knn"}, "ap is of rankings, the dataset 'stars' of ratings; name another measure or dataset"),
+        ({"dataset": "wbe"}, "unknown dataset 'wbe'; did you mean 'web'?"),
+        ({"under": "ranks"}, "unknown profile 'ranks'; did you mean 'ranx'?"),
+        (
+            {"dataset": "stars"},
+            "ap is for rankings, and the dataset 'stars' has ratings; name another measure or dataset",
+        ),
+        ({"model": "knn"}, "ap is for rankings, and the dataset 'stars' has ratings; name another measure or dataset"),
         ({"model": "knn", "dataset": "web"}, "the model 'knn' is not evaluated on web; name another"),
         ({"measure": "tn"}, "tn needs documents, and the dataset 'web' has none; name another measure or dataset"),
         ({"measure": "strec@5"}, "strec@5 needs subtopics, and the dataset 'web' has none; name another measure or "),
         ({"measure": "item_coverage@5"}, "item_coverage@5 is one figure of the whole dataset; there is no score of a "),
-        ({"measure": "novelty@5"}, "novelty@5 looks at more than judgments and ranks; no table of its terms is made"),
-        ({"measure": "r2"}, "r2 is no sum over the pairs of a query; explain mae, mse or rmse"),
-        ({"measure": "rmse", "under": "ranx"}, "rmse is of ratings, which no convention touches; leave --under out"),
+        ({"measure": "novelty@5"}, "novelty@5 uses more than judgments and ranks; it cannot be explained"),
+        ({"measure": "r2"}, "r2 is not a sum over the pairs of a query; explain mae, mse or rmse"),
+        ({"measure": "rmse", "under": "ranx"}, "rmse is for ratings, which no convention changes; remove --under"),
         ({"measure": "err(max_grade=2)"}, "web: err(max_grade=2): a judgment has grade "),
     ],
     ids=str,
@@ -746,7 +740,7 @@ def test_neither_config_nor_record_is_refused(config):
     )
     record = rankledger.evaluate(config, tracking=False).record
     message = refusal(explain, record, model="m", query="q", measure="ap", overrides=["seed=1"])
-    assert message == f"{record}: a record is explained as it was evaluated; leave --set and --date out"
+    assert message == f"{record}: a record is explained as it was evaluated; remove --set and --date"
 
 
 # ---- the command
@@ -785,4 +779,4 @@ def test_the_command_refuses_in_one_line(config, capsys):
     told = capsys.readouterr()
 
     assert ended.value.code == InputError.exit_code
-    assert (told.out, told.err) == ("", "there is no model 'bm52'; did you mean 'bm25'?\n")
+    assert (told.out, told.err) == ("", "unknown model 'bm52'; did you mean 'bm25'?\n")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from rankledger.metrics import catalogue
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.rating import RatingsBlock
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.scoring import score
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Joined, Quality
 from tests.support.blocks import ARRAYS, catalogue_block, judged_block, ratings_block
@@ -108,12 +109,13 @@ def test_a_figure_of_a_set_has_a_standard_error_over_clusters():
     assert clustered.figure_errors[Measure.parse("item_coverage")] == pytest.approx(1 / 8, abs=1e-15)
 
 
-@pytest.mark.parametrize("cells", [1, 1 << 14])
+@pytest.mark.parametrize("depth", [2, 1 << 14])
 @pytest.mark.parametrize("workers", [WORKERS, Workers(2, "processes")], ids=str)
-def test_scores_of_recommended_lists_stand_among_the_others(cells, workers, monkeypatch):
+def test_scores_of_recommended_lists_stand_among_the_others(depth, workers):
     """Popularity 4 1 0 of documents 0 1 2: lists 0 1, 2 and none have 5/2, 0 and NaN, however the queries are cut."""
-    monkeypatch.setattr(catalogue, "_CELLS", cells)
     lists = catalogue_block([[0, 1], [2], []], 3, popularity=np.array([4.0, 1.0, 0.0]), n_consumers=4)
+    padding = np.full((depth - 2, 3), -1, dtype=np.int32)  # so deep that each query is a part of its own
+    lists = dataclasses.replace(lists, codes=np.vstack([lists.codes, padding]))
     task = joined(FIRST, judged_block(ranks=[[]], grades=[[]], missed=[[1]]), catalogue=lists)
     suite = measures("popularity", "rr", "gini", "novelty@1", "p@1")
     (scores,) = score({("web", "knn"): task}, {"web": suite}, TREC_EVAL, workers)

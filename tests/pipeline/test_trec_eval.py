@@ -274,11 +274,11 @@ def test_intervals_do_not_depend_on_the_names_of_the_files(run):
         (["-m", "ndcg.1=3,2=9"], "ndcg.1=3,2=9: grades are gains here; write the gains into the judgments as grades"),
         (["-m", "P.0"], "P.0: p: cutoffs are whole numbers from 1"),
         (["-m", "P.x"], "P.x: 'x' is not a number"),
-        (["-m", "P.5,10,5"], "P.5,10,5: a parameter stands twice"),
+        (["-m", "P.5,10,5"], "P.5,10,5: a parameter occurs twice"),
         (["-m", "utility.1,2"], "utility.1,2: 2 coefficients where 4 are needed"),
         (["-m", "iprec_at_recall.2"], "iprec_at_recall.2: recall must be in [0, 1], found 2"),
         (["-m", "set_F.-1"], "set_F.-1: the square of beta is at least 0"),
-        (["--profile", "trec_eval_10", "-m", "rbp.1=2"], "rbp.1=2: only p is taken"),
+        (["--profile", "trec_eval_10", "-m", "rbp.1=2"], "rbp.1=2: the only parameter is p"),
     ],
 )
 def test_a_wrong_measure_is_refused(refused, words, said):
@@ -292,7 +292,7 @@ def test_files_without_a_common_query_are_refused(refused):
 
     for words in ([], ["-c"], ["--profile", "trec_eval_10", "-c"]):
         said = refused(*words, ranking="other")
-        assert said == "other: none of its queries is judged in qrels; their ids must be spelt alike"
+        assert said == "other: none of its queries is judged in qrels; check that both files spell ids alike"
 
 
 def test_a_pair_that_is_judged_twice_is_refused_without_naming_a_key_of_configs(refused):

@@ -24,6 +24,7 @@ __all__ = [
     "PlainQuery",
     "catalogue_block",
     "columns",
+    "deeper_block",
     "diverse_block",
     "judged_block",
     "plain_block",
@@ -87,7 +88,7 @@ class PlainCatalogue:
         consumed: for each query what it consumed before, repeatedly perhaps; further queries follow.
         grades: for each query the judgments, by document.
         categories: of each document of the catalogue.
-        vectors: likewise; empty where there is none.
+        vectors: likewise; empty if there is none.
     """
 
     lists: tuple[tuple[int, ...], ...]
@@ -131,10 +132,10 @@ def judged_block(
     Args:
         ranks: per query, the ranks of the judged documents it retrieved, ascending.
         grades: per query, the grades of those documents.
-        missed: per query, the grades of judged documents it did not retrieve; none unless given.
-        n_retrieved: per query, the documents retrieved; the last judged rank unless given.
-        n_documents: per query, the size of the catalogue; not known unless given.
-        query_ids: `q0`, `q1` … unless given.
+        missed: per query, the grades of judged documents it did not retrieve; by default none.
+        n_retrieved: per query, the documents retrieved; by default the last judged rank.
+        n_documents: per query, the size of the catalogue; by default not known.
+        query_ids: by default `q0`, `q1` ….
         padding: rows of padding below the longest list.
     """
     n_queries = len(ranks)
@@ -237,6 +238,23 @@ def random_ratings(rng: np.random.Generator, n_queries: int) -> list[tuple[list[
         ([float(rating) for rating in rng.integers(1, 6, size=size)], [float(x) for x in rng.uniform(0.5, 5.5, size)])
         for size in sizes
     ]
+
+
+def deeper_block(block: JudgedBlock, n_rows: int) -> JudgedBlock:
+    """The block with rows of padding below."""
+
+    def padded(array: np.ndarray, value: float) -> np.ndarray:
+        below = np.full((n_rows - len(array), array.shape[1]), value, dtype=array.dtype)
+        return _frozen(np.vstack([array, below]))
+
+    return replace(
+        block,
+        ranks=padded(block.ranks, np.inf),
+        grades=padded(block.grades, np.nan),
+        tie_first=padded(block.tie_first, np.inf),
+        tie_last=padded(block.tie_last, np.inf),
+        judgment_row=padded(block.judgment_row, -1),
+    )
 
 
 def catalogue_block(lists: Sequence[Sequence[int]], n_documents: int, **known: Any) -> CatalogueBlock:

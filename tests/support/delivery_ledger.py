@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -115,13 +116,14 @@ class Ledger:
 
 
 @contextmanager
-def ledger(folder: Path) -> Iterator[Ledger]:
-    """A server of its own that works in an empty folder."""
+def ledger(folder: Path, empty_store: Path) -> Iterator[Ledger]:
+    """A server of its own that works in an empty folder, on a copy of a store in which nothing is yet."""
     from mlflow import MlflowClient
 
     (folder / "record").mkdir()
     for name, text in FILES.items():
         (folder / "record" / name).write_text(text)
+    shutil.copyfile(empty_store, folder / "mlflow.db")
     with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db") as server, proxy_to(server) as proxy:
         yield Ledger(folder / "mlflow.db", proxy, MlflowClient(tracking_uri=proxy.uri), folder / "record")
 

@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         if plan.fault in (Fault.REFUSED, Fault.DENIED):
             return self._say(_Answer(502, [("Content-Type", "text/plain")], b"Bad Gateway", 0))
         if plan.fault is Fault.TRUNCATED and answer is not None:
-            self._begin(answer, max(len(answer.body), 2))  # where there is no body to cut, one is announced
+            self._begin(answer, max(len(answer.body), 2))  # if there is no body to cut, one is announced
             self.wfile.write(answer.body[: len(answer.body) // 2])
         self.close_connection = True
         return None

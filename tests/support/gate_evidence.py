@@ -12,7 +12,8 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
@@ -62,7 +63,7 @@ def evidence(
     fields: dict[str, object] = {
         "missing": {(result.dataset, result.model): 0.0 for result in results},
         "failures": {},
-        "extras": {},
+        "external_metrics": {},
         "baselines": {("gate", dataset, "dense"): Baseline(OLD, BEFORE) for dataset in (*samples, "web")},
         "nights": {},
         "today": TODAY,

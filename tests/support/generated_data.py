@@ -130,7 +130,7 @@ def write_config(
         suites: the measures.
         ending: the ending of every data file; what TREC text cannot hold is written as TSV.
         rng: shuffles the rows of every file.
-        models: the models to list, in this order; all unless given.
+        models: the models to list, in this order; by default all.
         sections: further sections of the config; they win.
     """
     entries: dict[str, Any] = {}

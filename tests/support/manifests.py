@@ -60,7 +60,7 @@ def manifest(
         "failures": [{"dataset": "web", "model": model, "reason": "file not found"} for model in failed],
         "warnings": [],
         "baselines": {},
-        "extras": {},
+        "external_metrics": {},
         "records": None,
         "tracking": {"wanted": False},
         "config": "nightly.yaml",
@@ -90,7 +90,7 @@ def whole(said: Mapping[str, Any]) -> Manifest:
     measures = {name: [m for suite in own["suites"].values() for m in suite] for name, own in datasets.items()}
     definitions = {measure: {} for own in measures.values() for measure in own} | plain["definitions"]
     models = {own["model"]: {} for own in (*plain["outputs"], *plain["failures"])} | {
-        name: {} for name in plain["extras"]
+        name: {} for name in plain["external_metrics"]
     }
     git = plain["environment"].get("git")
     plain |= {
@@ -99,7 +99,9 @@ def whole(said: Mapping[str, Any]) -> Manifest:
         "definitions": {measure: definition(measure) | own for measure, own in definitions.items()},
         "models": {name: _MODEL | own for name, own in (plain["models"] | models | plain["models"]).items()},
         "outputs": [_output(own["dataset"], own["model"]) | own for own in plain["outputs"]],
-        "extras": {name: own if "reason" in own else _FILE | own for name, own in plain["extras"].items()},
+        "external_metrics": {
+            name: own if "reason" in own else _FILE | own for name, own in plain["external_metrics"].items()
+        },
         "conventions": manifest()["conventions"] | plain["conventions"],
         "bootstrap": manifest()["bootstrap"] | plain["bootstrap"],
         "comparison": plain["comparison"] and _COMPARISON | plain["comparison"],

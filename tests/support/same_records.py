@@ -31,7 +31,7 @@ EXAMPLES = (
     ("configs/nightly.yaml", "--date", "2026-11-20", "--set", QUICKSTART_OUTPUTS, "--set", "nightly="),
 )
 RENAMED_COLUMNS = {"detectable": "minimum_detectable_difference"}  # before: after, in the headers of the CSV files
-RENAMED_KEYS = {"matters": "practical_difference"}  # before: after, of the manifest
+RENAMED_KEYS = {"extras": "external_metrics", "matters": "practical_difference"}  # before: after, of the manifest
 RENAMED_REFERENCES = {"self@latest": "self@last_passed"}  # before: after, in gates.json and the manifest
 VARYING = {  # keys of the manifest that differ from one evaluation to the next, or from machine to machine
     *("command", "created", "duration", "environment", "evaluation_id", "files", "finished", "host", "pid", "stages"),
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--entry", default="rankledger.pipeline.cli.app", help="the other checkout's module with main()"
     )
-    asked = parser.parse_args(arguments)
+    asked = parser.parse_intermixed_args(arguments)
     examples = [*EXAMPLES, *((str(config.resolve()),) for config in asked.configs)]
     n_files = n_differences = 0
     with tempfile.TemporaryDirectory() as folder:

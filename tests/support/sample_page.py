@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.types.changes import QueryChange, RankedDocument
+from rankledger.pipeline.types.checks import QueryChange, RankedDocument
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
@@ -117,7 +117,7 @@ def manifest(**changes: Any) -> dict[str, Any]:
         "datasets": {"web": {"inputs": [{"role": "judgments", **file}], "n_queries": 100, "n_without_relevant": 4}},
         "models": models,
         "outputs": [output],
-        "extras": {"dense": {**file, "path": "costs.json", "numbers": {"latency_ms": 12.5, "cost": 3.0}}},
+        "external_metrics": {"dense": {**file, "path": "costs.json", "numbers": {"latency_ms": 12.5, "cost": 3.0}}},
         "config": "nightly.yaml",
         "command": "rankledger evaluate nightly.yaml --jobs 2 --set seed=7 --runs-dir /mnt/runs --json",
         "repeats": None,

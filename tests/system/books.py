@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damaged_files, unexpected_files
+from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 
 __all__ = ["CONTENTS", "contents", "runs_in", "visible"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,10 +20,15 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """These tests take up to a minute, so that a machine that is four times slower, and busy, needs more than 300 s."""
+    """These tests take up to a minute, and a machine that is four times slower, and busy, needs far more."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(1_800))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def warm_workers() -> None:
+    """Here every process starts by its own command."""
 
 
 @pytest.fixture(scope="session")
@@ -47,9 +53,10 @@ def s3(_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 @pytest.fixture(scope="session")
-def mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def mlflow(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[str]:
     """The address of an MLflow server on sqlite."""
     folder = tmp_path_factory.mktemp("mlflow")
+    shutil.copyfile(empty_store, folder / "mlflow.db")
     with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db") as address:
         yield address
 

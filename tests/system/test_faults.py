@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +12,8 @@ from tests.support.faulty_proxy import Fault
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
-    with ledger(tmp_path_factory.mktemp("faults")) as server:
+def held(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[Ledger]:
+    with ledger(tmp_path_factory.mktemp("faults"), empty_store) as server:
         yield server
 
 

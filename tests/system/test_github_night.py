@@ -163,7 +163,7 @@ def sync(folder: Path, records: str, server: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=folder, env=variables, capture_output=True, text=True, check=False)
 
 
-def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path):
+def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path, empty_store):
     """The job fails for its gates, with a summary; nothing is lost with the disk; the morning delivers it once."""
     records, port = f"{bucket}/records", free_port()
     server = f"http://127.0.0.1:{port}"  # where nobody listens yet
@@ -192,6 +192,7 @@ def test_a_night_on_github_and_the_morning_after(origin, bucket, s3, tmp_path):
 
     # The next morning the server is there, and another machine delivers what it lacks; once.
     (tmp_path / "server").mkdir()
+    shutil.copyfile(empty_store, tmp_path / "server" / "mlflow.db")
     with mlflow_server(tmp_path / "server", f"sqlite:///{tmp_path}/server/mlflow.db", port=port):
         delivered = sync(tmp_path / "elsewhere", records, server)
         repeated = sync(tmp_path / "another", records, server)

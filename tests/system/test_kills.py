@@ -24,6 +24,7 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.tracking.delivery import Delivered, deliver
 from rankledger.pipeline.tracking.payload import Run
 from rankledger.pipeline.workflow.deliver import sync
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
 from tests.support.generated_data import search_collection, write_config
 from tests.system.books import contents, runs_in, visible
@@ -37,11 +38,11 @@ class Warm:
 
     timeout = 60.0
 
-    def __init__(self, tracking: Tracking, runs_dir: Path) -> None:
+    def __init__(self, tracking: Tracking, workspace: Workspace) -> None:
         from mlflow import MlflowClient
 
         self.public_uri = str(tracking.uri)
-        self._client, self._files = MlflowClient(tracking_uri=self.public_uri), runs_dir
+        self._client, self._files = MlflowClient(tracking_uri=self.public_uri), workspace.runs_dir
 
     def __enter__(self) -> Warm:
         return self
@@ -204,7 +205,7 @@ def test_killed_at_every_rename(scene):
             ended = stage.start(kill_at=at, when=when).wait()
             assert ended.code == -signal.SIGKILL
             assert len(ended.renames) == at  # it was at this one
-            stage.recover(by_command=True)
+            stage.recover(by_command=when == "before")
 
     each(killed, [(at, when) for at in range(1, len(scene.renames) + 1) for when in ("before", "after")])
 
@@ -250,7 +251,7 @@ def test_an_answer_that_never_came(scene):
 
 
 def test_killed_at_any_time(scene):
-    """SIGKILL after 20 delays, drawn from a seed out of the time that an evaluation takes."""
+    """SIGKILL after 12 delays, drawn from a seed out of the time that an evaluation takes."""
 
     def killed(case: tuple[int, float]) -> None:
         number, delay = case
@@ -261,7 +262,7 @@ def test_killed_at_any_time(scene):
             assert running.wait().code in (0, -signal.SIGKILL)
             stage.recover()
 
-    each(killed, enumerate(np.random.default_rng(20261120).uniform(0, scene.seconds, size=20)))
+    each(killed, enumerate(np.random.default_rng(20261120).uniform(0, scene.seconds, size=12)))
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shutil
 from datetime import datetime
 
 from rankledger.pipeline.record.folder import read_record
@@ -16,7 +17,7 @@ WEB = search_collection(40, n_queries=15)
 NIGHTS = ("2026-11-18", "2026-11-19", "2026-11-20")
 
 
-def test_three_nights_without_a_server(folder):
+def test_three_nights_without_a_server(folder, empty_store):
     """Each night ends well and says what is missing; then `sync` delivers them, the oldest first, with their dates."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
@@ -28,6 +29,7 @@ def test_three_nights_without_a_server(folder):
         assert line.startswith(f"not in MLflow: MLflow at {address}: ")
     assert run("sync", cwd=folder).code == 5
     records = [read_record(path) for path in visible(folder / "runs")]
+    shutil.copyfile(empty_store, folder / "mlflow.db")
     with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db", port=port):
         synced = run("sync", cwd=folder)
         again = run("sync", cwd=folder)
@@ -122,4 +124,4 @@ def test_a_bucket_that_is_not_there_is_no_empty_one(folder, s3):
 
     assert (there.code, there.err) == (0, "")
     assert (gone.code, gone.out) == (74, "")
-    assert gone.err == "s3://mistyped/records: there is no such bucket; make it, or fix the URL\n"
+    assert gone.err == "s3://mistyped/records: bucket not found; create it, or fix the URL\n"

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rankledger.pipeline.record.receipts import read_receipt
-from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.record.store import Records, read_receipt
 from rankledger.pipeline.tracking.payload import Run
 from tests.support.delivery_ledger import Ledger, ledger
 from tests.support.faulty_proxy import Fault
@@ -36,8 +36,8 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
-    with ledger(tmp_path_factory.mktemp("races")) as server:
+def held(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[Ledger]:
+    with ledger(tmp_path_factory.mktemp("races"), empty_store) as server:
         yield server
 
 

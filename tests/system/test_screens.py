@@ -87,7 +87,7 @@ def nights(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Nights:
         commit = _config(mlflow)
         patch.setattr("rankledger.pipeline.workflow.manifest.at_work", lambda: {"user": "ann", "host": "night-1"})
         with TrackingStore(mlflow, folder, timeout=timedelta(minutes=5)) as store:  # loading MLflow takes two seconds
-            patch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", lambda *_, **__: nullcontext(store))
+            patch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: nullcontext(store))
             evaluations = [_evaluated(night, rng, patch) for night in range(len(NIGHTS))]
     return Nights(evaluations, [_runs(mlflow, found.evaluation_id) for found in evaluations], commit)
 

@@ -1,19 +1,19 @@
-"""What all formats share: what is wanted of a file, and how its texts become the rows of a table."""
+"""What all formats share: what a format is, what is wanted of a file, and how its texts become rows of a table."""
 
 from __future__ import annotations
 
 import io
-import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from types import MappingProxyType
-from typing import BinaryIO, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.support.parallel import map_threads
 
 __all__ = [
@@ -21,18 +21,16 @@ __all__ = [
     "LONGEST_ID",
     "PAGE",
     "FilePart",
+    "Format",
     "Kind",
     "Row",
-    "double",
-    "first_empty",
-    "holds",
+    "line_position",
     "odd_id",
     "parse_csv",
     "refuse_id",
     "refuse_surrogates",
     "row_of",
     "schema_of",
-    "shown",
     "table_of",
 ]
 
@@ -43,6 +41,32 @@ _BOM = b"\xef\xbb\xbf"
 _BEIR = MappingProxyType({"query_id": "query-id", "doc_id": "corpus-id", "relevance": "score"})
 
 Row = tuple[str | float, ...]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Format:
+    """A file format: all that is known of it.
+
+    Attributes:
+        name: as a config writes it.
+        suffixes: the endings of file names that mean it.
+        parse: gives the columns of `part.kind` under our names, without nulls.
+        position: says where a row, counted from 0, stands in the file, such as `line 3`.
+        columns: gives the names of a file's columns.
+        cells: gives the cells of these columns by name; a column that is missing or doubled is refused.
+        table: gives the same columns as an Arrow table, faster; None if there is no such way.
+        typed: whether a cell is a text, a number or a list; if not, all cells are texts.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    parse: Callable[[FilePart], pa.Table]
+    position: Callable[[FilePart, int], str]
+    columns: Callable[[FilePart], list[str]]
+    cells: Callable[[FilePart, Sequence[str]], Mapping[str, Sequence[Any]]]
+    table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None
+    typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,11 +78,13 @@ class Kind:
         value: the column that is a number, if any.
         trec: the fields of a line of TREC text, if it can be TREC text; those after the last one wanted may be missing,
             and there may be more.
+        totals: what stands for the query in lines of TREC text that are of all queries, which are passed over.
     """
 
     ids: tuple[str, ...]
     value: str | None
     trec: tuple[str, ...] = ()
+    totals: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -77,7 +103,7 @@ class FilePart:
 
     Attributes:
         path: as people write it.
-        format: `trec`, `tsv`, `csv`, `jsonl`, `json` or `parquet`.
+        format: its format.
         stored: its bytes, uncompressed.
         kind: what to take from it.
         names: our column names to the file's, where they differ.
@@ -85,7 +111,7 @@ class FilePart:
     """
 
     path: str
-    format: str
+    format: Format
     stored: pa.Buffer
     kind: Kind
     names: Mapping[str, str]
@@ -97,9 +123,13 @@ class FilePart:
         view = memoryview(self.stored).cast("B")
         return view[len(_BOM) :] if view[: len(_BOM)] == _BOM else view
 
-    def lines(self) -> BinaryIO:
+    def lines(self) -> io.BytesIO:
         """The bytes as a file that is read line by line."""
         return io.BytesIO(self.data)
+
+    def position(self, row: int) -> str:
+        """Where a row, counted from 0, stands, such as `line 3`."""
+        return self.format.position(self, row)
 
     def name(self, column: str) -> str:
         """Our column as the file calls it."""
@@ -109,7 +139,27 @@ class FilePart:
         """What to do about one of our columns that is not among those of the file."""
         if self.name(column) == "score" and "rank" in found:  # mapped onto `score` it would turn the order round
             return "if its ranks are the order, set conventions: {ties: rank_column}, which reads no scores"
+        fields = dict(zip(self.kind.trec, " ".join(found).split(), strict=False))
+        if fields.get(self.kind.value or "", "").lstrip("+-.")[:1].isdigit():  # a header has no number there
+            return "looks like TREC text; set format: trec, or rename it to .txt"
         return f"map it with columns: {{{column}: …}}"
+
+    def check_columns(self, names: Sequence[str], found: Sequence[str], line: str = "") -> None:
+        """Refuse columns that are not in the file, or stand there twice.
+
+        Args:
+            names: columns, as the file calls them.
+            found: those of the file.
+            line: where these stand, such as `:1`.
+        """
+        ours = {self.name(column): column for column in self.kind.columns}
+        for name in names:
+            if name not in found:
+                listed = shorten(", ".join(dict.fromkeys(found))) or "nothing"
+                meant = f"; {self.missing(ours[name], found)}" if name in ours else likely(name, found)
+                raise InputError(f"{self.path}{line}: no column '{name}' among {listed}{meant or '; fix its name'}")
+            if found.count(name) > 1:
+                raise InputError(f"{self.path}{line}: column '{name}' occurs twice; name each column once")
 
     def with_columns(self, found: Collection[str]) -> FilePart:
         """The file as read by the names of its columns: BEIR's are known, those the config maps come first."""
@@ -119,8 +169,20 @@ class FilePart:
         return replace(self, names={**known, **self.names})
 
 
+def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:
+    """The `position` of a format whose rows come with the numbers of their lines."""
+    return lambda part, row: f"line {next(islice(rows(part), row, None))[0]}"
+
+
 def parse_csv(
-    part: FilePart, data: memoryview, delimiter: str, wanted: list[str], names: list[str], *, header: bool = False
+    part: FilePart,
+    data: memoryview,
+    delimiter: str,
+    wanted: list[str],
+    names: list[str],
+    *,
+    header: bool = False,
+    quotes: bool = False,
 ) -> pa.Table:
     """The wanted columns by Arrow, piece by piece: Arrow's own threads would keep twice the memory of the file.
 
@@ -131,34 +193,27 @@ def parse_csv(
         wanted: the columns to read, by the file's names.
         names: all columns of the file.
         header: whether the first line holds the names.
+        quotes: whether quotation marks may enclose a field.
 
     Raises:
         pa.ArrowInvalid: a line has another number of fields, a number is none, or the text is not UTF-8.
     """
-    quoted = part.format == "csv" and holds(data, b'"')  # a quoted field may hold line ends, and none can be cut at
-    pieces = [data] if quoted else list(_pieces(data))
+    quoted = quotes and any(b'"' in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE))
+    pieces = [data] if quoted else list(_pieces(data))  # a quoted field may hold line ends, and none can be cut at
     types = {field.name: field.type for field in schema_of(part.kind, wanted)}
     if part.kind.ids[0] == "query_id":
         types[wanted[0]] = pa.dictionary(pa.int32(), pa.string())  # few distinct ones: cheaper than strings
-    parsing = pa.csv.ParseOptions(
-        delimiter=delimiter, quote_char='"' if part.format == "csv" else False, newlines_in_values=quoted
-    )
+    parsing = pa.csv.ParseOptions(delimiter=delimiter, quote_char='"' if quotes else False, newlines_in_values=quoted)
     converting = pa.csv.ConvertOptions(
         include_columns=wanted, column_types=types, null_values=[], strings_can_be_null=False
     )
 
-    def parse(piece: memoryview, *, first: bool) -> pa.Table:
-        named = None if header and first else names
+    def parse(number: int, piece: memoryview) -> pa.Table:
+        named = None if header and number == 0 else names
         reading = pa.csv.ReadOptions(column_names=named, use_threads=False, block_size=len(piece) + 1)
         return pa.csv.read_csv(pa.BufferReader(piece), reading, parsing, converting)
 
-    tables = map_threads(lambda place, piece: parse(piece, first=place == 0), range(len(pieces)), pieces)
-    return pa.concat_tables(tables).rename_columns(list(part.kind.columns))
-
-
-def holds(data: memoryview, sign: bytes) -> bool:
-    """Whether a byte stands anywhere in the data."""
-    return any(sign in bytes(data[begin : begin + PAGE]) for begin in range(0, len(data), PAGE))
+    return pa.concat_tables(map_threads(parse, range(len(pieces)), pieces)).rename_columns(list(part.kind.columns))
 
 
 def _pieces(data: memoryview) -> Iterator[memoryview]:
@@ -195,24 +250,12 @@ def odd_id(table: pa.Table, column: str) -> int | None:
     return row if row >= 0 else None
 
 
-def refuse_id(path: str, column: str, n_bytes: int, place: str) -> NoReturn:
-    """Refuse an id of so many bytes, none or more than `LONGEST_ID`.
-
-    Raises:
-        InputError: always.
-    """
-    if not n_bytes:
-        raise InputError(f"{path}: empty {column} ({place}); fill it")
-    raise InputError(f"{path}: {column} of {n_bytes:,} bytes ({place}); write ids of at most {LONGEST_ID:,}")
-
-
-def first_empty(table: pa.Table, column: str) -> int | None:
-    """The first row whose id is empty, if any."""
-    ids = table.column(column)
-    if pc.min(pc.binary_length(_distinct(ids))).as_py() != 0:
-        return None
-    row = pc.index(ids.cast(pa.string()), "").as_py()
-    return row if row >= 0 else None
+def refuse_id(part: FilePart, column: str, text: str, row: int) -> NoReturn:
+    """Refuse an id that is empty or longer than `LONGEST_ID` bytes."""
+    if not text:
+        raise InputError(f"{part.path}: empty {column} ({part.position(row)}); fill it")
+    found = f"{column} of {len(text.encode()):,} bytes ({part.position(row)})"
+    raise InputError(f"{part.path}: {found}; write ids of at most {LONGEST_ID:,}")
 
 
 def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -223,7 +266,7 @@ def _distinct(ids: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
-    """The texts of a row, its value as a number."""
+    """The texts of the row on that line, its value as a number."""
     refuse_surrogates(part, number, texts)
     if part.kind.value is None:
         return tuple(texts)
@@ -236,25 +279,12 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
         raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; fix it") from None
 
 
-def refuse_surrogates(part: FilePart, number: int, texts: list[str]) -> None:
+def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:
     """Refuse texts that no UTF-8 has: bytes that could not be decoded stand in them as lone surrogates."""
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
         raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
-
-
-def double(number: float) -> float:
-    """The number as a double; a whole one beyond all doubles is infinite."""
-    try:
-        return float(number)
-    except OverflowError:
-        return float("inf") if number > 0 else float("-inf")
-
-
-def shown(value: object) -> str:
-    """A value of JSON as it was written, cut short."""
-    return shorten(json.dumps(value, ensure_ascii=False))
 
 
 def table_of(part: FilePart, rows: Iterable[Row]) -> pa.Table:

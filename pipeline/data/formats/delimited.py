@@ -1,86 +1,120 @@
-"""TSV and CSV, with a header."""
+"""Delimited text with a header: TSV and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
-import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Literal
 
 import pyarrow as pa
+import pyarrow.csv
 
-from rankledger.pipeline.data.formats.common import FilePart, Row, parse_csv, refuse_surrogates, row_of, table_of
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.data.formats.common import (
+    FilePart,
+    Format,
+    line_position,
+    parse_csv,
+    refuse_surrogates,
+    row_of,
+    table_of,
+)
+from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["delimited_header", "delimited_lines", "delimited_records", "parse_delimited"]
-
-_DELIMITERS = {"tsv": "\t", "csv": ","}
-
-
-class _Tsv(csv.Dialect):
-    """Tab-separated values, in which a quotation mark is a character like any other."""
-
-    delimiter = "\t"
-    quoting = csv.QUOTE_NONE
-    lineterminator = "\n"
-
-
-def parse_delimited(part: FilePart) -> pa.Table:
-    """The wanted columns, by their names in the header."""
-    header = delimited_header(part)
-    part = part.with_columns(header)
-    _check_columns(part, header)
-    wanted = [part.name(column) for column in part.kind.columns]
-    try:
-        return parse_csv(part, part.data, _DELIMITERS[part.format], wanted, header, header=True)
-    except pa.ArrowInvalid:
-        return table_of(part, _delimited_rows(part, header, [header.index(name) for name in wanted]))
+__all__ = ["CSV", "TSV", "delimited"]
 
 
-def delimited_header(part: FilePart) -> list[str]:
-    """The column names."""
-    header = next((record for _, record in _records(part)), [])
-    if not header:
-        raise InputError(f"{part.path}: no rows; write the file again")
-    refuse_surrogates(part, 1, header)
-    return header
+def delimited(name: str, delimiter: str, *, quotes: bool = False) -> Format:
+    """The format of lines whose fields stand between delimiters, the first line holding the names of the columns.
+
+    Args:
+        name: the format's name, which is also the ending of its files.
+        delimiter: what stands between two fields.
+        quotes: whether quotation marks may enclose a field; otherwise they are characters like any other.
+    """
+    layout = _Layout(delimiter, quotes)
+    position = line_position(layout.lines)
+    return Format(name, (f".{name}",), layout.parse, position, layout.header, layout.cells, layout.table)
 
 
-def _check_columns(part: FilePart, header: list[str]) -> None:
-    """Refuse a header that lacks a column or has it twice."""
-    for column in part.kind.columns:
-        name = part.name(column)
-        if name not in header:
-            found = shorten(", ".join(header)) or "nothing"
-            raise InputError(f"{part.path}:1: no column '{name}' among {found}; {part.missing(column, header)}")
-        if header.count(name) > 1:
-            raise InputError(f"{part.path}:1: column '{name}' stands twice; name each column once")
+class _Layout:
+    """How lines are cut into fields."""
+
+    def __init__(self, delimiter: str, quotes: bool) -> None:
+        self._delimiter = delimiter
+        self._quotes = quotes
+        self._quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE
+
+    def parse(self, part: FilePart) -> pa.Table:
+        """The wanted columns, by their names in the header."""
+        header = self.header(part)
+        part = part.with_columns(header)
+        wanted = [part.name(column) for column in part.kind.columns]
+        part.check_columns(wanted, header, ":1")
+        try:
+            return parse_csv(part, part.data, self._delimiter, wanted, header, header=True, quotes=self._quotes)
+        except pa.ArrowInvalid:
+            places = [header.index(name) for name in wanted]
+            rows = self._full_lines(part, header)
+            return table_of(part, (row_of(part, number, [row[place] for place in places]) for number, row in rows))
+
+    def header(self, part: FilePart) -> list[str]:
+        """The column names."""
+        _, header = next(self._records(part), (0, []))
+        if not header:
+            raise InputError(f"{part.path}: no rows; write the file again")
+        refuse_surrogates(part, 1, header)
+        return header
+
+    def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
+        """The lines that hold a row, numbered from 1: all but the header."""
+        return islice(self._records(part), 1, None)
+
+    def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
+        """The texts of these columns."""
+        header = self.header(part)
+        part.check_columns(names, header, ":1")
+        rows = []
+        for number, row in self._full_lines(part, header):
+            refuse_surrogates(part, number, row)
+            rows.append(row)
+        return {name: [row[place] for row in rows] for name, place in ((name, header.index(name)) for name in names)}
+
+    def table(self, part: FilePart, names: Sequence[str]) -> pa.Table:
+        """These columns as texts."""
+        part.check_columns(names, self.header(part), ":1")
+        parsing = pa.csv.ParseOptions(
+            delimiter=self._delimiter, quote_char='"' if self._quotes else False, newlines_in_values=self._quotes
+        )
+        converting = pa.csv.ConvertOptions(
+            include_columns=names,
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=[],
+            strings_can_be_null=False,
+        )
+        try:
+            return pa.csv.read_csv(pa.BufferReader(part.data), parse_options=parsing, convert_options=converting)
+        except pa.ArrowException as error:
+            raise InputError(f"{part.path}: {shorten(str(error).partition(chr(10))[0])}; write it again") from None
+
+    def _full_lines(self, part: FilePart, header: list[str]) -> Iterator[tuple[int, list[str]]]:
+        """The lines that hold a row, each with a field for every column of the header."""
+        for number, row in self.lines(part):
+            if len(row) != len(header):
+                counts = f"{len(row)} fields found where the header has {len(header)}"
+                raise InputError(f"{part.path}:{number}: {counts}; fix the line")
+            yield number, row
+
+    def _records(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
+        """The lines that hold fields, numbered from 1 (a record of several lines by its last); the header is first."""
+        text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
+        reader = csv.reader(text, delimiter=self._delimiter, quoting=self._quoting)
+        try:
+            yield from ((reader.line_num, record) for record in reader if record)
+        except csv.Error as error:
+            raise InputError(f"{part.path}: {error} after line {reader.line_num}; fix it") from None
 
 
-def _delimited_rows(part: FilePart, header: list[str], places: list[int]) -> Iterator[Row]:
-    for number, record in delimited_records(part, header):
-        yield row_of(part, number, [record[place] for place in places])
-
-
-def delimited_records(part: FilePart, header: list[str]) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold a row, each with a field for every column of the header."""
-    for number, record in delimited_lines(part):
-        if len(record) != len(header):
-            counts = f"{len(record)} fields found where the header has {len(header)}"
-            raise InputError(f"{part.path}:{number}: {counts}; fix the line")
-        yield number, record
-
-
-def delimited_lines(part: FilePart) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold a row, numbered from 1: all but the header."""
-    return itertools.islice(_records(part), 1, None)
-
-
-def _records(part: FilePart) -> Iterator[tuple[int, list[str]]]:
-    """The lines that hold fields, numbered from 1 (a record of several lines by its last); the header is the first."""
-    text = io.TextIOWrapper(part.lines(), encoding="utf-8", errors="surrogateescape", newline="")
-    reader = csv.reader(text, "excel" if part.format == "csv" else _Tsv)
-    try:
-        yield from ((reader.line_num, record) for record in reader if record)
-    except csv.Error as error:
-        raise InputError(f"{part.path}: {error} after line {reader.line_num}; fix it") from None
+TSV = delimited("tsv", "\t")
+CSV = delimited("csv", ",", quotes=True)

@@ -1,62 +1,203 @@
-"""JSON of one object, `{query: {document: value}}`: the form of ranx and pytrec_eval."""
+"""JSON: lines of one object each (JSON lines), or one object of objects, `{query: {document: value}}` as in ranx.
+
+A key that is read may stand once in an object; of keys that are passed over nothing is asked.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.data.formats.common import FilePart, double, shown
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.data.formats.common import (
+    BLOCK_SIZE,
+    FilePart,
+    Format,
+    line_position,
+    row_of,
+    schema_of,
+    table_of,
+)
+from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["nested_objects", "nested_rows", "parse_nested"]
+__all__ = ["JSON", "JSONL", "double", "written"]
 
+_LINE_FEED, _RETURN = b"\n\r"
 _IDS = ("query_id", "doc_id")
 
 
-class _Pairs(list[tuple[str, Any]]):
-    """An object as its keys and values: a dict would drop all but the last value of a key that stands twice."""
+def double(number: float) -> float:
+    """The number as a double; a whole one beyond all doubles is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return float("inf") if number > 0 else float("-inf")
 
 
-def parse_nested(part: FilePart) -> pa.Table:
-    """The numbers of all queries and documents; a query without documents has no row.
+def written(value: object) -> str:
+    """A value as JSON writes it, cut short."""
+    return shorten(json.dumps(value, ensure_ascii=False))
 
-    Raises:
-        InputError: the file is not such an object, a key stands twice in one, or a value is not a number.
+
+class _Object(dict[str, Any]):
+    """An object, which has the last value of a key that stands in it twice, and those keys."""
+
+    doubled: frozenset[str] = frozenset()
+
+
+def _parse_lines(part: FilePart) -> pa.Table:
+    """The wanted keys of every object; ids may be strings or whole numbers."""
+    part = part.with_columns(_first_keys(part))
+    names = [part.name(column) for column in part.kind.columns]
+    table = _by_arrow(part, names, _count_objects(part.data))
+    if table is not None:
+        return table.cast(schema_of(part.kind, names)).rename_columns(list(part.kind.columns))
+    rows = (
+        row_of(part, number, [_value(part, number, column, found) for column in part.kind.columns])
+        for number, found in _objects(part, names)
+    )
+    return table_of(part, rows)
+
+
+def _by_arrow(part: FilePart, names: list[str], n_objects: int) -> pa.Table | None:
+    """The wanted keys of that many lines, an object each; None if there is a line that Arrow cannot read so."""
+    from pyarrow import json as arrow_json
+
+    for id_type in (pa.string(), pa.int64()) if n_objects else ():
+        types = [id_type if column in part.kind.ids else pa.float64() for column in part.kind.columns]
+        options = arrow_json.ParseOptions(
+            explicit_schema=pa.schema(zip(names, types, strict=True)), unexpected_field_behavior="ignore"
+        )
+        block = arrow_json.ReadOptions(block_size=BLOCK_SIZE)
+        try:
+            table = arrow_json.read_json(pa.BufferReader(part.data), block, options)
+            table.validate(full=True)
+        except pa.ArrowException:
+            continue
+        if len(table) == n_objects and not any(column.null_count for column in table.columns):
+            return table
+        return None  # several objects on a line, a missing key
+    return None
+
+
+def _count_objects(data: memoryview) -> int:
+    """The number of lines if each begins and ends with a brace, else 0.
+
+    So many objects on them are one each. A line of `null` may end the process in Arrow's reader: it must not see one.
     """
+    signs = np.frombuffer(data, np.uint8)
+    if bytes(data[:1]) != b"{":
+        return 0
+    n_lines = 1
+    for begin in range(0, len(signs) - 1, BLOCK_SIZE):
+        page = signs[begin : begin + BLOCK_SIZE + 1]
+        here, after = page[:-1], page[1:]
+        ends = begin + np.flatnonzero(here == _LINE_FEED)
+        last = signs[ends - 1]
+        last = np.where(last == _RETURN, signs[ends - 2], last)
+        # Arrow takes any carriage return for the end of a line.
+        stray = (after[here == _RETURN] != _LINE_FEED).any()
+        if stray or (last != ord("}")).any() or (signs[ends + 1] != ord("{")).any():
+            return 0
+        n_lines += len(ends)
+    return n_lines
+
+
+def _first_keys(part: FilePart) -> list[str]:
+    """The keys of the first object; none where the line is malformed, as will be said when it is read."""
+    try:
+        found = json.loads(next(_lines(part), (1, b"{}"))[1])
+    except (ValueError, RecursionError):
+        return []
+    return [*found] if isinstance(found, dict) else []
+
+
+def _lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold a row, numbered from 1."""
+    return ((number, line) for number, line in enumerate(part.lines(), 1) if line.strip())
+
+
+def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects, each with the number of its line; one of these keys that occurs twice in it is refused."""
+    for number, line in _lines(part):
+        try:
+            found = json.loads(line.decode(), object_pairs_hook=_object)
+        except UnicodeDecodeError:
+            raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"{part.path}:{number}: not JSON ({error}); fix the line") from None
+        if not isinstance(found, _Object):
+            raise InputError(f"{part.path}:{number}: expected one object a line; fix the line")
+        for name in names:
+            if name in found.doubled:
+                raise InputError(f"{part.path}:{number}: '{shorten(name)}' occurs twice; keep one")
+        yield number, found
+
+
+def _object(pairs: list[tuple[str, Any]]) -> _Object:
+    found = _Object(pairs)
+    if len(found) < len(pairs):
+        found.doubled = frozenset(key for key, count in Counter(key for key, _ in pairs).items() if count > 1)
+    return found
+
+
+def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -> str:
+    """The id, or the number as Python writes it, which reads the same number again."""
+    name = part.name(column)
+    if name not in found:
+        keys = shorten(", ".join(found)) or "nothing"
+        raise InputError(f"{part.path}:{number}: no '{name}' among {keys}; {part.missing(column, found)}")
+    value = found[name]
+    if column in part.kind.ids and type(value) not in (str, int):
+        raise InputError(f"{part.path}:{number}: {column} is {written(value)}; write a string or a whole number")
+    if column not in part.kind.ids and type(value) not in (int, float):
+        text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
+        raise InputError(f"{part.path}:{number}: {column} {text} is not a number; fix it")
+    return str(value)
+
+
+def _keys(part: FilePart) -> list[str]:
+    return [*dict.fromkeys(key for _, found in _objects(part) for key in found)]
+
+
+def _line_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
+    """The values of these keys, None if an object lacks one; a key that all objects lack is refused."""
+    objects = [found for _, found in _objects(part, names)]
+    part.check_columns(names, [*dict.fromkeys(key for found in objects for key in found)])
+    return {name: [found.get(name) for found in objects] for name in names}
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as its keys and values: a dict would drop all but the last value of a key that occurs twice."""
+
+
+def _parse_object(part: FilePart) -> pa.Table:
+    """The numbers of all queries and documents; a query without documents has no row."""
     value = part.kind.value
     if part.kind.ids != _IDS or value is None or value == "rank":
         wanted = ", ".join(part.kind.columns)
         raise InputError(f"{part.path}: one JSON object cannot hold {wanted}; use tsv, csv, jsonl or parquet")
-    queries = [(query, documents) for query, documents in nested_objects(part) if documents]
+    queries = [(query, documents) for query, documents in _queries(part) if documents]
     counts = [len(documents) for _, documents in queries]
     codes = np.repeat(np.arange(len(queries), dtype=np.int32), counts)
-    values = [_value(part, query, document, number) for query, documents in queries for document, number in documents]
+    values = [_number(part, query, document, number) for query, documents in queries for document, number in documents]
     try:
         ids = pa.array([query for query, _ in queries], pa.string())
         doc_ids = pa.array([document for _, documents in queries for document, _ in documents], pa.string())
     except UnicodeEncodeError:
-        raise InputError(f"{part.path}: an id is not UTF-8: half of a surrogate pair stands in it; fix it") from None
+        raise InputError(f"{part.path}: an id contains half of a surrogate pair, which is not UTF-8; fix it") from None
     query_ids = pa.DictionaryArray.from_arrays(codes, ids)
     return pa.table([query_ids, doc_ids, pa.array(values, pa.float64())], names=[*_IDS, value])
 
 
-def nested_rows(part: FilePart) -> Iterator[str]:
-    """Where each row stands: its query and document."""
-    queries = nested_objects(part)
-    return (
-        f"query '{shorten(query)}', document '{shorten(document)}'"
-        for query, documents in queries
-        for document, _ in documents
-    )
-
-
-def nested_objects(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
+def _queries(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
     """The queries, each with the keys and values of its object, none of them twice."""
-    inner = _inner(part)
+    inner = "document" if part.kind.ids == _IDS else part.kind.ids[1]
     try:
         found = json.loads(bytes(part.data).decode(), object_pairs_hook=_Pairs)
     except UnicodeDecodeError:
@@ -69,34 +210,50 @@ def nested_objects(part: FilePart) -> Iterator[tuple[str, list[tuple[str, Any]]]
     for query, documents in _once(part, found, "query"):
         if not isinstance(documents, _Pairs):
             expected = f"{{{inner}: {part.kind.value}}}"
-            raise InputError(f"{part.path}: query '{shorten(query)}' holds {_shown(documents)}; write {expected}")
+            raise InputError(f"{part.path}: query '{shorten(query)}' holds {_short(documents)}; write {expected}")
         _once(part, documents, f"query '{shorten(query)}': {inner}")
         yield query, documents
 
 
-def _inner(part: FilePart) -> str:
-    """What the keys of a query's object are called."""
-    name = part.kind.ids[1]
-    return "document" if name == "doc_id" else name
-
-
 def _once(part: FilePart, pairs: _Pairs, what: str) -> _Pairs:
     if len({key for key, _ in pairs}) < len(pairs):
-        seen: set[str] = set()
-        for key, _ in pairs:
-            if key in seen:
-                raise InputError(f"{part.path}: {what} '{shorten(key)}' stands twice; keep one")
-            seen.add(key)
+        ((key, _),) = Counter(key for key, _ in pairs).most_common(1)
+        raise InputError(f"{part.path}: {what} '{shorten(key)}' occurs twice; keep one")
     return pairs
 
 
-def _value(part: FilePart, query: str, document: str, number: Any) -> float:
+def _number(part: FilePart, query: str, document: str, number: Any) -> float:
     """The number; what is not finite is refused by the reader, which does so for every format."""
     if type(number) not in (int, float):
         at = f"{part.path}: query '{shorten(query)}', document '{shorten(document)}'"
-        raise InputError(f"{at}: {part.kind.value} {_shown(number)} is not a number; fix it")
+        raise InputError(f"{at}: {part.kind.value} {_short(number)} is not a number; fix it")
     return double(number)
 
 
-def _shown(value: object) -> str:
-    return "an object" if isinstance(value, _Pairs) else shown(value)
+def _short(value: object) -> str:
+    return "an object" if isinstance(value, _Pairs) else written(value)
+
+
+def _object_columns(part: FilePart) -> list[str]:
+    """`query_id`, and all keys of the queries' objects."""
+    return [part.name("query_id"), *dict.fromkeys(key for _, values in _queries(part) for key, _ in values)]
+
+
+def _object_cells(part: FilePart, names: Sequence[str]) -> dict[str, list[Any]]:
+    """The queries and the values of these keys, row by row a query; None if its object lacks one."""
+    rows = [{part.name("query_id"): query, **dict(values)} for query, values in _queries(part)]
+    return {name: [row.get(name) for row in rows] for name in names}
+
+
+def _object_position(part: FilePart, row: int) -> str:
+    """The query and document of a row, or the number of its object."""
+    if part.kind.ids != _IDS:
+        return f"object {row + 1}"
+    pairs = ((query, document) for query, documents in _queries(part) for document, _ in documents)
+    query, document = next(islice(pairs, row, None))
+    return f"query '{shorten(query)}', document '{shorten(document)}'"
+
+
+_SUFFIXES = (".jsonl", ".ndjson")
+JSONL = Format("jsonl", _SUFFIXES, _parse_lines, line_position(_lines), _keys, _line_cells, typed=True)
+JSON = Format("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells, typed=True)

@@ -8,18 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import FilePart, schema_of
-from rankledger.pipeline.errors import InputError, shorten
+from rankledger.pipeline.data.formats.common import FilePart, Format, schema_of
+from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["open_parquet", "parse_parquet", "read_parquet"]
+__all__ = ["PARQUET"]
 
 _CELL = 8  # bytes that a value takes at least once it is read
-_REPEATS = (
-    2  # bytes that are stored of a value, below which texts are read as dictionaries: a few may stand in all rows
-)
+_REPEATS = 2  # bytes stored of a value, below which texts are read as dictionaries: a few may stand in all rows
 
 
-def open_parquet(part: FilePart, coded: Sequence[str] = ()) -> Any:
+def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
     """The file as Arrow opens it: its schema is read, its columns are not; these will be read as dictionaries."""
     from pyarrow import parquet
 
@@ -29,19 +27,15 @@ def open_parquet(part: FilePart, coded: Sequence[str] = ()) -> Any:
         raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
 
 
-def read_parquet(part: FilePart, file: Any, names: Sequence[str]) -> pa.Table:
-    """These columns, sound to the last value.
-
-    Raises:
-        InputError: they are damaged, or would take more bytes than the file may.
-    """
+def _read(part: FilePart, file: Any, names: Sequence[str]) -> pa.Table:
+    """These columns, sound to the last value; if they would take more bytes than the file may, they are refused."""
     # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
     _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
     repeats = len(part.data) < n_rows * len(names) * _REPEATS
     try:
-        table = (open_parquet(part, names) if repeats else file).read(columns=list(names)).select(list(names))
+        table = (_open(part, names) if repeats else file).read(columns=list(names)).select(list(names))
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
@@ -63,25 +57,19 @@ def _written_out(column: pa.ChunkedArray) -> int:
     return sum(pc.sum(found).as_py() or 0 for found in lengths)
 
 
-def parse_parquet(part: FilePart) -> pa.Table:
+def _parse(part: FilePart) -> pa.Table:
     """The wanted columns; ids may be strings or whole numbers, the value any number."""
-    file = open_parquet(part)
+    file = _open(part)
     part = part.with_columns(file.schema_arrow.names)
     names = [part.name(column) for column in part.kind.columns]
+    part.check_columns(names, file.schema_arrow.names)
     for column, name in zip(part.kind.columns, names, strict=True):
-        if name not in file.schema_arrow.names:
-            found = shorten(", ".join(file.schema_arrow.names))
-            raise InputError(
-                f"{part.path}: no column '{name}' among {found}; {part.missing(column, file.schema_arrow.names)}"
-            )
-        if file.schema_arrow.names.count(name) > 1:
-            raise InputError(f"{part.path}: column '{name}' stands twice; name each column once")
         _check_type(part, column, file.schema_arrow.field(name).type)
-    table = read_parquet(part, file, names)
+    table = _read(part, file, names)
     for name in names:
         if table.column(name).null_count:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
-            raise InputError(f"{part.path}: {name} is null (row {row + 1}); fill it or leave the row out")
+            raise InputError(f"{part.path}: {name} is null (row {row + 1}); fill it or remove the row")
     columns = [
         column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
         for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
@@ -102,3 +90,34 @@ def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:
 
 def _first_line(error: Exception) -> str:
     return shorten(str(error).partition("\n")[0])
+
+
+def _columns(part: FilePart) -> list[str]:
+    return list(_open(part).schema_arrow.names)
+
+
+def _table(part: FilePart, names: Sequence[str]) -> pa.Table:
+    file = _open(part)
+    part.check_columns(names, file.schema_arrow.names)
+    return _read(part, file, names)
+
+
+def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[object]]:
+    """The values as Python has them."""
+    table = _table(part, names)
+    return {name: _values(part, name, table.column(name)) for name in names}
+
+
+def _values(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
+    try:
+        return column.to_pylist()  # type: ignore[no-any-return]
+    except (ValueError, OverflowError, KeyError) as error:  # of times and zones that Python does not know
+        found = f"holds {column.type} that cannot be read ({shorten(str(error))})"
+        raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
+
+
+def _position(_part: FilePart, row: int) -> str:
+    return f"row {row + 1}"
+
+
+PARQUET = Format("parquet", (".parquet", ".pq"), _parse, _position, _columns, _cells, _table, typed=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,21 +12,27 @@ from rankledger.pipeline.data.formats.common import (
     BLOCK_SIZE,
     PAGE,
     FilePart,
-    Row,
-    first_empty,
+    Format,
+    line_position,
+    odd_id,
     parse_csv,
+    refuse_surrogates,
     row_of,
     table_of,
 )
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
-__all__ = ["last_fields", "parse_trec", "trec_lines"]
+__all__ = ["TREC", "last_fields"]
 
 _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
 
 
-def parse_trec(part: FilePart) -> pa.Table:
+def _parse(part: FilePart) -> pa.Table:
     """The wanted fields, by their places in the line."""
+    if not part.kind.trec:
+        raise InputError(
+            f"{part.path}: TREC text cannot hold {' and '.join(part.kind.columns)}; use tsv, csv, jsonl or parquet"
+        )
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     _refuse_ranking(part, first.split())
@@ -36,11 +42,11 @@ def parse_trec(part: FilePart) -> pa.Table:
     if len(wanted) == len(part.kind.columns):
         try:
             table = parse_csv(part, lines, delimiter, wanted, names)
-            if not any(first_empty(table, column) is not None for column in part.kind.ids):
+            if all(odd_id(table, column) is None for column in part.kind.ids):
                 return table  # an empty id means that there are blanks before the first field
         except pa.ArrowInvalid:
             pass
-    return table_of(part, (_trec_row(part, number, line) for number, line in trec_lines(part)))
+    return table_of(part, (row_of(part, number, _texts(part, number, fields)) for number, fields in _rows(part)))
 
 
 def _refuse_ranking(part: FilePart, fields: list[bytes]) -> None:
@@ -48,7 +54,7 @@ def _refuse_ranking(part: FilePart, fields: list[bytes]) -> None:
     if part.kind.value == "relevance" and fields[1:2] == [b"Q0"] and len(fields) >= _RANKING:
         expected = ", ".join(part.kind.trec)
         raise InputError(
-            f"{part.path}: a ranking, by its first line, where {expected} are expected; name the judgments"
+            f"{part.path}: looks like a ranking by its first line, where {expected} are expected; name the judgments"
         )
 
 
@@ -88,28 +94,40 @@ def _unix_lines(data: memoryview) -> bytes:
     return bytes(data).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def trec_lines(part: FilePart) -> Iterator[tuple[int, bytes]]:
-    """The lines that hold a row, numbered from 1."""
+def _rows(part: FilePart) -> Iterator[tuple[int, list[bytes]]]:
+    """The fields of the lines that hold a row, which are numbered from 1; lines of totals are left out."""
+    totals = part.kind.totals.encode()
+    place = part.kind.trec.index("query_id")
     for number, line in enumerate(io.BytesIO(_unix_lines(part.data)), 1):
-        if not line.startswith(b"#") and line.strip():
-            yield number, line
+        fields = [] if line.startswith(b"#") else line.split()
+        if fields and not (totals and fields[place : place + 1] == [totals]):
+            yield number, fields
 
 
-def _trec_row(part: FilePart, number: int, line: bytes) -> Row:
-    fields = line.split()
+def _texts(part: FilePart, number: int, fields: list[bytes]) -> list[str]:
+    """The wanted fields of a line."""
     if len(fields) <= max(part.kind.trec_places):
-        expected = ", ".join(part.kind.trec)
-        raise InputError(
-            f"{part.path}:{number}: {len(fields)} fields found where {expected} are expected; fix the line"
-        )
-    try:
-        return row_of(part, number, [fields[place].decode() for place in part.kind.trec_places])
-    except UnicodeDecodeError:
-        raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+        found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
+        raise InputError(f"{part.path}:{number}: {found}; fix the line")
+    texts = [fields[place].decode("utf-8", "surrogateescape") for place in part.kind.trec_places]
+    refuse_surrogates(part, number, texts)
+    return texts
+
+
+def _columns(part: FilePart) -> list[str]:
+    return [part.name(column) for column in part.kind.columns]
+
+
+def _cells(part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
+    rows = [_texts(part, number, fields) for number, fields in _rows(part)]
+    if not rows and last_fields(part.data):
+        raise InputError(f"{part.path}: only lines for all queries together; print each query too, with -q")
+    part.check_columns(names, _columns(part))
+    return {name: [row[place] for row in rows] for place, name in enumerate(_columns(part)) if name in names}
 
 
 def last_fields(data: memoryview) -> list[bytes]:
-    """The fields of the last line that holds a row; none where there is no such line."""
+    """The fields of the last line that holds a row; none if there is no such line."""
     size = 0
     while size < len(data):
         size = min(max(PAGE, 2 * size), len(data))
@@ -119,3 +137,6 @@ def last_fields(data: memoryview) -> list[bytes]:
         if rows:
             return rows[-1].split()
     return []
+
+
+TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells)

@@ -1,8 +1,8 @@
-"""About the figures of a page: data quality, definitions and provenance."""
+"""Below the figures of a page: curves, data quality, definitions, history and provenance."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from rankledger.pipeline.report.html import charts
@@ -13,6 +13,7 @@ from rankledger.pipeline.report.html.blocks import (
     Drawing,
     Drawings,
     Facts,
+    Folded,
     Group,
     Kind,
     PagePart,
@@ -20,22 +21,75 @@ from rankledger.pipeline.report.html.blocks import (
     Section,
     Table,
     Words,
+    dataset_title,
+    isolated,
 )
 from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.tables import PageFigures
-from rankledger.pipeline.report.text_table import queries, short_text
+from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import (
-    Dataset,
-    DatasetFile,
-    Definition,
-    Description,
-    Environment,
-    Output,
-    RecordedFile,
-)
+from rankledger.pipeline.types.manifest import Dataset, DatasetFile, Definition, Description, Output, RecordedFile
+from rankledger.pipeline.types.views import History, Series
 
-__all__ = ["definitions", "provenance", "quality"]
+__all__ = ["SECTIONS", "curves", "definitions", "history", "provenance", "quality"]
+
+_NOTE = 600  # characters
+_SERIES = 24  # of a measure, each with a chart
+
+
+def history(figures: PageFigures) -> Section | None:
+    """A part per measure; None if the page has no history."""
+    parts = tuple(
+        PagePart(f"{short_text(own.measure)}, night by night", tuple(_history_blocks(own, place)))
+        for place, own in enumerate(figures.page.history, start=1)
+    )
+    return Section("history", "History", parts) if parts else None
+
+
+def _history_blocks(history: History, place: int) -> Iterator[Block]:
+    """The charts beside each other, and a table of nights for each, folded."""
+    drawings = [
+        Drawing(f"nights-{place}-{number}", chart)
+        for number, series in enumerate(history.series[:_SERIES], start=1)
+        if (chart := charts.nights(series, history.measure))
+    ]
+    if drawings:
+        yield Drawings(tuple(drawings))
+    for number, series in enumerate(history.series[:_SERIES], start=1):
+        yield _series(history, series, f"history-{place}-{number}")
+    if len(history.series) > _SERIES:
+        yield Words(f"{_SERIES} of {len(history.series):,} series are shown; `rankledger history` has all.", "quiet")
+    yield from (Words(short_text(line, _NOTE), "quiet") for line in history.remarks)
+
+
+def _series(history: History, series: Series, name: str) -> Folded:
+    """The nights of a model on a dataset, and its steps."""
+    from rankledger.pipeline.report.changes import night_table, notes_below
+
+    title = f"{isolated(short_text(series.model))} on {isolated(dataset_title(series.dataset))}"
+    below = (Words(short_text(line, _NOTE), "quiet") for line in notes_below(history, series))
+    table = night_table(history, series, None)
+    kinds: list[Kind] = ["number" if numeric else "name" for numeric in table.numeric]
+    rows = tuple(tuple(map(short_text, row)) for row in table.rows)
+    nights = Table(name, f"Nights of {title}", tuple(map(Column, table.headers, kinds)), (Group(rows),))
+    return Folded(title, counted(len(series.nights), "night"), (nights, *below))
+
+
+def curves(figures: PageFigures) -> Section | None:
+    """The curves of each dataset, the best models first; None if there are none."""
+    drawings = {dataset: tuple(_drawings(figures, dataset)) for dataset in figures.leading}
+    parts = tuple(PagePart(dataset_title(dataset), (Drawings(own),)) for dataset, own in drawings.items() if own)
+    return Section("curves", "Curves", parts) if parts else None
+
+
+def _drawings(figures: PageFigures, dataset: str) -> Iterator[Drawing]:
+    models = figures.best_first(dataset)
+    precision = charts.precision_recall(dataset, figures.page.curves, models)
+    if precision:
+        yield Drawing(f"precision-{short_text(dataset)}", precision)
+    for place, chart in enumerate(charts.by_cutoff(dataset, figures.page.evaluation.estimates, models), start=1):
+        yield Drawing(f"cutoffs-{short_text(dataset)}-{place}", chart)
+
 
 _WARNING = 600  # characters
 _HEADS = (
@@ -47,13 +101,13 @@ _HEADS = (
 def quality(figures: PageFigures) -> Section:
     """By dataset, what the outputs hold and how much is judged at each rank."""
     parts = tuple(
-        PagePart(short_text(name), tuple(_dataset(figures, name, described)))
+        PagePart(short_text(name), tuple(_quality_blocks(figures, name, described)))
         for name, described in figures.page.manifest.datasets.items()
     )
     return Section("quality", "Data quality", parts)
 
 
-def _dataset(figures: PageFigures, dataset: str, described: Dataset) -> Iterator[Block]:
+def _quality_blocks(figures: PageFigures, dataset: str, described: Dataset) -> Iterator[Block]:
     n_without = described.n_without_relevant
     without = "" if n_without is None else f", {n_without:,} of them without relevant documents"
     yield Words(f"{queries(described.n_queries)} with judgments or ratings{without}.")
@@ -145,6 +199,10 @@ _COLUMNS = (
 def provenance(figures: PageFigures) -> Section:
     """How to make the same figures again, with which settings and versions, and from which files."""
     manifest = figures.page.manifest
+    inputs = [_file_row(name, file.role, file) for name, own in manifest.datasets.items() for file in own.inputs]
+    for model, external in manifest.external_metrics.items():
+        inputs += [_file_row("", f"external metrics of {model}", external.file)] if external.file else []
+    outputs = [_file_row(output.dataset, output.model, file) for output in manifest.outputs for file in output.files]
     again = (
         Words("From the folder that it was evaluated in:"),
         Command(short_text(rerun_command(manifest), _COMMAND)),
@@ -154,8 +212,8 @@ def provenance(figures: PageFigures) -> Section:
     blocks = (
         PagePart("Make it again", again),
         PagePart("Settings and versions", (Facts(tuple(_facts(manifest))),)),
-        PagePart("Inputs", (_files("inputs", "Judgments, queries and documents", _inputs(manifest)),)),
-        PagePart("Model outputs", (_files("outputs", "Outputs of the models", _outputs(manifest)),)),
+        PagePart("Inputs", (_file_table("inputs", "Judgments, queries and documents", inputs),)),
+        PagePart("Model outputs", (_file_table("outputs", "Outputs of the models", outputs),)),
     )
     return Section("provenance", "Provenance", blocks)
 
@@ -175,36 +233,20 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
     if manifest.practical_difference:
         least = (f"{measure}: {least:g}" for measure, least in manifest.practical_difference.items())
         yield "practical difference", ", ".join(least)
-    yield "versions", ", ".join(_versions(manifest.environment))
-    if git := manifest.environment.git:
+    environment = manifest.environment
+    packages = [f"{name} {environment.packages[name]}" for name in _PACKAGES if name in environment.packages]
+    yield "versions", ", ".join([f"Python {environment.python}", *packages])
+    if git := environment.git:
         yield "commit of the config", f"{short_text(git.commit)}{' with changes' if git.dirty else ''}"
-
-
-def _versions(environment: Environment) -> Iterator[str]:
-    yield f"Python {environment.python}"
-    for name in _PACKAGES:
-        if name in environment.packages:
-            yield f"{name} {environment.packages[name]}"
-
-
-def _inputs(manifest: Description) -> Iterator[Row]:
-    for name, dataset in manifest.datasets.items():
-        for file in dataset.inputs:
-            yield _file_row(name, file.role, file)
-    for model, extra in manifest.extras.items():
-        if extra.file:
-            yield _file_row("", f"external metrics of {model}", extra.file)
-
-
-def _outputs(manifest: Description) -> Iterator[Row]:
-    for output in manifest.outputs:
-        for file in output.files:
-            yield _file_row(output.dataset, output.model, file)
 
 
 def _file_row(dataset: str, what: str, file: DatasetFile | RecordedFile | InputFile) -> Row:
     return short_text(dataset), short_text(what), short_text(file.path, _PATH), f"{file.size:,}", file.sha256
 
 
-def _files(name: str, caption: str, rows: Iterator[Row]) -> Table:
+def _file_table(name: str, caption: str, rows: Iterable[Row]) -> Table:
     return Table(name, caption, _COLUMNS, (Group(tuple(rows)),))
+
+
+SECTIONS = (curves, quality, definitions, history, provenance)
+"""The sections, in their order on the page."""

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -127,9 +128,10 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
     """
     families: dict[str, list[tuple[float, Estimate]]] = {}
     for line in estimates:
-        measure = _parsed(line.measure) if (line.dataset, line.slice) == (dataset, ALL) else None
-        if measure is not None and measure.k is not None:
-            families.setdefault(str(replace(measure, k=None)), []).append((measure.k, line))
+        with suppress(ValueError):  # an external metric
+            measure = Measure.parse(line.measure)
+            if measure.k is not None and (line.dataset, line.slice) == (dataset, ALL):
+                families.setdefault(str(replace(measure, k=None)), []).append((measure.k, line))
     charts = []
     for family, points in families.items():
         if len({cutoff for cutoff, line in points if line.estimate is not None}) > 1:
@@ -137,13 +139,6 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
             title = f"{printable(family)} by cutoff on {short(display_name(dataset))}"
             charts.append(_curves(title, points, models, _Axes("cutoff", family, limits, logarithmic=True)))
     return [chart for chart in charts if chart is not None]
-
-
-def _parsed(measure: str) -> Measure | None:
-    try:
-        return Measure.parse(measure)
-    except ValueError:
-        return None
 
 
 def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> Chart | None:

@@ -1,10 +1,18 @@
-"""Differences on a page: pairs of models, overall, by slice and query by query."""
+"""Differences on a page: pairs of models, overall, by slice and query by query, as tables and charts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
-from rankledger.pipeline.report.html import difference_charts
+import numpy as np
+import numpy.typing as npt
+from rich.cells import cell_len
+
+from rankledger.metrics.block import Bools, Floats
+from rankledger.pipeline.report.effects import EffectLabel, effect_label
+from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -24,21 +32,25 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     isolated,
 )
+from rankledger.pipeline.report.html.charts import Chart, cut, data, short
 from rankledger.pipeline.report.tables import (
     DifferenceRow,
     Key,
     PageFigures,
     difference_rows,
+    display_name,
     families,
     figure,
+    models,
+    p_value,
     signed,
 )
-from rankledger.pipeline.report.text_table import short_text
-from rankledger.pipeline.types.changes import QueryChange
-from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.report.text_table import counted, printable, short_text
+from rankledger.pipeline.types.checks import QueryChange
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
 from rankledger.pipeline.types.views import PairedScores
 
-__all__ = ["differences", "queries", "slices"]
+__all__ = ["SECTIONS", "change_chart", "differences", "forest_chart", "queries", "query_chart", "slice_chart", "slices"]
 
 _ROWS = 1_000  # of all tables, beyond which the leading measure alone is shown
 _LEGEND = (
@@ -67,7 +79,7 @@ def differences(figures: PageFigures) -> Section | None:
     parts: list[Block] = [] if whole else [Words("Differences by other measures: comparisons.csv.", "quiet")]
     for dataset, measure in lead.items():
         own = [key for key in keys if key[0] == dataset and (whole or key[2] == measure)]
-        parts += [PagePart(dataset_title(dataset), tuple(_dataset(figures, dataset, own)))] if own else []
+        parts += [PagePart(dataset_title(dataset), tuple(_difference_blocks(figures, dataset, own)))] if own else []
     return Section("differences", "Differences", (*parts, Words(_LEGEND, "quiet"))) if keys else None
 
 
@@ -75,16 +87,17 @@ def slices(figures: PageFigures) -> Section | None:
     """The differences on each slice by the leading measure of each dataset; None if no slice was compared."""
     charts = []
     for dataset, measure in figures.leading_difference.items():
-        lines = figures.sliced(dataset)
+        own = (lines for key, lines in figures.comparisons.items() if (key[0], key[2]) == (dataset, measure))
+        lines = [line for group in own for line in group]
         if any(line.slice != ALL for line in lines):
-            chart = difference_charts.slices(lines, figures.practical_difference.get(measure))
+            chart = slice_chart(lines, figures.practical_difference.get(measure))
             charts += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
     return Section("slices", "Slices", (Drawings(tuple(charts)),)) if charts else None
 
 
-def _dataset(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
+def _difference_blocks(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:
     measure = figures.leading_difference[dataset]
-    chart = difference_charts.forest(figures.on_all(dataset), figures.practical_difference.get(measure))
+    chart = forest_chart(figures.on_all(dataset), figures.practical_difference.get(measure))
     if chart:
         yield Drawings((Drawing(f"differences-{short_text(dataset)}", chart),))
     yield Table(
@@ -104,18 +117,18 @@ def _group(figures: PageFigures, key: Key) -> Group:
     rows = difference_rows(figures.comparisons[key], figures.practical_difference)
     bars = DifferenceBars.of((row.interval for row in rows), figures.practical_difference.get(measure, 0.0))
     is_open = measure == figures.leading_difference[dataset]
-    return bars.group((_row(row, bars) for row in rows), measure, measure, ALL, open=is_open)
+    return bars.group((_difference_cells(row, bars) for row in rows), measure, measure, ALL, open=is_open)
 
 
-def _row(row: DifferenceRow, bars: DifferenceBars) -> Row:
+def _difference_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
     line, tone = row.line, TONES[row.label]
     return (
-        *(short_text(line.model), short_text(line.baseline), row.figure, row.baseline_figure),
+        *(short_text(line.model), short_text(line.baseline), figure(line.estimate), figure(line.baseline_estimate)),
         *bars.cells(row.interval, tone),
-        *(row.p, row.corrected_p),
+        *(p_value(line.p_value), p_value(line.p_corrected)),
         "" if line.effect_size is None else signed(line.effect_size),
         "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
-        *row.counts,
+        *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),
         Cell(row.label, tone),
     )
 
@@ -127,48 +140,44 @@ _DOCUMENT_COLUMNS = (Column("document", "name"), Column("grade"), Column("rank b
 def queries(figures: PageFigures) -> Section | None:
     """A part per pair, and what is left out; None if there is neither."""
     blocks: list[Block] = [
-        PagePart(_title(pair), tuple(_pair(pair, place, _is_ranked(figures, pair.dataset))))
+        PagePart(
+            f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}",
+            tuple(_pair_blocks(pair, place, figures.page.manifest.datasets[pair.dataset].kind == "rankings")),
+        )
         for place, pair in enumerate(figures.page.pairs, start=1)
     ]
     blocks += [Words(f"{short_text(line, _NOTE)}.", "quiet") for line in figures.page.remarks]
     return Section("queries", "Queries", tuple(blocks)) if blocks else None
 
 
-def _title(pair: PairedScores) -> str:
-    return f"{against(pair.model, pair.baseline)} on {isolated(dataset_title(pair.dataset))}, {pair.measure}"
-
-
-def _is_ranked(figures: PageFigures, dataset: str) -> bool:
-    """Whether models return documents on it; ratings and external scores have no ranks."""
-    return figures.page.manifest.datasets[dataset].kind == "rankings"
-
-
-def _pair(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
+def _pair_blocks(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
     """The charts, and the queries with the largest changes, each with its relevant documents if any are ranked."""
-    charts = (("scores", difference_charts.scatter(pair)), ("changes", difference_charts.distribution(pair)))
+    charts = (("scores", query_chart(pair)), ("changes", change_chart(pair)))
     drawings = tuple(Drawing(f"{name}-{place}", chart) for name, chart in charts if chart)
     if drawings:
-        yield Drawings(drawings, beside=tuple(_largest_changes(pair, place, is_ranked)))
+        yield Drawings(drawings, beside=tuple(_change_blocks(pair, place, is_ranked)))
 
 
-def _largest_changes(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
-    if not pair.movers:
+def _change_blocks(pair: PairedScores, place: int, is_ranked: bool) -> Iterator[Block]:
+    if not pair.largest_changes:
         yield Words("No query changed.")
     elif is_ranked:
         yield Words("Queries with the largest changes, with their best ranked relevant documents:")
-        yield from (_query(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.movers, start=1))
+        yield from (_query(query, f"moved-{place}-{rank}") for rank, query in enumerate(pair.largest_changes, start=1))
     else:
         yield Words("Queries with the largest changes:")
-        yield from (Words(f"{isolated(short_text(query.query_id))}: {_change(query)}") for query in pair.movers)
+        names = (isolated(short_text(query.query_id)) for query in pair.largest_changes)
+        changes = map(_change_text, pair.largest_changes)
+        yield from (Words(f"{name}: {change}") for name, change in zip(names, changes, strict=True))
 
 
 def _query(query: QueryChange, table: str) -> Folded:
     """A query, and the ranks of its relevant documents before and after."""
-    name, title = short_text(query.query_id), _change(query)
-    if query.documents is None:
-        return Folded(name, title, (Words("The ranks of its documents were not recorded.", "quiet"),))
+    name, title = short_text(query.query_id), _change_text(query)
     if not query.documents:
-        return Folded(name, title, (Words("It has no relevant documents.", "quiet"),))
+        unknown = "The ranks of its documents were not recorded."
+        text = unknown if query.documents is None else "It has no relevant documents."
+        return Folded(name, title, (Words(text, "quiet"),))
     caption = f"Relevant documents of {isolated(name)}"
     rows = tuple(
         (short_text(document.doc_id), f"{document.grade:g}", _rank(document.before), _rank(document.after))
@@ -177,9 +186,355 @@ def _query(query: QueryChange, table: str) -> Folded:
     return Folded(name, title, (Table(table, caption, _DOCUMENT_COLUMNS, (Group(rows),)),))
 
 
-def _change(query: QueryChange) -> str:
+def _change_text(query: QueryChange) -> str:
     return f"{figure(query.before)} → {figure(query.after)} ({signed(query.change)})"
 
 
 def _rank(rank: int | None) -> str:
     return "not retrieved" if rank is None else f"{rank:,}"
+
+
+_ROW = 16  # height
+_APART = 48  # pixels of a scale for each of its numbers
+_BELOW = 26  # a panel, for the numbers of its scale
+_ABOVE = 18  # a panel, for its name
+_NAME = 22  # letters of a row's name at most
+_LETTER = 6.8  # pixels of a letter of usual width
+_MOST_ROWS = 40
+_MOST_SLICES = 24
+_MOST_PANELS = 8
+
+_LOOKS: dict[EffectLabel, tuple[str, int]] = {  # colour and shape, in the order of drawing
+    "unclear": (svg.MUTED, 0),
+    "no practical difference": (svg.MUTED, 0),
+    "worse": (svg.WORSE, 4),
+    "better": (svg.BETTER, 2),
+}
+
+_Lines: TypeAlias = Sequence[Comparison]
+_Rows: TypeAlias = list[tuple[int, Comparison]]  # each difference with its row
+
+
+def forest_chart(lines: _Lines, practical_difference: float | None = None) -> Chart | None:
+    """Differences as rows, the greatest first, with a line at 0.
+
+    Args:
+        lines: comparisons on one dataset, by one measure and in one slice.
+        practical_difference: the least difference that practical_difference, which is drawn as a band.
+
+    Returns:
+        None if no difference is known.
+    """
+    sizes = sorted((-abs(line.difference), number) for number, line in enumerate(lines) if line.difference is not None)
+    if not sizes:
+        return None
+    drawn = sorted((lines[number] for _, number in sizes[:_MOST_ROWS]), key=_descending)
+    where = "" if drawn[0].slice == ALL else f", {short(drawn[0].slice)}"
+    title = f"{_chart_title(drawn)}{where}"
+    text = [*_summary(drawn, practical_difference), *cut(len(drawn), len(sizes), "differences")]
+    names = [_name(line, drawn) for line in drawn]
+    drawing = _draw_intervals(title, names, [("", list(enumerate(drawn)))], practical_difference)
+    return Chart(title, drawing, " ".join(text), _csv(drawn))
+
+
+def slice_chart(lines: _Lines, practical_difference: float | None = None) -> Chart | None:
+    """A small panel per pair of models, with a row per slice; all have one scale.
+
+    Args:
+        lines: comparisons on one dataset and by one measure, in the slices and on all queries.
+        practical_difference: the least difference that practical_difference, which is drawn as a band.
+
+    Returns:
+        None if no difference of a slice is known.
+    """
+    known = [line for line in lines if line.difference is not None]
+    pairs = list(dict.fromkeys(_pair_of(line) for line in known if line.slice != ALL))
+    if not pairs:
+        return None
+    known = [line for line in known if _pair_of(line) in pairs[:_MOST_PANELS]]
+    rows = list(dict.fromkeys(line.slice for line in known))
+    drawn = [line for line in known if line.slice in rows[:_MOST_SLICES]]
+    title = f"{_chart_title(drawn)}, by slice"
+    text = [
+        *_summary([line for line in drawn if line.slice != ALL], practical_difference),
+        *cut(min(len(rows), _MOST_SLICES), len(rows), "slices"),
+        *cut(min(len(pairs), _MOST_PANELS), len(pairs), "pairs of models"),
+    ]
+    panels: dict[tuple[str, str], _Rows] = {}
+    for line in drawn:
+        panels.setdefault(_pair_of(line), []).append((rows.index(line.slice), line))
+    names = [short(name, _NAME - 4) for name in rows[:_MOST_SLICES]]
+    named = [(_name(own[0][1], drawn), own) for own in panels.values()]
+    drawing = _draw_intervals(title, names, named, practical_difference)
+    return Chart(title, drawing, " ".join(text), _csv(drawn))
+
+
+def _draw_intervals(title: str, rows: Sequence[str], panels: Sequence[tuple[str, _Rows]], band: float | None) -> str:
+    """Two panels side by side, the names of the rows at the left of the first."""
+    n_across = min(len(panels), 2)
+    left, above = max(map(cell_len, rows)) * _LETTER + 12, _ABOVE if panels[0][0] else 4
+    width, height = (svg.WIDTH - left - 2) / n_across - 12, _ROW * len(rows)
+    ends = (end for _, lines in panels for _, line in lines for end in (line.difference, line.ci_low, line.ci_high))
+    across = svg.limits_around([*ends, band or 0.0, -(band or 0.0)])
+    drawing = svg.Drawing((above + height + _BELOW) * math.ceil(len(panels) / n_across))
+    for number, (name, lines) in enumerate(panels):
+        row, column = divmod(number, n_across)
+        box = (left + column * (width + 12), row * (above + height + _BELOW) + above, width, height)
+        panel = svg.Panel(drawing, box, across, (len(rows) - 0.5, -0.5))
+        _draw_ground(panel, band)
+        if name:
+            panel.text((across[0], -0.5), short(name, _NAME if n_across == 1 else _NAME - 6), shift=(0, 9))
+        for at, text in enumerate(rows if column == 0 else ()):
+            panel.text((across[0], at), text, shift=(-8, 0), anchor="end")
+        _draw_differences(panel, lines, band)
+    return drawing.svg(title)
+
+
+def _draw_ground(panel: svg.Panel, band: float | None) -> None:
+    """The band, the scale, and the line at 0."""
+    bottom, top = panel.up
+    if band:
+        panel.areas([[(-band, bottom), (band, bottom), (band, top), (-band, top)]], svg.BAND)
+    panel.scale_across(svg.ticks(panel.across, max(1, int(panel.box[2] / _APART))), "+g")
+    panel.lines([[(0, bottom), (0, top)]], svg.INK)
+
+
+def _draw_differences(panel: svg.Panel, rows: _Rows, band: float | None) -> None:
+    """Intervals, dashed if not judged; the marks point up for better and down for worse."""
+    for label, (colour, shape) in _LOOKS.items():
+        own = [(row, line) for row, line in rows if _label(line, band) == label]
+        for unjudged, dashes in ((True, "2,3"), (False, "")):
+            ends = ([(line.ci_low, row), (line.ci_high, row)] for row, line in own if _unjudged(line) == unjudged)
+            panel.lines(ends, colour, width=2, dashes=dashes)
+        panel.marks([(line.difference, row) for row, line in own], colour, shape)
+
+
+def _unjudged(line: Comparison) -> bool:
+    return line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS
+
+
+def _label(line: Comparison, practical_difference: float | None) -> EffectLabel:
+    return effect_label(line, {line.measure: practical_difference} if practical_difference else {})
+
+
+def _descending(line: Comparison) -> tuple[float, str, str]:
+    return -(line.difference or 0.0), line.model, line.baseline
+
+
+def _pair_of(line: Comparison) -> tuple[str, str]:
+    return line.model, line.baseline
+
+
+def _one_baseline(lines: _Lines) -> bool:
+    return len({line.baseline for line in lines}) == 1
+
+
+def _name(line: Comparison, among: _Lines) -> str:
+    """The pair of a line; the model alone, if the title has the other."""
+    if _one_baseline(among):
+        return short(line.model, _NAME)
+    return f"{short(line.model, _NAME // 2 - 2)} − {short(line.baseline, _NAME // 2 - 1)}"
+
+
+def _chart_title(lines: _Lines) -> str:
+    first = lines[0]
+    baseline = f" to {short(first.baseline)}" if _one_baseline(lines) else ""
+    return f"Difference{baseline} by {printable(first.measure)} on {short(display_name(first.dataset))}"
+
+
+def _summary(lines: _Lines, practical_difference: float | None) -> list[str]:
+    """How many differences are better, worse and so on, the greatest and the least, and what the band is."""
+    ordered = sorted(lines, key=_descending)
+    ends = [_described(line, lines) for line in (ordered[0], ordered[-1])]
+    found = [_label(line, practical_difference) for line in lines]
+    labels: tuple[EffectLabel, ...] = ("better", "worse", "no practical difference", "unclear")
+    counts = ", ".join(f"{found.count(label):,} {label}" for label in labels if label in found)
+    return [
+        *([f"{counted(len(lines), 'difference')}: {counts}."] if len(lines) > 1 else []),
+        f"From {ends[0]} to {ends[1]}." if len(lines) > 1 else f"{ends[0]}, {found[0]}.",
+        *([f"Band: differences of less than {practical_difference:g} do not matter."] if practical_difference else []),
+        *(["Dotted: too few queries to judge by."] if any(map(_unjudged, lines)) else []),
+    ]
+
+
+def _described(line: Comparison, among: _Lines) -> str:
+    """A difference in words; its slice too, if there are several."""
+    pair = short(line.model) if _one_baseline(among) else models(short(line.model), short(line.baseline))
+    where = f" in {short(line.slice)}" if len({other.slice for other in among}) > 1 else ""
+    interval = "" if line.ci_low is None else f" [{signed(line.ci_low)}, {signed(line.ci_high)}]"
+    return f"{pair}{where} {signed(line.difference)}{interval}"
+
+
+def _csv(lines: _Lines) -> str:
+    names = ("dataset", "slice", "measure", "model", "baseline", "difference", "ci_low", "ci_high", "n_queries", "mark")
+    return data(names, ([getattr(line, name) for name in names] for line in lines))
+
+
+_MOST_QUERIES = 500
+_NAMED = 5
+_SQUARE = 270  # width and height of the scatter plot
+_LEFT = 52  # of a panel, for the numbers of its scale
+_SIZES = ((1, 4), (2, 6), (5, 9), (20, 13), (100, 18))  # from so many queries on, pixels of a dot
+_EQUAL = 1e-12  # of the greater score: what is no difference
+_BINS = 12  # on either side of 0
+
+
+def query_chart(pair: PairedScores) -> Chart | None:
+    """Each query by its score in the baseline and in the model, with the diagonal on which they are equal.
+
+    A dot that stands for several queries is larger. Of more than 500 queries those with the largest changes are drawn,
+    and others evenly spaced in the order of their change.
+
+    Returns:
+        None if no query is defined in both.
+    """
+    drawn = _chosen(pair)
+    if not len(drawn):
+        return None
+    title = f"{_query_title(pair)}, query by query"
+    before, after = pair.before[drawn], pair.after[drawn]
+    text = [_counts(pair), *_largest_changes(pair), *cut(len(drawn), int(np.isfinite(pair.change).sum()), "queries")]
+    drawing = svg.Drawing(_SQUARE + 56)
+    named = (score for query in pair.largest_changes[:_NAMED] for score in (query.before, query.after))
+    limits = svg.limits_around([*before, *after, *named])
+    panel = svg.Panel(drawing, (_LEFT, 20, _SQUARE, _SQUARE), limits, limits)
+    _draw_scales(panel, pair)
+    _draw_dots(panel, before, after)
+    _draw_numbers(panel, pair)
+    rows = zip(pair.query_ids[drawn], before, after, strict=True)
+    return Chart(title, drawing.svg(title), " ".join(text), data(("query_id", "before", "after"), rows))
+
+
+def change_chart(pair: PairedScores) -> Chart | None:
+    """How many queries changed by how much; those that did not change are counted apart.
+
+    Returns:
+        None if no query is defined in both.
+    """
+    worse, equal, better = _sides(pair)
+    if not (worse | equal | better).any():
+        return None
+    title = f"{_query_title(pair)}: how much queries changed"
+    changes = pair.change[worse | better]
+    drawing = svg.Drawing(230 if len(changes) else 44)
+    _draw_shares(drawing, [int(side.sum()) for side in (worse, equal, better)])
+    text, rows = _counts(pair), [(0.0, 0.0, int(equal.sum()))]
+    if len(changes):
+        bins = _histogram(changes)
+        _draw_bars(drawing, bins)
+        text += f" Changes range from {signed(float(changes.min()))} to {signed(float(changes.max()))}."
+        rows += bins
+    return Chart(title, drawing.svg(title), text, data(("from", "to", "n_queries"), rows))
+
+
+def _query_title(pair: PairedScores) -> str:
+    names = f"{short(pair.model)} against {short(pair.baseline, 40)}"
+    return f"{names} by {printable(pair.measure)} on {short(display_name(pair.dataset))}"
+
+
+def _sides(pair: PairedScores) -> tuple[Bools, Bools, Bools]:
+    """(Q,) each: worse, equal to 12 digits, as comparisons count them, and better; none of them where undefined."""
+    apart = np.abs(pair.change) > _EQUAL * np.maximum(np.abs(pair.before), np.abs(pair.after))
+    return apart & (pair.change < 0), ~apart & np.isfinite(pair.change), apart & (pair.change > 0)
+
+
+def _counts(pair: PairedScores) -> str:
+    worse, equal, better = (int(side.sum()) for side in _sides(pair))
+    return (
+        f"{counted(worse + equal + better, 'query', 'queries')}: {better:,} better, {equal:,} equal, {worse:,} worse."
+    )
+
+
+def _largest_changes(pair: PairedScores) -> list[str]:
+    changes = [
+        f"({number}) {short(query.query_id)} {figure(query.before)} to {figure(query.after)}, {signed(query.change)}"
+        for number, query in enumerate(pair.largest_changes[:_NAMED], start=1)
+    ]
+    return [f"Largest changes: {'; '.join(changes)}."] if changes else []
+
+
+def _chosen(pair: PairedScores) -> npt.NDArray[np.intp]:
+    """Which queries are drawn, in their order."""
+    defined = np.flatnonzero(np.isfinite(pair.change))
+    if len(defined) <= _MOST_QUERIES:
+        return defined
+    moved = np.flatnonzero(np.isin(pair.query_ids, [query.query_id for query in pair.largest_changes]))[:_MOST_QUERIES]
+    others = np.setdiff1d(defined, moved)
+    ordered = others[np.argsort(pair.change[others], kind="stable")]
+    spread = np.linspace(0, len(ordered) - 1, _MOST_QUERIES - len(moved)).round().astype(np.intp)
+    return np.sort(np.concatenate([moved, ordered[spread]]))
+
+
+def _draw_scales(panel: svg.Panel, pair: PairedScores) -> None:
+    """Both scales, what they are, the diagonal, and on which side of it the model is better."""
+    low, high = panel.across
+    panel.scale_across(svg.ticks((low, high)))
+    panel.scale_up(svg.ticks((low, high)))
+    panel.lines([[(low, low), (high, high)]], svg.INK, dashes="4,3")
+    panel.text((low, high), short(pair.model), shift=(4 - _LEFT, 10), colour=svg.MUTED)
+    panel.text((high, low), short(pair.baseline, 44), shift=(0, -25), anchor="end", colour=svg.MUTED)
+    lower_is_better = np.nansum(pair.change * (pair.after - pair.before)) < 0
+    sides = ("worse", "better") if lower_is_better else ("better", "worse")
+    for share, side in zip((0.31, 0.69), sides, strict=True):  # off the edges, along which queries of 0 and 1 lie
+        at = (low + share * (high - low), high - share * (high - low))
+        panel.text(at, side, anchor="middle", colour=svg.MUTED)
+
+
+def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
+    """A dot per point, which is a line to itself with round ends; one path for all of a size."""
+    points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
+    least, pixels = zip(*_SIZES, strict=True)
+    sizes = np.searchsorted(least, counts, side="right") - 1
+    for size in np.unique(sizes):
+        panel.lines(([point, point] for point in points[sizes == size].tolist()), svg.COLOURS[0], width=pixels[size])
+
+
+def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
+    """The largest changes, by their number in the text; those at one point together."""
+    numbers: dict[tuple[float, float], list[str]] = {}
+    for number, query in enumerate(pair.largest_changes[:_NAMED], start=1):
+        numbers.setdefault((query.before, query.after), []).append(str(number))
+    for point, here in numbers.items():
+        at_left = point[0] < sum(panel.across) / 2
+        panel.text(point, ", ".join(here), shift=(7 if at_left else -7, 9), anchor="" if at_left else "end")
+
+
+def _draw_shares(drawing: svg.Drawing, counts: Sequence[int]) -> None:
+    """Worse, equal and better as pieces of one bar, and how many each are."""
+    n_all = sum(counts)
+    panel = svg.Panel(drawing, (10, 22, svg.WIDTH - 20, 12), (0, n_all), (0, 1))
+    for number, (count, colour) in enumerate(zip(counts, (svg.WORSE, svg.MUTED, svg.BETTER), strict=True)):
+        left = sum(counts[:number])
+        panel.areas([_bar(left, left + count, 1)], colour)
+    panel.text((0, 1), f"{counts[0]:,} worse", shift=(0, 10))
+    panel.text((n_all / 2, 1), f"{counts[1]:,} equal", shift=(0, 10), anchor="middle")
+    panel.text((n_all, 1), f"{counts[2]:,} better", shift=(0, 10), anchor="end")
+
+
+def _histogram(changes: Floats) -> list[tuple[float, float, int]]:
+    """From where to where each bin reaches, mirrored at 0, and how many changes are in it."""
+    above = np.linspace(0, float(np.abs(changes).max()), _BINS + 1)
+    edges = np.concatenate([-above[:0:-1], above])  # exactly 0 in the middle
+    counts, _ = np.histogram(changes, edges)
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True))
+
+
+def _draw_bars(drawing: svg.Drawing, bins: Sequence[tuple[float, float, int]]) -> None:
+    left, right, top = bins[0][0], bins[-1][1], max(n for _, _, n in bins)
+    panel = svg.Panel(drawing, (_LEFT - 10, 58, svg.WIDTH - _LEFT - 8, 130), (left, right), (0, top))
+    panel.scale_up([value for value in svg.ticks((0, top), 4) if value == round(value)], ",.0f")
+    gap = 0.08 * right / _BINS
+    for side, colour in ((bins[:_BINS], svg.WORSE), (bins[_BINS:], svg.BETTER)):
+        panel.areas((_bar(low + gap, high - gap, n) for low, high, n in side if n), colour)
+    panel.scale_across(svg.ticks((left, right)), "+g")
+    panel.lines([[(0, 0), (0, top)]], svg.INK)
+    panel.text((left, top), "queries", shift=(14 - _LEFT, 13), colour=svg.MUTED)
+    panel.text((right, 0), "change of a query's score", shift=(0, -25), anchor="end", colour=svg.MUTED)
+
+
+def _bar(left: float, right: float, height: float) -> list[tuple[float, float]]:
+    return [(left, 0), (right, 0), (right, height), (left, height)]
+
+
+SECTIONS = (differences, slices, queries)
+"""The sections, in their order on the page."""

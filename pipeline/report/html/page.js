@@ -7,7 +7,7 @@ const made = (tag, properties) => Object.assign(document.createElement(tag), pro
 const isWords = head => head.matches(".t, .l");
 const rowsOf = body => [...body.rows].filter(row => row.className !== "head");
 
-// The number that a cell begins with, behind a bracket too; NaN where there is none.
+// The number that a cell begins with, behind a bracket too; NaN if there is none.
 const numberIn = text => {
   const found = /^\[?([+-]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?)/.exec(text.trim());
   return found ? Number(found[1].replaceAll(",", "")) : NaN;

@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from rankledger.pipeline.report.html.about import definitions, provenance, quality
+from rankledger.pipeline.report.html import about, differences, summary
 from rankledger.pipeline.report.html.blocks import Cell, Column, Row, Section
-from rankledger.pipeline.report.html.differences import differences, queries, slices
-from rankledger.pipeline.report.html.leaderboard import leaderboard, overview
-from rankledger.pipeline.report.html.summary import verdict
-from rankledger.pipeline.report.html.trends import curves, history
-from rankledger.pipeline.report.tables import PageFigures, page_figures
+from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
 
@@ -34,12 +30,11 @@ CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", 
 
 def rows(columns: Sequence[Column], cells: Sequence[Row]) -> Markup:
     """A line per row, headed by its first cell; the text of cells is escaped."""
-    return Markup("\n".join(_row(columns, row) for row in cells))
-
-
-def _row(columns: Sequence[Column], cells: Row) -> str:
-    parts = [_cell(column, cell) for column, cell in zip(columns, cells, strict=True)]
-    return f"<tr><th scope=row{parts[0]}</th>{''.join(f'<td{part}</td>' for part in parts[1:])}</tr>"
+    lines = []
+    for row in cells:
+        head, *parts = (_cell(*pair) for pair in zip(columns, row, strict=True))
+        lines.append(f"<tr><th scope=row{head}</th>{''.join(f'<td{part}</td>' for part in parts)}</tr>")
+    return Markup("\n".join(lines))
 
 
 def _cell(column: Column, cell: str | Cell) -> str:
@@ -55,18 +50,7 @@ def _cell(column: Column, cell: str | Cell) -> str:
     return f"{attributes}><b>{text}</b>" if cell.strong else f"{attributes}>{text}"
 
 
-_SECTIONS = (
-    verdict,
-    leaderboard,
-    differences,
-    slices,
-    queries,
-    curves,
-    quality,
-    definitions,
-    history,
-    provenance,
-)
+_SECTIONS = (*summary.SECTIONS, *differences.SECTIONS, *about.SECTIONS)
 
 
 @dataclass(frozen=True)
@@ -88,14 +72,21 @@ def html(pages: Sequence[Page]) -> str:
     """
     figures = [page_figures(page) for page in pages]
     several = len(pages) > 1
-    articles = [_article(own, f"e{place}-" if several else "") for place, own in enumerate(figures, start=1)]
+    articles = [
+        _Article(
+            title=short_text(own.page.title),
+            prefix=f"e{place}-" if several else "",
+            sections=tuple(section for build in _SECTIONS if (section := build(own)) is not None),
+        )
+        for place, own in enumerate(figures, start=1)
+    ]
     script = _resource("page.js")
     return (
         _environment()
         .get_template("page.html")
         .render(
             title=" and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else ""),
-            overview=overview(figures) if several else None,
+            overview=summary.overview(figures) if several else None,
             articles=articles,
             style=_resource("page.css"),
             script=script,
@@ -103,11 +94,6 @@ def html(pages: Sequence[Page]) -> str:
             number=count(1).__next__,
         )
     )
-
-
-def _article(figures: PageFigures, prefix: str) -> _Article:
-    sections = (section for build in _SECTIONS if (section := build(figures)) is not None)
-    return _Article(short_text(figures.page.title), prefix, tuple(sections))
 
 
 @cache

@@ -1,12 +1,13 @@
-"""The top of a page: the verdict, how each model stands, and its worst slice."""
+"""The top of a page: the verdict, how each model stands, the leaderboards, and the overview of several evaluations."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from rankledger.pipeline.report.effects import effect_rule
+from rankledger.pipeline.report.effects import decisive_p, effect_rule
 from rankledger.pipeline.report.html.blocks import (
     TONES,
     Block,
@@ -29,14 +30,21 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.messages import completeness
 from rankledger.pipeline.report.tables import (
+    FLIPS,
+    UNSURE,
+    DifferenceRow,
     Interval,
+    MeasureColumn,
     PageFigures,
+    comparability_notes,
     difference_rows,
     figure,
+    p_value,
+    side_by_side,
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import counted, short_text
+from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, headline, passed, raised
 from rankledger.pipeline.types.results import (
     ALL,
@@ -48,9 +56,9 @@ from rankledger.pipeline.types.results import (
     overall_outcome,
 )
 
-__all__ = ["verdict"]
+__all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
 
-_ROWS = 10  # of a dataset
+_SLICE_ROWS = 10  # of a dataset
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
 _CONCLUSION = Column("conclusion", "text")
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
@@ -73,15 +81,13 @@ Line = TypeVar("Line", Estimate, Comparison)
 def verdict(figures: PageFigures) -> Section:
     """What comes first: the gates, what is missing, and how the models stand."""
     evaluation = figures.page.evaluation
-    blocks = [
-        *_headline(figures),
-        *_failures(figures),
-        *_warnings(figures),
-        *_raised(evaluation.verdicts),
-        *_passed(evaluation.verdicts),
-        *_standing(figures),
-    ]
-    return Section("verdict", "Verdict", tuple(blocks))
+    blocks = [*_headline(figures), *_failures(figures)]
+    if evaluation.data_warnings:
+        warnings = counted(len(evaluation.data_warnings), "warning")
+        blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
+    if lines := raised(evaluation.verdicts):
+        blocks.append(_verdict_table("raised", "Verdicts that do not pass", lines))
+    return Section("verdict", "Verdict", (*blocks, *_passed(evaluation.verdicts), *_standing(figures)))
 
 
 def _headline(figures: PageFigures) -> Iterator[Block]:
@@ -90,20 +96,15 @@ def _headline(figures: PageFigures) -> Iterator[Block]:
     if evaluation.verdicts:
         tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
         yield Words(headline(evaluation.verdicts), tones[overall_outcome(evaluation.verdicts)], leads=True)
-        yield from _outcomes(evaluation.verdicts)
+        if any(line.outcome != line.effect for line in evaluation.verdicts):  # the headline counts effects
+            counts = Counter(line.outcome for line in evaluation.verdicts)
+            chips = [Cell(f"{counts[key]:,} {word}", tone) for key, (word, tone) in _OUTCOMES.items() if counts[key]]
+            yield Chips("outcomes:", tuple(chips))
     word, evaluated = completeness(evaluation)
     if word == "Incomplete":
         yield Words(f"{word}: {evaluated}.", "bad", leads=True)
     else:
         yield Words(f"{word}: {evaluated}{'' if evaluation.verdicts else '; there are no gates'}.")
-
-
-def _outcomes(verdicts: Sequence[Verdict]) -> Iterator[Chips]:
-    """How many verdicts have which outcome, if that is not their effect, which the headline counts."""
-    if any(line.outcome != line.effect for line in verdicts):
-        counts = Counter(line.outcome for line in verdicts)
-        chips = [Cell(f"{counts[key]:,} {word}", tone) for key, (word, tone) in _OUTCOMES.items() if counts[key]]
-        yield Chips("outcomes:", tuple(chips))
 
 
 def _failures(figures: PageFigures) -> Iterator[Block]:
@@ -115,19 +116,6 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
     if rows:
         columns = (_MODEL, Column("dataset", "name"), Column("reason", "reason"))
         yield Table("failures", "Model outputs that were not evaluated", columns, (Group(rows),))
-
-
-def _warnings(figures: PageFigures) -> Iterator[Block]:
-    """That something is likely wrong with the inputs."""
-    n_warnings = len(figures.page.evaluation.data_warnings)
-    if n_warnings:
-        yield Words(f"{counted(n_warnings, 'warning')} on the inputs: see Data quality.", "warn")
-
-
-def _raised(verdicts: Sequence[Verdict]) -> Iterator[Block]:
-    """The verdicts that do not pass, those that fail first."""
-    if lines := raised(verdicts):
-        yield _verdict_table("raised", "Verdicts that do not pass", lines)
 
 
 def _passed(verdicts: Sequence[Verdict]) -> Iterator[Block]:
@@ -216,8 +204,7 @@ def _against_baselines(figures: PageFigures) -> Iterator[Block]:
         caption = "Differences by the leading measure of each dataset"
         yield Table("standing", caption, columns, groups, searched="model")
         for measure in dict.fromkeys(figures.leading_difference[name] for name in datasets):
-            few = f"also unclear if fewer than {LEAST_CLUSTERS} queries or clusters tell the two apart (~)"
-            yield Words(f"{effect_rule(measure, figures.practical_difference)}; {few}.", "quiet")
+            yield Words(f"{effect_rule(measure, figures.practical_difference)}.", "quiet")
 
 
 def _baseline_group(figures: PageFigures, dataset: str) -> Group:
@@ -227,7 +214,7 @@ def _baseline_group(figures: PageFigures, dataset: str) -> Group:
     rows = (
         (
             *(short_text(row.line.model), *bars.cells(row.interval, TONES[row.label])),
-            *(Cell(row.label, TONES[row.label]), row.figure),
+            *(Cell(row.label, TONES[row.label]), figure(row.line.estimate)),
         )
         for row in lines
     )
@@ -255,9 +242,8 @@ def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
 def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by differences; none if it has no slices."""
     measure = figures.leading_difference[dataset]
-    lines = difference_rows(
-        _first_of_models(worst_differences(figures.page.evaluation, dataset)), figures.practical_difference
-    )
+    worst = _first_of_models(worst_differences(figures.page.evaluation, dataset))
+    lines = difference_rows(worst, figures.practical_difference)
     bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
     rows = [
         (
@@ -293,16 +279,14 @@ def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
 
 def _first_of_models(lines: Sequence[Line]) -> list[Line]:
     """The first line of each model."""
-    first: dict[str, Line] = {}
-    for line in lines:
-        first.setdefault(line.model, line)
-    return list(first.values())[:_ROWS]
+    first = {line.model: line for line in reversed(lines)}
+    return [first[model] for model in dict.fromkeys(line.model for line in lines)][:_SLICE_ROWS]
 
 
 def _external_metrics(figures: PageFigures) -> Iterator[Block]:
     """Who owns each model, and its external metrics, such as latency and cost; or why they cannot be read."""
-    models, extras = figures.page.manifest.models, figures.page.manifest.extras
-    numbers = {model: extras[model].numbers if model in extras else {} for model in models}
+    models, external_metrics = figures.page.manifest.models, figures.page.manifest.external_metrics
+    numbers = {model: external_metrics[model].numbers if model in external_metrics else {} for model in models}
     names = list(dict.fromkeys(name for own in numbers.values() for name in own))
     rows = tuple(
         (
@@ -317,6 +301,148 @@ def _external_metrics(figures: PageFigures) -> Iterator[Block]:
         columns = (_MODEL, Column("owner", "name"), *(Column(short_text(name)) for name in names))
         caption = "Owners of the models, and external metrics"
         yield Table("external", caption, columns, (Group(rows),), searched="model")
-    for model, extra in extras.items():
+    for model, extra in external_metrics.items():
         if extra.reason is not None:
             yield Words(f"{short_text(model)}: {short_text(extra.reason, REASON)}", "warn")
+
+
+_BOARD_ROWS = 2_000  # beyond which slices are shown by the lead measure alone
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The columns of a dataset's table beside the model, its figure and the interval."""
+
+    baseline: str | None  # the one model that all others were compared with; None leaves out the differences
+    letters: bool  # whether each model was compared with each
+    ties: bool  # whether the bounds over the orders of ties are known
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        columns = [Column("model", "name"), Column("figure"), Column("interval", "bar")]
+        if self.baseline is not None:
+            against = f"difference to {short_text(self.baseline, 30)}"
+            columns += [Column(against), Column("interval of the difference", "difference"), Column("p")]
+        if self.letters:
+            columns += [Column("letters", "text")]
+        return tuple([*columns, Column("over orders of ties")] if self.ties else columns)
+
+
+def leaderboard(figures: PageFigures) -> Section:
+    """A table per dataset: models, the best first, with their figures, differences or letters, and bounds of ties."""
+    whole = len(figures.page.evaluation.estimates) <= _BOARD_ROWS
+    parts: list[Block] = [] if whole else [Words("Slices by other measures: summary.csv.", "quiet")]
+    layouts, drawn = [], []
+    for dataset, measure in figures.leading.items():
+        own = figures.columns_of(dataset)
+        columns = [column for column in own if whole or column.slice == ALL or column.measure == measure]
+        lines = [line for column in columns for line in column.estimates.values()]
+        letters = figures.all_pairs and any(column.comparisons for column in columns)
+        layout = _Layout(figures.baseline(dataset), letters, any(line.ties_least is not None for line in lines))
+        parts.append(PagePart(dataset_title(dataset), (_board(figures, dataset, columns, layout),)))
+        layouts.append(layout)
+        drawn += lines
+    unreliable = any(line.mark and line.ci_low is not None for line in drawn)
+    parts += [Words(text, "quiet") for text in _legend(unreliable, layouts)]
+    return Section("leaderboard", "Leaderboard", tuple(parts))
+
+
+def _board(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], layout: _Layout) -> Table:
+    return Table(
+        name=f"leaderboard-{short_text(dataset)}",
+        caption=f"Leaderboard of {dataset_title(dataset)}",
+        columns=layout.columns,
+        groups=tuple(_board_group(figures, column, layout) for column in columns),
+        chosen=len(columns) > 1,
+        searched="model",
+    )
+
+
+def _board_group(figures: PageFigures, column: MeasureColumn, layout: _Layout) -> Group:
+    """The rows by one measure in one slice."""
+    intervals = {model: Interval.of(line) for model, line in column.estimates.items()}
+    differences = difference_rows(figures.by_model(column).values(), figures.practical_difference)
+    by_model = {row.line.model: row for row in differences}
+    scale = estimate_scale(intervals.values())
+    bars = DifferenceBars.of(
+        (row.interval for row in differences), figures.practical_difference.get(column.measure, 0.0)
+    )
+
+    def row(model: str) -> Row:
+        best = Cell(f"{figure(intervals[model].value)}{column.mark(model)}", strong=True)
+        cells: list[str | Cell] = [short_text(model), best if column.is_best(model) else figure(intervals[model].value)]
+        cells += [bar_cell(intervals[model], scale, intervals[model].ends())]
+        if layout.baseline is not None:
+            cells += _difference_cells(by_model.get(model), bars)
+        if layout.letters:
+            cells += [column.letters.get(model, "")]
+        return tuple([*cells, _ties(column.estimates[model])] if layout.ties else cells)
+
+    return Group(
+        rows=tuple(map(row, column.estimates)),
+        title=_column_title(column),
+        measure=column.measure,
+        slice=short_text(column.slice),
+        note=f"bars from {scale.text()}" + (f", of differences from {bars.ends}" if by_model else ""),
+        ground=bars.ground if by_model else "",
+        open=column.slice == ALL and column.measure == figures.leading[column.dataset],
+    )
+
+
+def _column_title(column: MeasureColumn) -> str:
+    """The measure, the slice and its size, such as `ndcg@10, market=de: 120 queries`."""
+    line = next(iter(column.estimates.values()))
+    lower = ", lower is better" if column.direction == "lower" else ""
+    judged = column.slice == ALL or line.n_clusters >= LEAST_CLUSTERS
+    few = "" if judged else f", under {LEAST_CLUSTERS} to judge by: shown but not judged"
+    return f"{column.measure}{lower}, {short_text(column.slice)}: {queries(column.n_queries)}{few}"
+
+
+def _difference_cells(row: DifferenceRow | None, bars: DifferenceBars) -> Sequence[str | Cell]:
+    """The difference to the baseline, its interval and its p-value; empty for the baseline itself."""
+    if row is None:
+        return ("", "", "")
+    return (*bars.cells(row.interval, TONES[row.label]), p_value(decisive_p(row.line)))
+
+
+def _ties(line: Estimate) -> str:
+    bounds = (line.ties_least, line.ties_greatest)
+    return "" if None in bounds else " to ".join(map(figure, bounds))
+
+
+def _legend(unreliable: bool, layouts: Collection[_Layout]) -> Iterator[str]:
+    """What the marks and headers of the tables mean."""
+    if unreliable:
+        yield (
+            f"{UNSURE} an interval that is not reliable: fewer than {LEAST_CLUSTERS} queries or clusters differ from "
+            "the most frequent score, or all of them score alike."
+        )
+    if any(layout.baseline is not None for layout in layouts):
+        yield "Differences above 0 are better; p: of no difference, corrected unless the config says not to."
+    if any(layout.letters for layout in layouts):
+        yield "Letters: models that share one are not distinguishable."
+    if any(layout.ties for layout in layouts):
+        yield f"{FLIPS} another order of documents with equal scores would put another model first."
+
+
+def overview(pages: Sequence[PageFigures]) -> Section:
+    """A row per model and a column per evaluation, dataset by dataset."""
+    own = [figures.page for figures in pages]
+    columns = (Column("model", "name"), *(Column(short_text(page.title), "bar") for page in own))
+    groups = tuple(_overview_group(*table) for table in side_by_side(own))
+    table = Table("overview", "Figures by the lead measure of each dataset", columns, groups, searched="model")
+    blocks: list[Block] = [table, *(Words(text, "warn") for text in map(short_text, comparability_notes(own)))]
+    return Section("overview", "Overview", tuple(blocks))
+
+
+def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence[Interval | None]]) -> Group:
+    scale = estimate_scale(line for lines in intervals.values() for line in lines if line is not None)
+    rows = tuple(
+        (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
+        for model, lines in intervals.items()
+    )
+    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"bars from {scale.text()}")
+
+
+SECTIONS = (verdict, leaderboard)
+"""The sections, in their order on the page."""

@@ -72,8 +72,7 @@ def _path_data(points: _Pixels) -> str:
 
 def _style(properties: Mapping[str, str | float]) -> str:
     """CSS without what is empty, or 1, which is the width and the opacity of all that says nothing else."""
-    given = {name.replace("_", "-"): value for name, value in properties.items() if value not in ("", 1)}
-    return ";".join(f"{name}:{value}" for name, value in given.items())
+    return ";".join(f"{name.replace('_', '-')}:{value}" for name, value in properties.items() if value not in ("", 1))
 
 
 def _number(pixels: float) -> str:

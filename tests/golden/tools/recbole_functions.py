@@ -26,11 +26,7 @@ class Settings(dict[str, object]):
 
 def _settings(metrics: Sequence[str], cutoffs: Sequence[int] = ()) -> Settings:
     return Settings(
-        metrics=[*metrics],
-        topk=[*cutoffs],
-        metric_decimal_place=15,
-        eval_args={"mode": {"test": "full"}},
-        device="cpu",
+        metrics=[*metrics], topk=[*cutoffs], metric_decimal_place=15, eval_args={"mode": {"test": "full"}}, device="cpu"
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import rankledger
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from tests.support.generated_data import search_collection, write_config
 

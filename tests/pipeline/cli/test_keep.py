@@ -34,7 +34,7 @@ def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
     )
     code, out, err = run_cli("verify", found)
     assert (code, out.startswith(f"runs/records/{found}: all ")) == (0, True)
-    assert re.fullmatch(r"not held against MLflow: .*mlflow.db: there is no such store of MLflow\n", err)
+    assert re.fullmatch(r"not compared with MLflow: .*mlflow.db: there is no such store of MLflow\n", err)
     (evaluation.record / "summary.csv").unlink()
     (evaluation.record / "scores.parquet").unlink()
     code, out, err = run_cli("verify", found, "--no-tracking")

@@ -50,17 +50,20 @@ def test_the_ending_of_the_file_says_what_is_made(run_cli, reference, tmp_path, 
 
 
 def test_the_form_asked_for_comes_before_the_ending(run_cli, reference, tmp_path):
-    """Markdown in a file of text."""
-    assert run_cli("report", reference, "--format", "markdown", "--output", "a.txt") == (0, "", "")
+    """Markdown, here by its short name, in a file of text."""
+    assert run_cli("report", reference, "--format", "md", "--output", "a.txt") == (0, "", "")
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == report(reference, form="markdown")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--output", "a.txt"], "a.txt: unknown ending; add --format, or end the name in .html"),
-        (["--output", "gone/a.md"], "gone/a.md: its folder does not exist; make it or check --output"),
-        (["--format", "pdf"], "Invalid value for '--format': 'pdf' is not one of 'html', 'markdown', 'latex', 'csv'."),
+        (["--output", "a.txt"], "a.txt: unknown file type; add --format, or let the name end in .html"),
+        (["--output", "gone/a.md"], "gone/a.md: folder not found; create it or check --output"),
+        (
+            ["--format", "pdf"],
+            "Invalid value for '--format': 'pdf' is not one of 'html', 'markdown', 'latex', 'csv', 'md'.",
+        ),
         (["--last", "0"], "Invalid value for '--last': 0 is not in the range x>=1."),
     ],
 )
@@ -75,7 +78,7 @@ def test_what_cannot_be_made_is_refused(run_cli, reference, arguments, said):
 def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
     """No record, no measure, no name for a word: exit 2, and no file is written."""
     for arguments, said in [
-        (["./no-record"], "./no-record: there is no such record, neither at that path nor in runs/records\n"),
+        (["./no-record"], "./no-record: record not found, neither at that path nor in runs/records\n"),
         (["last", "--name", "x"], "runs/records: no evaluation is called 'x'\n"),
         ([reference, "--measure", "app"], f"runs/records/{reference}: has no measure 'app'; available: ap; "),
     ]:
@@ -105,9 +108,9 @@ def test_a_page_is_not_written_on_a_terminal(run_cli, monkeypatch):
 
     assert (code, out) == (2, "")
     assert err.splitlines()[-1].startswith(
-        "Error: a page is for a browser, not for a terminal; add --open, --output FILE"
+        "Error: an HTML page cannot be shown in a terminal; add --open, --output FILE"
     )
-    assert "there is no such record" in run_cli("report", "./no-record", "--format", "markdown")[2]
+    assert "record not found" in run_cli("report", "./no-record", "--format", "markdown")[2]
 
 
 def test_a_page_is_opened_in_the_browser(run_cli, reference, tmp_path, monkeypatch):
@@ -134,4 +137,4 @@ def test_only_a_page_is_opened(run_cli):
     for arguments in (["--format", "markdown"], ["--output", "a.md"]):
         code, out, err = run_cli("report", "./no-record", "--open", *arguments)
         assert (code, out) == (2, "")
-        assert err.splitlines()[-1] == "Error: --open shows a page; leave --format out or make it html"
+        assert err.splitlines()[-1] == "Error: --open needs an HTML page; remove --format or set it to html"

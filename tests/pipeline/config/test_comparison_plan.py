@@ -9,7 +9,7 @@ import pytest
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 CONFIG = """\
 name: n
@@ -98,16 +98,16 @@ def test_the_correction_goes_with_the_test(section, correction):
 @pytest.mark.parametrize(
     ("section", "message"),
     [
-        ("{baseline: d}", ".baseline: there is no model 'd'; known: a, b, c, all_pairs"),
-        ("{baseline: all-pairs}", ".baseline: there is no model 'all-pairs'; did you mean 'all_pairs'?"),
+        ("{baseline: d}", ".baseline: unknown model 'd'; known: a, b, c, all_pairs"),
+        ("{baseline: all-pairs}", ".baseline: unknown model 'all-pairs'; did you mean 'all_pairs'?"),
         (
             "{baseline: a, measures: [ap, p@5]}",
-            ".measures[1]: p@5 is in no suite of the datasets; add it to one of theirs",
+            ".measures[1]: p@5 is in no suite of the datasets; add it to one of them",
         ),
-        ("{baseline: a, measures: app}", ".measures: there is no measure 'app'; did you mean 'ap'?"),
+        ("{baseline: a, measures: app}", ".measures: unknown measure 'app'; did you mean 'ap'?"),
         (
             "{baseline: a, measures: entropy@5}",
-            ".measures: entropy@5 has no scores of queries, as is needed here; leave it out",
+            ".measures: entropy@5 has no score per query, which is needed here; remove it",
         ),
     ],
 )
@@ -125,7 +125,7 @@ def test_many_pairs_are_warned_of(n_models, n_warnings):
     warnings = planned("{baseline: all_pairs}", config).warnings
 
     assert [*warnings] == [
-        "a.yaml:5: comparison.baseline: all pairs of 11 models are 55 comparisons, and each hides the others; name a "
+        "a.yaml:5: comparison.baseline: all pairs of 11 models are 55 comparisons, so the correction is strict; name a "
         "baseline instead"
     ][:n_warnings]
     assert planned("{baseline: m0}", config).warnings == ()
@@ -150,11 +150,11 @@ def test_what_matters_is_said_by_measure():
     [
         (
             "{ndcg@20: 0.1}",
-            "a.yaml:5: practical_difference.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of theirs",
+            "a.yaml:5: practical_difference.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of them",
         ),
         (
             "{entropy@5: 0.1}",
-            "practical_difference.entropy@5: entropy@5 has no scores of queries, as is needed here; leave it out",
+            "practical_difference.entropy@5: entropy@5 has no score per query, which is needed here; remove it",
         ),
         ("{ap: 0}", "a.yaml:5: practical_difference.ap: found 0; write a number above 0"),
         ("{ap: yes}", "a.yaml:5: practical_difference.ap: found true; write a number"),

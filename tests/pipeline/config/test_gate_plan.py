@@ -11,7 +11,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import PlannedGate, Reference, Waiver
 
 CONFIG = """\
@@ -152,42 +152,35 @@ def test_paths_start_at_the_config(folder):
     assert gates[0].against == Reference("../x#m", f"{folder}/x", "m")
 
 
-NO_SUITE = "is in no suite of the datasets; add it to one of theirs"
-SELF = "is held against itself; take it out of `models`, or write self@accepted"
+NO_SUITE = "is in no suite of the datasets; add it to one of them"
+SELF = "is compared with itself; remove it from `models`, or write self@accepted"
 
 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ("max_missing: 0, models: [candidat]", ".models[0]: there is no model 'candidat'; did you mean 'candidate'?"),
-        ("max_missing: 0, datasets: wen", ".datasets: there is no dataset 'wen'; did you mean 'web'?"),
+        ("max_missing: 0, models: [candidat]", ".models[0]: unknown model 'candidat'; did you mean 'candidate'?"),
+        ("max_missing: 0, datasets: wen", ".datasets: unknown dataset 'wen'; did you mean 'web'?"),
         ("measure: p@5, at_least: 0", f".measure: p@5 {NO_SUITE}"),
         ("measure: [ap, r@5], at_least: 0", f".measure[1]: r@5 {NO_SUITE}"),
         ("measure: ap, datasets: shop, at_least: 0", f".measure: ap {NO_SUITE}"),
-        (
-            "measure: ndgc@10, datasets: web, at_least: 0",
-            ".measure: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
-        ),
-        (
-            "measure: faithfulnes, at_least: 0",
-            ".measure: there is no measure 'faithfulnes'; did you mean 'faithfulness'?",
-        ),
+        ("measure: ndgc@10, datasets: web, at_least: 0", ".measure: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"),
+        ("measure: faithfulnes, at_least: 0", ".measure: unknown measure 'faithfulnes'; did you mean 'faithfulness'?"),
         (
             "measure: entropy@5, at_least: 0",
-            ".measure: entropy@5 has no scores of queries, as is needed here; leave it out",
+            ".measure: entropy@5 has no score per query, which is needed here; remove it",
         ),
         (
             "measure: length, against: last_passed, margin: 0",
-            ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
+            ".measure: length has no better direction, so it cannot drop; write at_least or at_most",
         ),
         (
             "measure: length, against: last_passed, max_query_drop: 1",
-            ".measure: neither end of length is better, so there is no drop of it; write at_least or at_most",
+            ".measure: length has no better direction, so it cannot drop; write at_least or at_most",
         ),
         (
             "measure: ap, against: acepted, margin: 0",
-            ".against: 'acepted' is no model, no evaluation's id and no path (which has a slash); "
-            "did you mean 'accepted'?",
+            ".against: 'acepted' is not a model, an evaluation id or a path (with a slash); did you mean 'accepted'?",
         ),
         (
             "measure: ap, against: self@last, margin: 0",
@@ -199,13 +192,13 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
         ),
         (
             "measure: ap, at_least: 0, models: [production, lexical]",
-            ".models[1]: the model 'lexical' is not judged: it is not evaluated where the gate is judged; name "
+            ".models[1]: the model 'lexical' is not judged: it is not evaluated on these datasets; name "
             "another, or fix its outputs",
         ),
         (
             "measure: rr@10, against: lexical, margin: 0, models: candidate",
-            ".models: the model 'candidate' is not judged: it is not evaluated beside 'lexical' where the gate is "
-            "judged; name another, or fix its outputs",
+            ".models: the model 'candidate' is not judged: it is not evaluated beside 'lexical' on these datasets; "
+            "name another, or fix its outputs",
         ),
         (
             "measure: ap, at_least: 0, datasets: [web, shop]",
@@ -213,8 +206,7 @@ SELF = "is held against itself; take it out of `models`, or write self@accepted"
         ),
         (
             "extra: cost, at_most: 1, models: [production, candidate]",
-            ".models[0]: the model 'production' is not judged: it has no `extra`, the file of its numbers; add it to "
-            "the model",
+            ".models[0]: the model 'production' is not judged: it has no `extra` file; add it to the model",
         ),
         (
             "measure: ap, at_least: 0, slices: [market, markt]",
@@ -236,7 +228,7 @@ def test_a_name_is_had_once():
     gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
 
     assert findings(config=CONFIG + gates) == [
-        "a.yaml:17: gates[2].name: a gate above is called 'a', too; choose another name"
+        "a.yaml:17: gates[2].name: another gate is called 'a', too; choose another name"
     ]
 
 
@@ -245,8 +237,7 @@ def test_a_gate_that_judges_nothing_is_refused():
     alone = CONFIG.replace(', extra: "{model}.json"', "")
 
     assert findings("extra: cost, at_most: 1", config=alone) == [
-        "a.yaml:15: gates[0]: no model is judged: none is there, or it has no `extra`, the file of its numbers; add it "
-        "to the model"
+        "a.yaml:15: gates[0]: no model is judged: it has no `extra` file; add it to the model"
     ]
 
 
@@ -256,11 +247,11 @@ def test_what_is_wrong_with_a_model_is_not_said_again_of_a_gate():
 
     assert findings("measure: rr@10, at_least: 0, models: lexical", "max_missing: 0, models: x", config=broken) == [
         "a.yaml:9: models.lexical: the model has no outputs; add `outputs:` to it or to `defaults: {model: …}`",
-        "a.yaml:16: gates[1].models: there is no model 'x'; known: production, candidate, lexical",
+        "a.yaml:16: gates[1].models: unknown model 'x'; known: production, candidate, lexical",
     ]
 
 
-DRIFTS = "against last_passed it drifts: the margin may be lost a little each night; add one against accepted"
+DRIFTS = "against last_passed a model may lose a little each night and never fail; add a gate against accepted"
 
 
 @pytest.mark.parametrize(
@@ -270,14 +261,8 @@ DRIFTS = "against last_passed it drifts: the margin may be lost a little each ni
         (["measure: ap, against: accepted, margin: 1"], []),
         (["measure: [rr@10, ap], against: accepted#production, margin: 1, models: [candidate, production]"], []),
         (["measure: rr@10, against: accepted, margin: 1"], [f"a.yaml:15: gates[0].against: {DRIFTS}"]),
-        (
-            ["measure: ap, against: accepted, margin: 1, models: candidate"],
-            [f"a.yaml:15: gates[0].against: {DRIFTS}"],
-        ),
-        (
-            ["measure: ap, against: accepted, max_query_drop: 1"],
-            [f"a.yaml:15: gates[0].against: {DRIFTS}"],
-        ),
+        (["measure: ap, against: accepted, margin: 1, models: candidate"], [f"a.yaml:15: gates[0].against: {DRIFTS}"]),
+        (["measure: ap, against: accepted, max_query_drop: 1"], [f"a.yaml:15: gates[0].against: {DRIFTS}"]),
     ],
 )
 def test_a_margin_against_the_latest_alone_is_warned_of(others, warnings):
@@ -305,5 +290,5 @@ def test_models_without_numbers_are_told_where_all_were_meant():
     """A gate on a number of every model passes over those without `extra:`, and says which."""
     (warning,) = planned("extra: cost, at_most: 1").warnings
 
-    assert warning == "a.yaml:15: gates[0].models: not judged, for they have no `extra`: production, lexical"
+    assert warning == "a.yaml:15: gates[0].models: not judged because they have no `extra`: production, lexical"
     assert planned("extra: cost, at_most: 1, models: candidate").warnings == ()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.config.schema import Gate, load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 SMALL = "name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ngates:\n  - "
 
@@ -72,11 +72,11 @@ def test_a_date_is_a_date():
 
 
 NOTHING = (
-    "it does not say what to judge; add one of `margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, "
+    "the gate has no condition; add one of `margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, "
     "`max_missing` or `extra`"
 )
-TWO = "exclude each other; make two gates of it"
-OUT = "take it out"
+TWO = "cannot be combined; write two gates"
+OUT = "remove it"
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,10 @@ OUT = "take it out"
         ("max_missing: 0, measure: ap", f"`measure` has no effect beside `max_missing`; {OUT}"),
         ("extra: cost, at_most: 1, datasets: d", f"`datasets` has no effect beside `extra`; {OUT}"),
         ("extra: cost, at_most: 1, measure: ap", f"`measure` has no effect beside `extra`; {OUT}"),
-        ("measure: ap, at_least: 2, at_most: 1", "at_least 2 is above at_most 1; no figure is both"),
+        ("measure: ap, at_least: 2, at_most: 1", "at_least 2 is above at_most 1; no figure satisfies both"),
         (
             "measure: ap, against: last_passed, margin: 100%",
-            "a margin of 100% is as much as there is; write a smaller share",
+            "a margin of 100% is the whole figure or more; write a smaller share",
         ),
         ("max_missing: 5", "max_missing is a share from 0 to 1, found 5.0; write it as 0.01 or 1%"),
         ("max_missing: -1%", "max_missing is a share from 0 to 1, found -1%; write it as 0.01 or 1%"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rankledger.pipeline.config.loader import load, merge
 from rankledger.pipeline.config.yaml import Origin, dotted
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 A_TEXT = ", or quote it for a text: '{}'"
 
@@ -98,7 +98,7 @@ def test_anchors_and_merge_keys():
         ("a:\n  b:\n    1: 2\n", "a.yaml:3: a.b: the key 1 is not text (YAML reads it as int); quote it: '1'"),
         ("a:\n  ~: 2\n", "a.yaml:2: a: the key ~ is not text (YAML reads it as null); quote it: '~'"),
         ("? [a]\n: 2\n", "a.yaml:1: a key is text, not a list or a mapping; write a plain key"),
-        ("a:\n  b: 1\n  c: 2\n  b: 3\n", "a.yaml:4: a: the key 'b' is there twice (first on line 2); keep one"),
+        ("a:\n  b: 1\n  c: 2\n  b: 3\n", "a.yaml:4: a: duplicate key 'b' (first on line 2); keep one"),
         (
             "a: !!python/name:os.system x\n",
             "a.yaml:1: a: the tag !!python/name:os.system is not supported; write a plain value",
@@ -123,9 +123,9 @@ def test_anchors_and_merge_keys():
         (f"a: {'1:' * 300}1\n", f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!int; quote it"),
         (f'a: !!float "{"1:" * 300}1"\n', f"a.yaml:1: a: '{'1:' * 99}… cannot be read as !!float; quote it"),
         ("? !!str [a]\n: 2\n", "a.yaml:1: a key is text, not a list or a mapping; write a plain key"),
-        ('a: "b\\udcff"\n', "a.yaml:1: a: 'b\\udcff' holds half of a surrogate pair; write the character itself"),
-        ('a: {"b\\udcff": 1}\n', "a.yaml:1: a: the key 'b\\udcff' holds half of a surrogate pair; write another"),
-        ("a: &a\n  b: [*a]\n", "a.yaml:1: a.b[0]: an alias stands inside its own anchor; spell the value out"),
+        ('a: "b\\udcff"\n', "a.yaml:1: a: 'b\\udcff' is half of a surrogate pair; write the character"),
+        ('a: {"b\\udcff": 1}\n', "a.yaml:1: a: the key 'b\\udcff' contains half of a surrogate pair; write another"),
+        ("a: &a\n  b: [*a]\n", "a.yaml:1: a.b[0]: an alias refers to the value that contains it; write the value out"),
         ("a:\n  <<: 1\n", "a.yaml:2: a: `<<` takes a mapping or a list of mappings"),
         ("a: *b\n", "a.yaml:1: is not valid YAML: found undefined alias 'b'"),
         ("a: 1\nb: [1, 2\nc: 3\n", "a.yaml:3: is not valid YAML: expected ',' or ']', but got ':'"),
@@ -152,7 +152,7 @@ def test_files_that_cannot_be_read():
     Path("latin.yaml").write_bytes(b"name: caf\xe9\n")
 
     assert findings(path="nightly.yaml") == ["nightly.yaml: file not found; check the path"]
-    assert findings(path="folder") == ["folder: is a folder, device, pipe or socket; name a plain file"]
+    assert findings(path="folder") == ["folder: is a folder, device, pipe or socket; name a regular file"]
     assert findings(path="latin.yaml") == ["latin.yaml: is not UTF-8 text (at byte 9); save it as UTF-8"]
 
 
@@ -163,7 +163,7 @@ def test_all_mistakes_of_all_files_come_at_once():
     )
 
     assert findings() == [
-        "a.yaml:3: the key 'a' is there twice (first on line 2); keep one",
+        "a.yaml:3: duplicate key 'a' (first on line 2); keep one",
         "base.yaml:1: the key no is not text (YAML reads it as bool); quote it: 'no'",
         "base.yaml:2: b: the tag !x is not supported; write a plain value",
         "a.yaml:1: extends: file not found: 'gone.yaml'; check the path",
@@ -204,7 +204,7 @@ def test_a_circle_of_extends_is_refused():
     write(a="extends: sub/b.yaml\n", sub__b="x: 1\nextends: ../a.yaml\n")
 
     assert findings() == [
-        "sub/b.yaml:2: extends: goes in a circle: a.yaml -> sub/b.yaml -> sub/../a.yaml; remove one of them"
+        "sub/b.yaml:2: extends: extends itself: a.yaml -> sub/b.yaml -> sub/../a.yaml; remove one of them"
     ]
 
 
@@ -281,7 +281,7 @@ def test_unset_and_malformed_variables_are_refused_together():
 
     assert findings() == [
         "base.yaml:2: b[1]: ${B} is not set in the environment; set it, or write ${B:-default}",
-        "a.yaml:3: c: `${` begins no ${NAME} or ${NAME:-default}; write $${ to mean it literally",
+        "a.yaml:3: c: invalid `${`; write ${NAME} or ${NAME:-default}, or $${ for the text itself",
     ]
 
 
@@ -328,15 +328,15 @@ def test_overrides_say_where_they_came_from():
 @pytest.mark.parametrize(
     ("override", "message"),
     [
-        ("n", '--set n: is not key.path=value (a name that holds dots is quoted: "trec.8")'),
-        ("a..b=secret", '--set a..b: is not key.path=value (a name that holds dots is quoted: "trec.8")'),
-        ("n.x=1", "--set n.x: n is a plain value without keys; set it whole"),
-        ("l.2=1", "--set l.2: l has the items 0 to 1, found '2'; or set it whole"),
-        ("l.x=1", "--set l.x: l has the items 0 to 1, found 'x'; or set it whole"),
+        ("n", '--set n: is not key.path=value (quote a name that contains dots: "trec.8")'),
+        ("a..b=secret", '--set a..b: is not key.path=value (quote a name that contains dots: "trec.8")'),
+        ("n.x=1", "--set n.x: n is a plain value without keys; set the value itself"),
+        ("l.2=1", "--set l.2: l has the items 0 to 1, found '2'; write one of them, or set the whole list"),
+        ("l.x=1", "--set l.x: l has the items 0 to 1, found 'x'; write one of them, or set the whole list"),
         ("n=[1", "--set n: is not valid YAML: expected ',' or ']', but got '<stream end>'"),
         ("n={no: 1}", "--set n: the key no is not text (YAML reads it as bool); quote it: 'no'"),
         ("n={a: !x 1}", "--set n: n.a: the tag !x is not supported; write a plain value"),
-        ("extends=b.yaml", "--set extends: only a file can extend another; write a file that extends both"),
+        ("extends=b.yaml", "--set extends: --set cannot set `extends`; write a file that extends both"),
         ("n=${X}", "--set n: ${X} is not set in the environment; set it, or write ${X:-default}"),
     ],
 )

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.plan_inputs import markers, unmatched_searches
+from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
 from rankledger.pipeline.config.schema import Config, Loaded, Nightly, load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 SMALL = "name: n\ndatasets: {web: {judgments: q, keys: {lang: de}}}\nsuites: {s: [ap]}\n"
 MODELS = 'models: {bm25: {outputs: "{date}/bm25.tsv"}, dense: {outputs: "{date}/dense.tsv", keys: {lang: fr}}}\n'
@@ -73,10 +72,10 @@ def test_a_config_is_equal_to_its_dump_read_again(written):
     ("nightly", "said"),
     [
         ("{every: 0}", "a.yaml:5: nightly.every: found 0; write a duration above 0, such as 30s"),
-        ("{ready: stable}", "nightly: `ready: stable` looks twice, `every` apart; let `wait` be at least as long"),
-        ("{ready: stable, wait: 20s}", "let `wait` be at least as long"),
+        ("{ready: stable}", "nightly: `ready: stable` checks twice, `every` apart; set `wait` to at least as long"),
+        ("{ready: stable, wait: 20s}", "set `wait` to at least as long"),
         ("{ready: '{model'}", "a.yaml:5: nightly.ready: '{model' has a single brace"),
-        ("{ready: '{model!r}'}", "has a placeholder that is more than a word"),
+        ("{ready: '{model!r}'}", "has a placeholder with a format"),
         ("{ready: done/}", "'done/' is a folder; name the file in it"),
         ("{ready: _SUCCES, wiat: 2h}", "unknown key 'wiat'; did you mean 'wait'?"),
     ],
@@ -109,7 +108,7 @@ def test_an_unknown_word_in_a_marker_is_refused_with_its_line():
     found = loaded("{ready: '{modell}.done'}")
 
     with pytest.raises(
-        InputError, match=r"^a.yaml:5: nightly.ready: .* \{modell\} that is unknown; available: .*\{model\}"
+        InputError, match=r"^a.yaml:5: nightly.ready: .* an unknown placeholder \{modell\}; available: .*\{model\}"
     ):
         markers(found, plan(found, DATE))
 

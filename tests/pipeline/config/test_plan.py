@@ -17,22 +17,22 @@ from rankledger.pipeline.config.paths import absolute, fill, relocate, search
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 SUITES = "suites:\n  search: [ap, 'ndcg@5,10']\n  deep: [ap, r@100]\n  stars: [rmse, mae]\n"
 
 
 # The ends of messages.
 ADD_OUTPUTS = "; add `outputs:` to it or to `defaults: {model: …}`"
-APART = "tell them apart, as by {model} in the path"
-BY_NAME = "by which models are searched for; put it where the name stands"
-CATALOGUE = "the whole catalogue counts; add `documents:`, the file of all documents, or leave it out"
-FEATURES = "features of documents count; add `documents:`, the file that has them in columns, or leave it out"
-INTERACTIONS = "what was consumed before counts; add `interactions:`, those of training, or leave it out"
+APART = "use a file for each, as with {model} in the path"
+BY_NAME = "to find models by; write it in place of the name"
+CATALOGUE = "the whole catalogue is needed; add `documents:`, the file of all documents, or remove the measure"
+FEATURES = "features of documents are needed; add `documents:`, a file with them, or remove the measure"
+INTERACTIONS = "earlier interactions are needed; add `interactions:`, those of training, or remove the measure"
 NO_MATCH = "; fix the path or list the models"
-OF_FILES = "that is unknown; available: {dataset}, {date}"
-SUBTOPICS = "subtopics count; add `subtopics: true`, if the judgments name them, or leave it out"
-OF_OUTPUTS = "that is unknown; available: {dataset}, {date}, {model}"
+OF_FILES = "; available: {dataset}, {date}"
+SUBTOPICS = "subtopics are needed; add `subtopics: true` if the judgments have them, or remove the measure"
+OF_OUTPUTS = "; available: {dataset}, {date}, {model}"
 
 
 @pytest.fixture(autouse=True)
@@ -238,10 +238,10 @@ def test_discovery_that_finds_only_listed_models_is_content():
     [
         ("'{dataset}/{model}.gz'", "models.*: no file matches configs/{dataset}/{model}.gz" + NO_MATCH),
         ("'d/{model}.tsv'", "models.*: no file matches configs/d/{model}.tsv" + NO_MATCH),
-        ("x.tsv", "models.*.outputs: 'x.tsv' has no {model}, " + BY_NAME),
+        ("x.tsv", "models.*.outputs: 'x.tsv' has no {model} " + BY_NAME),
         ("'s3://b/{model}'", "models.*.outputs: models are searched for in local folders only; list them by name"),
         ("'{date}/{model}'", "models.*.outputs: '{date}/{model}' needs a date; pass --date YYYY-MM-DD"),
-        ("{path: '{x}'}", "models.*.outputs.path: '{x}' has a placeholder {x} " + OF_OUTPUTS),
+        ("{path: '{x}'}", "models.*.outputs.path: '{x}' has an unknown placeholder {x}" + OF_OUTPUTS),
     ],
 )
 def test_discovery_that_cannot_work(outputs, line):
@@ -297,27 +297,27 @@ def test_search_matches_names_literally_and_globs_within_them(tmp_path):
     [
         (
             "datasets: {d: {judgments: q, suites: [search, serch]}}",
-            "2: datasets.d.suites[1]: there is no suite 'serch'; did you mean 'search'?",
+            "2: datasets.d.suites[1]: unknown suite 'serch'; did you mean 'search'?",
         ),
         (
             "datasets: {d: {judgments: q, suites: [stars]}}",
-            "2: datasets.d.suites[0]: the suite 'stars' is of ratings, the dataset of rankings; name another",
+            "2: datasets.d.suites[0]: the suite 'stars' is for ratings, and the dataset has rankings; name another",
         ),
         (
             "datasets: {d: {ratings: q, suites: [deep]}}",
-            "2: datasets.d.suites[0]: the suite 'deep' is of rankings, the dataset of ratings; name another",
+            "2: datasets.d.suites[0]: the suite 'deep' is for rankings, and the dataset has ratings; name another",
         ),
         (
             "datasets: {d: {judgments: '{model}'}}",
-            "2: datasets.d.judgments: '{model}' has a placeholder {model} " + OF_FILES,
+            "2: datasets.d.judgments: '{model}' has an unknown placeholder {model}" + OF_FILES,
         ),
         (
             "datasets: {d: {judgments: '{dataset.x}'}}",
-            "2: datasets.d.judgments: '{dataset.x}' has a placeholder {dataset.x} " + OF_FILES,
+            "2: datasets.d.judgments: '{dataset.x}' has an unknown placeholder {dataset.x}" + OF_FILES,
         ),
         (
             "datasets: {d: {judgments: '{dataset!r}'}}",
-            "2: datasets.d.judgments: '{dataset!r}' has a placeholder {dataset} " + OF_FILES,
+            "2: datasets.d.judgments: '{dataset!r}' has an unknown placeholder {dataset}" + OF_FILES,
         ),
         (
             "datasets: {d: {judgments: '{date}'}}",
@@ -341,13 +341,16 @@ def test_wrong_datasets(lines, found):
         ("models: {m: {outputs: {}}}", "3: models.m: the model has no outputs" + ADD_OUTPUTS),
         (
             "models:\n  m:\n    outputs:\n      stdlib: x",
-            "6: models.m.outputs.stdlib: there is no dataset 'stdlib'; did you mean 'stdlib-search'?",
+            "6: models.m.outputs.stdlib: unknown dataset 'stdlib'; did you mean 'stdlib-search'?",
         ),
         (
             "models: {m: {outputs: {other: x}}}",
-            "3: models.m.outputs.other: there is no dataset 'other'; known: stdlib-search",
+            "3: models.m.outputs.other: unknown dataset 'other'; known: stdlib-search",
         ),
-        ("models: {m: {outputs: '{modle}'}}", "3: models.m.outputs: '{modle}' has a placeholder {modle} " + OF_OUTPUTS),
+        (
+            "models: {m: {outputs: '{modle}'}}",
+            "3: models.m.outputs: '{modle}' has an unknown placeholder {modle}" + OF_OUTPUTS,
+        ),
         (
             "models: {m: {outputs: x}, n: {outputs: ./x}}",
             "3: models.n.outputs: the model reads the same output as 'm'; " + APART,
@@ -372,14 +375,14 @@ def test_one_file_with_a_column_for_each_model_is_two_outputs():
         (
             "[ap, rmse, mae]",
             [
-                "5: suites.s[1]: rmse is of ratings and ap of rankings; make a suite of each",
-                "5: suites.s[2]: mae is of ratings and ap of rankings; make a suite of each",
+                "5: suites.s[1]: rmse is for ratings and ap for rankings; put them in two suites",
+                "5: suites.s[2]: mae is for ratings and ap for rankings; put them in two suites",
             ],
         ),
         ("[ap, 'p@5,10', p@10]", ["5: suites.s[2]: p@10 is in the suite twice; keep one"]),
-        ("[rmse]", ["3: datasets.d: no suite is of rankings, as the dataset is; write one under `suites`"]),
-        ("[item_coverage@10, tn@5, user_coverage]", ["3: datasets.d: in item_coverage@10, tn@5 " + CATALOGUE]),
-        ('["alpha_ndcg@5,10", ap, strec@5]', ["3: datasets.d: in alpha_ndcg@5, alpha_ndcg@10, strec@5 " + SUBTOPICS]),
+        ("[rmse]", ["3: datasets.d: no suite is for rankings, which the dataset has; add one under `suites`"]),
+        ("[item_coverage@10, tn@5, user_coverage]", ["3: datasets.d: item_coverage@10, tn@5: " + CATALOGUE]),
+        ('["alpha_ndcg@5,10", ap, strec@5]', ["3: datasets.d: alpha_ndcg@5, alpha_ndcg@10, strec@5: " + SUBTOPICS]),
     ],
 )
 def test_wrong_suites(suites, found):
@@ -398,17 +401,17 @@ RECOMMENDED = "[novelty@5, gini, 'diversity(feature=genre)@5', 'calibration(feat
         (
             "",
             [
-                f"in novelty@5, calibration(feature=genre)@5, serendipity {INTERACTIONS}",
-                f"in gini, serendipity {CATALOGUE}",
-                f"in diversity(feature=genre)@5, calibration(feature=genre)@5 {FEATURES}",
+                f"novelty@5, calibration(feature=genre)@5, serendipity: {INTERACTIONS}",
+                f"gini, serendipity: {CATALOGUE}",
+                f"diversity(feature=genre)@5, calibration(feature=genre)@5: {FEATURES}",
             ],
         ),
-        (", documents: c", [f"in novelty@5, calibration(feature=genre)@5, serendipity {INTERACTIONS}"]),
+        (", documents: c", [f"novelty@5, calibration(feature=genre)@5, serendipity: {INTERACTIONS}"]),
         (
             ", interactions: i",
             [
-                f"in gini, serendipity {CATALOGUE}",
-                f"in diversity(feature=genre)@5, calibration(feature=genre)@5 {FEATURES}",
+                f"gini, serendipity: {CATALOGUE}",
+                f"diversity(feature=genre)@5, calibration(feature=genre)@5: {FEATURES}",
             ],
         ),
     ],
@@ -478,11 +481,10 @@ def test_clusters_and_slices_need_a_table_of_queries():
     assert findings("cluster: user\nslices: [market]\n" + rest + "    slices: [l]\n" + SUITES) == [
         f"a.yaml:{line}"
         for line in (
-            "6: datasets.a: clusters are by 'user' of the queries table; add `queries:`, or write `cluster: query_id`",
-            "6: datasets.a: slices are by 'market' of the queries table; add `queries:`, or write `slices: []`",
-            "9: datasets.b.cluster: clusters are by 's' of the queries table; add `queries:`, or write "
-            "`cluster: query_id`",
-            "10: datasets.b.slices: slices are by 'l' of the queries table; add `queries:`, or write `slices: []`",
+            "6: datasets.a: clusters by 'user' need a queries table; add `queries:`, or write `cluster: query_id`",
+            "6: datasets.a: slices by 'market' need a queries table; add `queries:`, or write `slices: []`",
+            "9: datasets.b.cluster: clusters by 's' need a queries table; add `queries:`, or write `cluster: query_id`",
+            "10: datasets.b.slices: slices by 'l' need a queries table; add `queries:`, or write `slices: []`",
         )
     ]
 
@@ -533,8 +535,7 @@ def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
     models = "models: {{m: {{outputs: '{{dataset}}'}}}}\nsuites: {{x: [{measure}]}}\n"
 
     assert findings((text + models).format(measure="rmse")) == [
-        'a.yaml:4: datasets.s.scores."rmse.denominator": would be taken for a sum that rmse is made of; '
-        "choose another name"
+        'a.yaml:4: datasets.s.scores."rmse.denominator": is the name of a sum for rmse; choose another name'
     ]
     assert len(planned((text + models).format(measure="mae")).datasets) == 2
 
@@ -553,7 +554,7 @@ def test_a_score_is_not_taken_for_another_measure(scores, name, first, where):
     text = f"datasets:\n  a: {{judgments: q}}\n  c: {{scores: {{x: }}}}\n  b: {{scores: {scores}}}\n"
 
     assert findings(text + "models: {m: {outputs: '{dataset}'}}\n" + SUITES) == [
-        f"a.yaml:5: datasets.b.scores.{name}: would be taken for {first} of the dataset {where!r}, which is another; "
+        f"a.yaml:5: datasets.b.scores.{name}: has the name of another measure, {first} of the dataset {where!r}; "
         "choose another name"
     ]
 
@@ -566,19 +567,19 @@ def test_numbers_from_outside_are_found_as_outputs_are(folder):
 
     found = planned(text + SUITES, date="2026-11-20")
 
-    assert {model: file.path for model, file in found.extras.items()} == {
+    assert {model: file.path for model, file in found.external_metrics.items()} == {
         "a": f"{folder}/configs/a/xl.json",
         "x": f"{folder}/configs/o/x.2026-11-20",
     }
     assert findings(text.replace("{size}", "{dataset}") + SUITES, date="2026-11-20") == [
-        "a.yaml:4: models.a.extra: '{model}/{dataset}.json' has a placeholder {dataset} that is unknown; "
+        "a.yaml:4: models.a.extra: '{model}/{dataset}.json' has an unknown placeholder {dataset}; "
         "available: {date}, {size}, {model}"
     ]
 
 
 def test_one_model_was_called_something():
     """Not all that are found, and not what it is called still."""
-    message = "one model was called that before; write it at the model that has a new name, and its old name"
+    message = "`was` is the old name of one model; write it under that model's new name"
     text = "datasets: {d: {judgments: q}}\nmodels:\n  a: {outputs: a, was: WAS}\n"
 
     assert planned(text.replace("WAS", "old") + SUITES).models["a"].was == "old"
@@ -607,10 +608,10 @@ def test_a_model_to_compare_with_must_be_there():
         "models: {bm25: {outputs: {d: o}}, dense: {outputs: '{dataset}.tsv'}}\n"
         "suites: {s: ['rbo(model=bm25)@10', 'rbo(model=dense)', 'rbo(model=denser)']}\n"
     ) == [
-        "a.yaml:3: datasets.d: rbo(model=denser) compares with 'denser', which no model is called here; "
+        "a.yaml:3: datasets.d: rbo(model=denser) compares with 'denser', but no model here has that name; "
         "did you mean 'dense'?",
-        "a.yaml:4: datasets.e: rbo(model=bm25)@10 compares with 'bm25', which no model is called here; known: dense",
-        "a.yaml:4: datasets.e: rbo(model=denser) compares with 'denser', which no model is called here; "
+        "a.yaml:4: datasets.e: rbo(model=bm25)@10 compares with 'bm25', but no model here has that name; known: dense",
+        "a.yaml:4: datasets.e: rbo(model=denser) compares with 'denser', but no model here has that name; "
         "did you mean 'dense'?",
     ]
 
@@ -621,10 +622,10 @@ def test_all_mistakes_come_at_once_and_a_defaults_once():
         "defaults:\n  dataset: {judgments: '{x}'}\n  model: {outputs: '{y}'}\n"
         "datasets: {a: , b: {suites: [none]}}\nmodels: {m: , n: {outputs: {c: o}}}\n" + SUITES
     ) == [
-        "a.yaml:3: defaults.dataset.judgments: '{x}' has a placeholder {x} " + OF_FILES,
-        "a.yaml:4: defaults.model.outputs: '{y}' has a placeholder {y} " + OF_OUTPUTS,
-        "a.yaml:5: datasets.b.suites[0]: there is no suite 'none'; known: search, deep",
-        "a.yaml:6: models.n.outputs.c: there is no dataset 'c'; known: a, b",
+        "a.yaml:3: defaults.dataset.judgments: '{x}' has an unknown placeholder {x}" + OF_FILES,
+        "a.yaml:4: defaults.model.outputs: '{y}' has an unknown placeholder {y}" + OF_OUTPUTS,
+        "a.yaml:5: datasets.b.suites[0]: unknown suite 'none'; known: search, deep",
+        "a.yaml:6: models.n.outputs.c: unknown dataset 'c'; known: a, b",
     ]
 
 
@@ -737,7 +738,7 @@ def test_a_moved_config_plans_the_same(place, monkeypatch):
 
         assert again.tasks == found.tasks
         assert again.datasets == found.datasets
-        assert again.extras == found.extras
+        assert again.external_metrics == found.external_metrics
         assert [(gate.tasks, gate.against and gate.against.record) for gate in again.gates] == [
             (gate.tasks, gate.against and gate.against.record) for gate in found.gates
         ]

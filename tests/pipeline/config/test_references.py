@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.config.paths import parse_reference, split_reference
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 ID = "20261120T020000Z-nightly.web-1f0c9a2b"
 
@@ -38,8 +38,8 @@ def test_what_is_written(text, record, model):
     assert (found.text, found.record, found.model) == (text, record, model)
 
 
-NO = "is no model, no evaluation's id and no path (which has a slash)"
-BOTH = "is the same model and another one at once; write"
+NO = "is not a model, an evaluation id or a path (with a slash)"
+BOTH = "names the same model and another one; write"
 LACKS = "lacks a record or a model; write it as in accepted#bm25"
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.conventions import Conventions as Choices
 from rankledger.pipeline.config.plan import plan
-from rankledger.pipeline.config.schema import Config, ConfigFile, json_schema, load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.config.schema import Config, ConfigFile, load, schema
+from rankledger.pipeline.support.errors import InputError
 
 QUICKSTART = """\
 name: quickstart
@@ -232,39 +232,37 @@ def test_any_dump_reads_back_equal(models):
 # ---- what is refused
 
 COLUMN = (
-    "d.columns.user: 'user' is none of our names ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
-    "'rating', 'prediction', 'measure' or 'value'); write our name first, then the file's"
+    "d.columns.user: 'user' is not one of our columns ('query_id', 'doc_id', 'relevance', 'subtopic', 'score', 'rank', "
+    "'rating', 'prediction', 'measure' or 'value'); write ours first, then yours"
 )
 AT_LEAST_100 = "found 99; write a number of at least 100"
 COMMA = "a comma splits items in [...]: quote it ('ndcg@5,10') or put it on its own line"
 CORRECTIONS = "found 'tukey'; write 'maxt', 'holm', 'bh' or 'none'"
-ELSEWHERE = "its scores are external, so nothing else is known of its queries;"
-ENDS = "write the least and the greatest score there can be, as in [0, 1]; null where there is none"
+ELSEWHERE = "has no effect on external scores; remove it"
+ENDS = "write the lowest and the highest possible score, as in [0, 1]; null for no limit"
 LOGGED_ID = "write the id of a logged model, as in m-1f0c9a2b…"
-CREDENTIALS = "the name holds a user or a password as a URI does, which nothing may show; choose another"
+CREDENTIALS = "the name contains a user or password, as a URI does; choose another"
 LOGGED_URI = "write models:/NAME/VERSION, models:/NAME@ALIAS or models:/m-…"
-EXTRA = "its `extra` is one JSON object of numbers; name its path alone"
+EXTRA = "`extra` is one JSON object of numbers; write only its path"
 FORMAT = "d.judgments.format: found 'xml'; write 'trec', 'tsv', 'csv', 'jsonl', 'json' or 'parquet'"
 TIES = (
     "conventions.ties: found 'random'; write 'doc_id_desc', 'doc_id_asc', 'input_order', 'rank_column', 'optimistic', "
     "'pessimistic' or 'expected'"
 )
-KEY = "cannot fill a template; write a word other than dataset, model, date"
+KEY = "cannot be a placeholder; write a word except dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
-METRIC_NAME = (
-    "tracking.metric_name: it takes {measure}, and {suite} if wanted, and no other placeholder; fix the braces"
-)
-NO_MAXT = "maxt needs resamples, which the test t does not make; choose holm, bh or none"
-NEITHER = "it has neither judgments nor ratings nor scores; name a file, or the scores"
+METRIC_NAME = "tracking.metric_name: write {measure}, optionally with {suite}, and no other placeholder"
+NO_MAXT = "maxt needs resamples, which the test t does not draw; choose holm, bh or none"
+NEITHER = "no judgments, ratings or scores; add one of them"
 OUTPUT_KEYS = "known: path, format, columns, allow_large, allow_no_overlap"
-PLAIN = "m.params.a: it must be a text, a finite number, true or false; put anything else in quotes"
+PLAIN = "m.params.a: write text, a finite number, true or false; quote anything else"
 SCORE = (
     "write letters, digits, spaces and . _ -, with a cutoff as in ndcg@10 if wanted, and none of dataset, model, "
     "query_id, missing, measure, value"
 )
 TESTS = "found 'z'; write 'randomization', 't' or 'bootstrap'"
-TAKEN = "which has a meaning of its own; choose another name"
-UNPRINTABLE = "is empty or holds a control character; write one that can be printed"
+TAKEN = "is reserved; choose another name for the dataset"
+UNPRINTABLE = "is empty or contains a control character; choose another"
 
 
 @pytest.mark.parametrize(
@@ -326,8 +324,8 @@ UNPRINTABLE = "is empty or holds a control character; write one that can be prin
         ("conventions: {ties: random}", TIES),
         (
             "conventions: {ties: expected, depth: 5, unjudged_documents: condensed}",
-            "conventions: ties: expected with a depth cannot be condensed, for what is cut off would depend on the "
-            "order; choose other ties, or take the depth out",
+            "conventions: ties: expected cannot be condensed at a depth, as the cut would depend on the "
+            "order; choose other ties, or remove the depth",
         ),
         ("tracking: {metric_name: x}", METRIC_NAME),
         ("tracking: {metric_name: '{measure}{model}'}", METRIC_NAME),
@@ -349,8 +347,8 @@ def test_wrong_settings(line, message):
     [
         ("d: {}", f"d: {NEITHER}"),
         ("d:", f"d: {NEITHER}"),
-        ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; make two datasets of it"),
-        ("d: {ratings: a, scores: {x: higher}}", "d: it has both ratings and scores; make two datasets of it"),
+        ("d: {judgments: a, ratings: b}", "d: it has both judgments and ratings; write two datasets"),
+        ("d: {ratings: a, scores: {x: higher}}", "d: it has both ratings and scores; write two datasets"),
         ("d: {scores: {}}", "d.scores: found nothing; write at least one"),
         ("d: {scores: {x: up}}", "d.scores.x: found 'up'; write 'higher', 'lower' or 'neither'"),
         ("d: {scores: {x: {sign: up}}}", "d.scores.x.sign: unknown key 'sign'; known: direction, range"),
@@ -358,14 +356,14 @@ def test_wrong_settings(line, message):
         ("d: {scores: {x: {range: [0, .inf]}}}", "d.scores.x.range[1]: found inf; write a finite number"),
         (
             "d: {scores: {x: {range: [1, 0]}}}",
-            "d.scores.x: it: the range 1 to 0 holds nothing; write the least score first",
+            "d.scores.x: it: the range 1 to 0 is empty; write the lowest score first",
         ),
         ("d: {scores: {value: higher}}", f"d.scores.value: a score cannot be called 'value'; {SCORE}"),
         ("d: {scores: {'a,b': higher}}", f"d.scores.a,b: a score cannot be called 'a,b'; {SCORE}"),
         ("d: {scores: {a/b: higher}}", f"d.scores.a/b: a score cannot be called 'a/b'; {SCORE}"),
         ("d: {scores: {'a ': higher}}", f"d.scores.\"a \": a score cannot be called 'a '; {SCORE}"),
         *(
-            (f"d: {{scores: {{x: higher}}, {key}: {value}}}", f"d: {ELSEWHERE} take `{key}` out")
+            (f"d: {{scores: {{x: higher}}, {key}: {value}}}", f"d: `{key}` {ELSEWHERE}")
             for key, value in (
                 ("subtopics", "true"),
                 ("documents", "c"),
@@ -378,7 +376,7 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, slices: x}", "d.slices: found 'x'; write a list"),
         ("d: {judgments: a, slices: ['']}", "d.slices[0]: found ''; write a text of at least one character"),
         ("d: {judgments: a, cluster: 5}", "d.cluster: found 5; write a text in quotes"),
-        ("d: {ratings: a, subtopics: true}", "d: it has ratings, which have no subtopics; take `subtopics` out"),
+        ("d: {ratings: a, subtopics: true}", "d: `subtopics` has no effect on ratings; remove it"),
         ("d: {judgments: a, subtopics: intent}", "d.subtopics: found 'intent'; write true or false"),
         ("d: {qrels: a}", "d.qrels: unknown key 'qrels'; did you mean 'judgments'?"),
         ("d: {judgments: a, topics: b}", "d.topics: unknown key 'topics'; did you mean 'queries'?"),
@@ -398,8 +396,8 @@ def test_wrong_settings(line, message):
         ("d: {judgments: a, suites: []}", "d.suites: found nothing; write at least one"),
         ("d: {judgments: a, keys: {date: x}}", f"d.keys.date: the key 'date' {KEY}"),
         ("d: {judgments: a, keys: {a-b: x}}", f"d.keys.a-b: the key 'a-b' {KEY}"),
-        ("path: {judgments: a}", f"path: a dataset cannot be called 'path', {TAKEN}"),
-        ("'*': {judgments: a}", f"*: a dataset cannot be called '*', {TAKEN}"),
+        ("path: {judgments: a}", f"path: 'path' {TAKEN}"),
+        ("'*': {judgments: a}", f"*: '*' {TAKEN}"),
         ("'': {judgments: a}", f"\"\": the name '' {UNPRINTABLE}"),
         ("'s3://key:pw@x': {judgments: a}", f"s3://key:pw@x: {CREDENTIALS}"),
     ],
@@ -580,23 +578,23 @@ def test_a_long_value_is_cut():
 
 def test_the_schema_describes_every_key():
     """Editors complete from it: each key is described, files may be strings, an extending file may be partial."""
-    schema = json_schema()
-    sections = [schema, *schema["$defs"].values()]
+    written = schema()
+    sections = [written, *written["$defs"].values()]
     mappings = [section if "properties" in section else section["anyOf"][1] for section in sections]
 
-    assert set(schema["properties"]) == set(ConfigFile.model_fields)
-    assert {"extends", "defaults"} <= set(schema["properties"])
+    assert set(written["properties"]) == set(ConfigFile.model_fields)
+    assert {"extends", "defaults"} <= set(written["properties"])
     assert all(
         {"description", "$ref"} & value.keys() for mapping in mappings for value in mapping["properties"].values()
     )
     assert all(mapping["additionalProperties"] is False for mapping in mappings)
-    assert schema["$defs"]["File"]["anyOf"][0] == {"type": "string"}
-    assert schema["$defs"]["Conventions"]["anyOf"][0] == {"type": "string", "enum": [*PROFILES]}
-    partial, whole, *of_scores = schema["anyOf"]
+    assert written["$defs"]["File"]["anyOf"][0] == {"type": "string"}
+    assert written["$defs"]["Conventions"]["anyOf"][0] == {"type": "string", "enum": [*PROFILES]}
+    partial, whole, *of_scores = written["anyOf"]
     assert (partial, whole) == ({"required": ["extends"]}, {"required": ["name", "datasets", "models", "suites"]})
     assert all({"name", "datasets", "models"} <= set(option["required"]) for option in of_scores)
     assert all(option["properties"] for option in of_scores)
-    json.dumps(schema)
+    json.dumps(written)
 
 
 def test_forty_models_by_six_datasets_fit_on_a_page():
@@ -621,11 +619,11 @@ def test_credentials_come_from_the_environment(tmp_path):
     config = tmp_path / "c.yaml"
     config.write_text(text % "https://ann:secret@mlflow.example")
 
-    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: it holds credentials; take them from the env"):
+    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: contains credentials; take them from the env"):
         load(config)
 
     config.write_text(text % "https://${USER_NAME}:${PASSWORD:-secret}@mlflow.example")  # the default is written, too
-    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: it holds credentials"):
+    with pytest.raises(InputError, match=r"c\.yaml:5: tracking\.uri: contains credentials"):
         load(config, environ={"USER_NAME": "ann"})
 
     config.write_text(text % "https://${USER_NAME}:${PASSWORD}@mlflow.example")
@@ -642,5 +640,5 @@ def test_params_hold_no_credentials_wherever_they_are_from(tmp_path, written):
     rest = "name: n\ndatasets: {d: {judgments: q}}\nsuites: {s: [ap]}\n"
     config.write_text(f"{rest}{section}\n{'' if 'models' in section else 'models: {m: {outputs: o}}'}")
 
-    with pytest.raises(InputError, match=r"c\.yaml:4: .*\.params\.index: it holds credentials"):
+    with pytest.raises(InputError, match=r"c\.yaml:4: .*\.params\.index: contains credentials"):
         load(config, environ={"PASSWORD": "secret"})

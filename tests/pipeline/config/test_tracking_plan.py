@@ -9,7 +9,7 @@ import pytest
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 CONFIG = """\
 name: n
@@ -21,7 +21,7 @@ models:
 suites:
   s: [ap, "ndcg@10"]
 """
-TOO_LONG = "has 251 letters; MLflow takes 250; shorten it"
+TOO_LONG = "has 251 characters, and MLflow allows 250; shorten it"
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_a_param_that_is_too_long_is_refused_at_its_line(enabled):
 
     planned(of_b(f"    params: {{p: {'x' * 6_000}}}"), disabled)
     assert findings(of_b(f"    params:\n      q: 1\n      p: {'x' * 6_001}"), disabled) == [
-        "a.yaml:10: models.b.params.p: the param has 6,001 letters; MLflow takes 6,000; shorten it"
+        "a.yaml:10: models.b.params.p: the param has 6,001 characters, and MLflow allows 6,000; shorten it"
     ]
 
 
@@ -65,8 +65,8 @@ def test_a_tag_or_an_owner_that_is_too_long_is_refused():
     planned(of_b(f"    tags: {{t: {'x' * 8_000}}}\n    owner: {'x' * 8_000}"))
 
     assert findings(of_b(f"    tags: {{t: {'x' * 8_001}}}\n    owner: {'x' * 8_001}")) == [
-        "a.yaml:7: models.b.tags.t: the tag has 8,001 letters; MLflow takes 8,000; shorten it",
-        "a.yaml:8: models.b.owner: it has 8,001 letters; MLflow takes 8,000; shorten it",
+        "a.yaml:7: models.b.tags.t: the tag has 8,001 characters, and MLflow allows 8,000; shorten it",
+        "a.yaml:8: models.b.owner: it has 8,001 characters, and MLflow allows 8,000; shorten it",
     ]
 
 
@@ -97,8 +97,8 @@ def test_an_experiment_has_256_letters():
     planned(("{d: {", f"{{{'d' * 254}: {{"))
 
     assert findings(("{d: {", f"{{{'d' * 255}: {{")) == [
-        f"a.yaml:2: datasets.{'d' * 190}…: the experiment of this name and dataset has 257 letters; MLflow takes 256; "
-        "shorten it"
+        f"a.yaml:2: datasets.{'d' * 190}…: the experiment of this name and dataset has 257 characters, "
+        "and MLflow allows 256; shorten it"
     ]
 
 
@@ -163,7 +163,7 @@ def test_a_suite_called_extra_is_refused_beside_numbers_from_outside():
     planned(("  s:", "  extra:"))
 
     assert findings(("  s:", "  extra:"), of_b("    extra: costs.json")) == [
-        "a.yaml:2: datasets.d: 'ap' would stand among the numbers of `extra` in MLflow; rename its suite"
+        "a.yaml:2: datasets.d: 'ap' would be among the external metrics in MLflow; rename its suite"
     ]
 
 
@@ -171,7 +171,7 @@ def test_a_logged_model_is_not_every_model():
     """Models that are searched for are several; a listed one may name its own."""
     Path("o").mkdir()
     Path("o/x").touch()
-    found = "one logged model is not every model; list that model by its name"
+    found = "it names one logged model, not every model; list that model by name"
 
     assert planned(of_b("    model_id: m-1f0c9a2b")).models["b"].model_id == "m-1f0c9a2b"
     assert findings(of_b("  '*': {outputs: 'o/{model}', model_uri: models:/ranker/3}")) == [

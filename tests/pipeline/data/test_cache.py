@@ -195,13 +195,13 @@ def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
 
 
 def test_a_flipped_byte_anywhere_is_found(store, entry):
-    """Each byte of an entry in turn, its heading included: the entry is passed over, with the file's name."""
+    """Each byte of an entry in turn, its heading included: the entry is ignored, with the file's name."""
     data = entry.read_bytes()
     for place in range(len(data)):
         damaged = bytearray(data)
         damaged[place] ^= 1 << place % 8
         entry.write_bytes(damaged)
-        assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+        assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
 
 STRANGE = {
@@ -218,7 +218,7 @@ def test_what_is_no_entry_is_passed_over_though_its_hash_is_right(store, entry, 
     """Whoever writes a file of another layout can write the line with its hash, too: five tracebacks before."""
     entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
-    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+    assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_an_entry_that_does_not_say_what_was_found_is_passed_over(store, entry, 
     body = parquet_of(table.replace_schema_metadata({"key": table.schema.metadata[b"key"], **metadata}))
     entry.write_bytes(f"rankledger blocks 1 {hashlib.sha256(body).hexdigest()}\n".encode() + body)
 
-    assert refusal(store).startswith(f"{entry}: passed over, for it is damaged or of another version")
+    assert refusal(store).startswith(f"{entry}: ignored, as it is damaged or of another version")
 
 
 def test_a_file_cut_short_is_found(store, entry):
@@ -238,9 +238,9 @@ def test_a_file_cut_short_is_found(store, entry):
     data = entry.read_bytes()
     for size in [*range(0, len(data), 97), len(data) - 1]:
         entry.write_bytes(data[:size])
-        assert "passed over" in refusal(store)
+        assert "ignored" in refusal(store)
     entry.write_bytes(data + b"\0")
-    assert "passed over" in refusal(store)
+    assert "ignored" in refusal(store)
 
 
 def test_another_version_is_passed_over(store, entry, monkeypatch):
@@ -259,7 +259,7 @@ def test_an_entry_under_anothers_name_is_passed_over(store, entry):
     stranger = dataclasses.replace(OUTPUT, score_precision="float64")
     shutil.copy(entry, store._hits(stranger))
 
-    assert "for it is of other inputs" in refusal(store, stranger)
+    assert "as it is of other inputs" in refusal(store, stranger)
 
 
 def test_damaged_judgments_are_found_and_written_anew(store):
@@ -268,7 +268,7 @@ def test_damaged_judgments_are_found_and_written_anew(store):
     store.write_judgments(JUDGMENTS, judged)
     (path,) = store.folder.rglob("judgments.rows")
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CacheError, match="passed over"):
+    with pytest.raises(CacheError, match="ignored"):
         store.read_judgments(JUDGMENTS)
 
     store.write_judgments(JUDGMENTS, judged)
@@ -276,11 +276,11 @@ def test_damaged_judgments_are_found_and_written_anew(store):
 
 
 def test_an_entry_that_cannot_be_read_is_passed_over(store, entry):
-    """Something else stands in its place: the disk's own words are told."""
+    """Something else stands in its place: the message has the disk's own words."""
     entry.unlink()
     entry.mkdir()
 
-    assert refusal(store).startswith(f"{entry}: passed over (")
+    assert refusal(store).startswith(f"{entry}: ignored (")
 
 
 # ---- writing
@@ -291,7 +291,7 @@ def test_a_store_that_cannot_be_written_says_so(tmp_path):
     (tmp_path / "cache").write_text("", encoding="utf-8")
     store = OutputCache(tmp_path / "cache")
 
-    with pytest.raises(CacheError, match=r"cache: not written \(.*\); what was read will be parsed again"):
+    with pytest.raises(CacheError, match=r"cache: cannot be written \(.*\); outputs will be parsed again"):
         store.write_hits(OUTPUT, join_hits())
     assert [path.name for path in tmp_path.iterdir()] == ["cache"]
 

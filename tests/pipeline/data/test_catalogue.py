@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.recommendation import calibration, novelty, popularity, serendipity
-from rankledger.pipeline.data.catalogue import Catalogue, known_documents
-from rankledger.pipeline.data.dataset import Source, read_dataset, read_output
+from rankledger.pipeline.data.dataset import read_dataset, read_output
+from rankledger.pipeline.data.join import Catalogue, known_documents
 from rankledger.pipeline.data.readers import read_interactions
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.inputs import Ids
+from rankledger.pipeline.types.inputs import DatasetSource, Ids, Source
 from tests.support.blocks import sparse
 from tests.support.data_files import FORMATS, SUFFIXES, encode, refusal, rows_of, write
 
@@ -134,16 +134,13 @@ def test_from_files_to_a_block(in_folder):
     write(Path("documents.tsv"), "doc_id\tgenre\na\twar\nb\tnoir\n")
     write(Path("out.txt"), "u Q0 b 1 3 t\nu Q0 x 2 2 t\nu Q0 a 3 1 t\n")
 
-    dataset = read_dataset(
+    source = DatasetSource(
         Source("qrels.tsv"),
-        kind="rankings",
-        queries=None,
         documents=Source("documents.tsv"),
         interactions=Source("seen.csv", columns={"query_id": "user"}),
-        features=["genre"],
-        keep_first=False,
-        conventions=TREC_EVAL,
+        features=("genre",),
     )
+    dataset = read_dataset(source, TREC_EVAL)
     _, joined = read_output(dataset, Source("out.txt"), TREC_EVAL, with_catalogue=True)
     block = joined.catalogue
 

@@ -17,14 +17,14 @@ import pyarrow.fs
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.dataset import Source, describe, read_trec_files
+from rankledger.pipeline.data.dataset import describe, read_trec_files
 from rankledger.pipeline.data.files import StoredFile, each_file
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries, read_ranking
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import InputFile, Source
 from tests.support.data_files import refusal, write
 
-CHANGED = "changed while it was read; evaluate again once it is complete"
+CHANGED = "changed while it was read; evaluate again when it is complete"
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +111,7 @@ def test_a_file_cut_short_while_it_is_read_ends_no_process():
     write(Path("qrels.txt"), text)
     program = (
         "from rankledger.pipeline.data.readers import read_judgments\n"
-        "from rankledger.pipeline.errors import InputError\n"
+        "from rankledger.pipeline.support.errors import InputError\n"
         "for _ in range(8):\n"
         "    try: read_judgments('qrels.txt')\n"
         "    except InputError: pass\n"
@@ -182,12 +182,12 @@ def test_parts_that_come_or_go_while_they_are_read_are_refused(path):
         assert next(found).path == "parts/a.txt"
         change()
         assert (
-            refusal(list, found) == f"{path}: files came or went while it was read; evaluate again once it is complete"
+            refusal(list, found) == f"{path}: its files changed while it was read; evaluate again when it is complete"
         )
 
 
 def test_a_message_names_no_line_of_another_file():
-    """Rows are found again in the file for a message; if it is not the file any more, the row's number is told."""
+    """Rows are found again in the file for a message; if the file has changed, the message gives the row's number."""
     write(Path("a.tsv"), "query_id\tdoc_id\tscore\nq\td\t1\n\nq\te\t2\n")
     rows = read_ranking("a.tsv")
     assert rows.place(1) == "line 4"
@@ -206,11 +206,11 @@ def test_the_name_of_an_output_is_of_the_bytes_that_were_read():
     writer = threading.Thread(target=lambda: Path("pipe").write_text("q Q0 d 1 1 mine\n", encoding="utf-8"))
     writer.start()
     try:
-        found = read_trec_files("qrels.txt", "pipe", PROFILES["trec_eval"].conventions, n_documents=0)
+        _, tag = read_trec_files("qrels.txt", "pipe", PROFILES["trec_eval"].conventions, n_documents=0)
     finally:
         writer.join()
 
-    assert found.tag == "mine"
+    assert tag == "mine"
 
 
 def test_a_digest_alone_needs_no_memory_for_the_file():

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import encode, refusal, write
 
 JUDGED = [("q1", "a", 1.0), ("q2", "b", 2.0), ("q1", "c", -1.0)]
@@ -29,12 +30,10 @@ def source(name: str, data: bytes | str, **options) -> Source:
     return Source(write(Path(name), data), **options)
 
 
-def dataset(**options) -> DatasetInput:
+def dataset(conventions: Conventions = TREC_EVAL, **options) -> DatasetInput:
     """The dataset of `JUDGED`, with whatever else it has."""
-    given = {"kind": "rankings", "queries": None, "documents": None, "keep_first": False, "conventions": TREC_EVAL}
-    given |= options
-    judgments = given.pop("judgments", None) or source("qrels.tsv", encode(JUDGED, "tsv"))
-    return read_dataset(judgments, **given)
+    judgments = options.pop("judgments", None) or source("qrels.tsv", encode(JUDGED, "tsv"))
+    return read_dataset(DatasetSource(judgments, **options), conventions)
 
 
 def test_a_dataset_of_judgments_alone():
@@ -107,7 +106,7 @@ def test_a_judged_query_without_cluster_is_refused():
     queries = source("queries.tsv", "query_id\tuser\nq2\tu\nq1\t\n")
 
     assert refusal(dataset, queries=queries, cluster="user") == (
-        "queries.tsv: query 'q1' has no user (line 3), which is what queries are clustered by; fill it"
+        "queries.tsv: query 'q1' has no user (line 3), the cluster column; fill it"
     )
 
 

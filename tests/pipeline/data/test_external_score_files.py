@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.data.external_scores import read_external_metrics
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 
 
 def test_numbers_are_read_with_the_hash_of_their_file(tmp_path):
@@ -36,7 +36,7 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
     [
         ("", "is not JSON"),
         ('{"a": 1', "is not JSON"),
-        ('{"a": 1, "a": 9}', "is not JSON ('a' stands twice); write an object of numbers"),
+        ('{"a": 1, "a": 9}', "is not JSON ('a' occurs twice); write an object of numbers"),
         pytest.param("[" * 100_000, "is not JSON (", id="nested too deeply"),
         ("[1]", "found list; write an object of numbers"),
         ('{"a": "1"}', 'a: found "1"; write a finite number'),
@@ -47,7 +47,10 @@ def test_a_compressed_file_holds_the_same_numbers(tmp_path):
         ('{"a": 1e999}', "a: found Infinity; write a finite number"),
         (f'{{"a": 1{"0" * 400}}}', "a: found Infinity"),
         ('{"a?": 1, "a!": 2}', "'a?' and 'a!' would both be 'extra/a_' in MLflow; rename one"),
-        (f'{{"{"a" * 245}": 1}}', f"the name 'extra/{'a' * 54}…' has 251 letters; MLflow takes 250; shorten it"),
+        (
+            f'{{"{"a" * 245}": 1}}',
+            f"the name 'extra/{'a' * 54}…' has 251 characters, and MLflow allows 250; shorten it",
+        ),
     ],
 )
 def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
@@ -62,10 +65,10 @@ def test_what_is_no_finite_number_is_refused(tmp_path, text, message):
 
 
 def test_a_file_that_is_not_there_or_several_are_refused(tmp_path):
-    """Both are told by the path as it was written."""
+    """Both are named by the path as it was written."""
     with pytest.raises(InputError, match="file not found"):
         read_external_metrics(str(tmp_path / "none.json"))
     for name in ("a", "b"):
         Path(tmp_path / f"{name}.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="2 files are there; name one"):
+    with pytest.raises(InputError, match="matches 2 files; name one"):
         read_external_metrics(str(tmp_path / "*.json"))

@@ -14,8 +14,8 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import external_measure
-from rankledger.pipeline.data.dataset import Source
 from rankledger.pipeline.data.external_scores import ExternalOutput, external_dataset, read_external_scores
+from rankledger.pipeline.types.inputs import DatasetSource, Source
 from tests.support.data_files import refusal, table_bytes, write
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
@@ -169,7 +169,9 @@ def test_the_queries_are_those_of_the_table():
     """In the order of their bytes, with clusters and slices; the outputs say nothing."""
     queries = Source(write(Path("queries.tsv"), "query_id\tuser\tmarket\nq3\tu\tde\nq10\tv\tus\nq9\tu\tus\n"))
 
-    found = external_dataset([read("a.tsv", WIDE)], queries, cluster="user", slices=("market",))
+    found = external_dataset(
+        [read("a.tsv", WIDE)], DatasetSource(None, "scores", queries, cluster="user", slices=("market",))
+    )
 
     assert found.query_ids.tolist() == ["q10", "q3", "q9"]
     assert found.groups.clusters.tolist() == [1, 0, 0]
@@ -184,7 +186,7 @@ def test_without_a_table_the_queries_are_those_of_all_outputs():
     """A query that one model has counts for all; the outputs' files are what says so."""
     outputs = [read("a.tsv", WIDE), read("b.csv", "query_id,faithful,cost\nq0,1,1\nq1,1,1\n")]
 
-    found = external_dataset(outputs, None)
+    found = external_dataset(outputs, DatasetSource(None, "scores"))
 
     assert found.query_ids.tolist() == ["q0", "q1", "q2", "q3"]
     assert [file.path for file in found.files["scores"]] == ["a.tsv", "b.csv"]
@@ -223,18 +225,18 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         (
             "h.tsv",
             "id\tfaithful\tcost\nq1\t1\t1\n",
-            "no column 'query_id' among id, faithful, cost; fix its name",
+            "no column 'query_id' among id, faithful, cost; map it with columns: {query_id: …}",
         ),
         ("i.tsv", HEAD + "\t1\t1\n", "empty query_id (line 2); fill it"),
         ("j.tsv", HEAD, "no rows; write the file again"),
         ("a.jsonl", one(faithful=True), f"faithful True of query 'q1' (line 1) {NO_NUMBER}"),
         ("b.jsonl", one(faithful=[1]), f"faithful [1] of query 'q1' (line 1) {NO_NUMBER}"),
         ("c.jsonl", one(cost=10**400), f"cost 1{'0' * 198}… of query 'q1' (line 1) {NOT_FINITE}"),
-        ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is no id; write a string or a whole number"),
+        ("d.jsonl", one(query_id=0.5), "query_id 0.5 (line 1) is not an id; write a string or a whole number"),
         ("e.jsonl", one(query_id=None), "empty query_id (line 1); fill it"),
-        ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' {NO_NUMBER}"),
+        ("a.json", '{"q1": {"faithful": "x", "cost": 1}}', f"faithful 'x' of query 'q1' (object 1) {NO_NUMBER}"),
         ("b.json", '{"q1": {"faithful": 1}}', "no score 'cost' among faithful; fix its name"),
-        ("c.json", '{"q1": {"cost": 1, "cost": 2}}', "query 'q1': measure 'cost' stands twice; keep one"),
+        ("c.json", '{"q1": {"cost": 1, "cost": 2}}', "query 'q1': measure 'cost' occurs twice; keep one"),
         ("d.json", '{"q1": 3}', "query 'q1' holds 3; write {measure: value}"),
         (
             "a.parquet",
@@ -243,7 +245,7 @@ def one(query_id: object = "q1", faithful: object = 1, cost: object = 1) -> str:
         ),
         ("a.eval", PRINTED + "cost q2 1\n", "query 'q2' has cost twice (line 2 and line 5); keep one"),
         ("b.eval", "faithful q1 1\ncosts q1 1\n", "no score 'cost' among costs, faithful; did you mean 'costs'?"),
-        ("c.eval", MEANS, "lines of all queries together alone; print those of each query too, with -q"),
+        ("c.eval", MEANS, "only lines for all queries together; print each query too, with -q"),
         (
             "long.csv",
             "query_id,measure,value\nq1,faithful,1\nq2,cost,x\n",
@@ -255,7 +257,8 @@ def test_what_is_no_score_is_refused(name, data, message):
     """With the file, the score, the query and the row; a declared score must be there, and be within its range."""
     source = Source(write(Path(name), data))
 
-    assert refusal(read_external_scores, source, [FAITHFUL, COST]) == f"{name}: {message}"
+    refused = refusal(read_external_scores, source, [FAITHFUL, COST])
+    assert refused.removeprefix(name).removeprefix(":1") == f": {message}"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from rankledger.pipeline.data import files
 from rankledger.pipeline.data.files import files_there, find_files
 from rankledger.pipeline.data.readers import read_judgments
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from tests.support.data_files import compress, contents, refusal, write
 
 LINE = "q 0 {} 1\n"
@@ -115,10 +115,10 @@ def test_a_path_that_names_nothing_is_refused(path):
 
 
 def test_a_folder_without_parts_is_not_called_missing():
-    """Whoever sees the folder there is told what it lacks, also where a writer left nothing but its temporary files."""
+    """The message says what the folder lacks, also where a writer left nothing but its temporary files."""
     parts("folder/_temporary/part-0")
 
-    message = "folder: a folder without files, but for such as begin with . or _; fix the path"
+    message = "folder: a folder without files (names that begin with . or _ do not count); fix the path"
     assert refusal(find_files, "folder") == message
 
 

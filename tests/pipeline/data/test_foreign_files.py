@@ -20,6 +20,7 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
     read_ratings,
 )
+from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import compress, contents, refusal, write
 
 IDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
@@ -65,7 +66,7 @@ def test_json_by_its_ending_or_by_name(name, format):
     """The ending tells it, under a compression too, or `format: json` does."""
     data = compress(b'\xef\xbb\xbf{"q": {"d": 3}}', Path(name).suffix if format is None else "")
 
-    assert contents(read_judgments(write(Path(name), data), format)) == [("q", "d", 3.0)]
+    assert contents(read_judgments(Source(write(Path(name), data), format))) == [("q", "d", 3.0)]
 
 
 def test_a_query_without_documents_has_no_row():
@@ -79,8 +80,8 @@ def test_a_query_without_documents_has_no_row():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"q": {"d": 1}, "q": {"e": 1}}', "a.json: query 'q' stands twice; keep one"),
-        ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' stands twice; keep one"),
+        ('{"q": {"d": 1}, "q": {"e": 1}}', "a.json: query 'q' occurs twice; keep one"),
+        ('{"q": {"d": 1, "e": 0, "d": 1}}', "a.json: query 'q': document 'd' occurs twice; keep one"),
         ('{"q": {"d": "1"}}', "a.json: query 'q', document 'd': relevance \"1\" is not a number; fix it"),
         ('{"q": {"d": true}}', "a.json: query 'q', document 'd': relevance true is not a number; fix it"),
         ('{"q": {"d": null}}', "a.json: query 'q', document 'd': relevance null is not a number; fix it"),
@@ -100,7 +101,7 @@ def test_a_query_without_documents_has_no_row():
         ('[{"q": 1}]', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ('"q"', "a.json: expected {query: {document: relevance}}; write one object of objects"),
         ("{}", "a.json: no rows; write the file again"),
-        ('{"q": {"d\\ud800": 1}}', "a.json: an id is not UTF-8: half of a surrogate pair stands in it; fix it"),
+        ('{"q": {"d\\ud800": 1}}', "a.json: an id contains half of a surrogate pair, which is not UTF-8; fix it"),
     ],
 )
 def test_wrong_json_is_refused(text, message):
@@ -189,7 +190,9 @@ def test_mapped_columns_come_before_beirs():
     """A config that says which column holds the relevance is believed."""
     text = b"query-id\tcorpus-id\tscore\tgrade\nq\td\t9\t1\n"
 
-    assert contents(read_judgments(write(Path("a.tsv"), text), columns={"relevance": "grade"})) == [("q", "d", 1.0)]
+    assert contents(read_judgments(Source(write(Path("a.tsv"), text), columns={"relevance": "grade"}))) == [
+        ("q", "d", 1.0)
+    ]
 
 
 def test_our_own_columns_come_before_beirs():

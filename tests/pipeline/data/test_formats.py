@@ -14,9 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rankledger.pipeline.data import formats
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_judgments, read_predictions, read_queries, read_ranking, read_ratings
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
@@ -44,12 +46,12 @@ def in_folder(tmp_path, monkeypatch):
 
 def judgments(data: bytes | str, name: str = "a.txt", **columns: str) -> list[tuple[str, str, float]]:
     """What `read_judgments` takes from a file of these bytes."""
-    return contents(read_judgments(write(Path(name), data), None, columns))
+    return contents(read_judgments(Source(write(Path(name), data), columns=columns)))
 
 
 def refused(data: bytes | str, name: str = "a.txt", **columns: str) -> str:
     """How `read_judgments` refuses a file of these bytes."""
-    return refusal(read_judgments, write(Path(name), data), None, columns)
+    return refusal(read_judgments, Source(write(Path(name), data), columns=columns))
 
 
 # TREC text
@@ -265,7 +267,9 @@ def test_a_ranking_is_not_taken_for_judgments():
     """Its rank would be the grade; trec_eval refuses it, too. Judgments may say Q0, and have further fields."""
     expected = "where query_id, iteration, doc_id, relevance are expected; name the judgments"
 
-    assert refused(b"# a comment\nq1 \t Q0 d1 1 7.5 tag\n") == f"a.txt: a ranking, by its first line, {expected}"
+    assert (
+        refused(b"# a comment\nq1 \t Q0 d1 1 7.5 tag\n") == f"a.txt: looks like a ranking by its first line, {expected}"
+    )
     for line in (b"q1 Q0 d1 1\n", b"q1 0 d1 1 and more\n"):
         assert read_judgments(write(Path("a.txt"), line)).values.tolist() == [1.0]
 
@@ -375,12 +379,12 @@ def test_a_ranking_by_ranks_is_told_how_to_be_read(format):
     rows = [("q1", "d1", 1), ("q1", "d2", 2)]
     path = write(Path(f"a.{format}"), encode(rows, format, names=("query_id", "doc_id", "rank")))
 
-    assert refusal(read_ranking, path, None, {}).endswith(
+    assert refusal(read_ranking, path).endswith(
         "'score' among query_id, doc_id, rank; if its ranks are the order, set conventions: {ties: rank_column}, "
         "which reads no scores"
     )
-    assert contents(read_ranking(path, None, {}, by="rank")) == [("q1", "d1", -1), ("q1", "d2", -2)]
-    assert refusal(read_ranking, path, None, {"score": "points"}).endswith("map it with columns: {score: …}")
+    assert contents(read_ranking(path, by="rank")) == [("q1", "d1", -1), ("q1", "d2", -2)]
+    assert refusal(read_ranking, Source(path, columns={"score": "points"})).endswith("map it with columns: {score: …}")
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
@@ -388,7 +392,7 @@ def test_a_column_that_stands_twice_is_refused(format):
     """It is not for us to choose one of the two."""
     text = "query_id\tdoc_id\trelevance\trelevance\nq\td\t1\t2\n".replace("\t", "," if format == "csv" else "\t")
 
-    assert refused(text, "a." + format).startswith(f"a.{format}:1: column 'relevance' stands twice")
+    assert refused(text, "a." + format).startswith(f"a.{format}:1: column 'relevance' occurs twice")
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv"])
@@ -625,6 +629,14 @@ def test_values_in_parquet_of_another_type_are_refused(values):
     assert message.endswith("; write numbers")
 
 
+@pytest.mark.parametrize(("line", "ending"), [("q1 0 d1 1", "tsv"), ("q1\t0\td1\t1", "tsv"), ("q1 0 d1 1", "csv")])
+def test_trec_text_under_another_ending_is_recognised(line, ending):
+    """It has no header to map, so the message names the format."""
+    message = refused(f"{line}\n".encode(), "a." + ending)
+
+    assert message.endswith("; looks like TREC text; set format: trec, or rename it to .txt")
+
+
 def test_a_column_missing_from_parquet_is_refused_with_those_found():
     """As for tables of text, without a line."""
     ids = pa.array(["x", "y"])
@@ -642,7 +654,7 @@ def test_a_column_that_stands_twice_in_parquet_is_refused():
     message = refused(data, "a.parquet")
 
     assert message.startswith("a.parquet")
-    assert "'doc_id' stands twice" in message
+    assert "'doc_id' occurs twice" in message
 
 
 def test_a_file_that_is_not_parquet_is_refused():
@@ -846,7 +858,7 @@ def test_the_format_that_is_given_wins_over_the_name(name, format):
     """A name may tell nothing, or the wrong thing."""
     path = write(Path(name), encode(JUDGED, format))
 
-    assert contents(read_judgments(path, format)) == JUDGED
+    assert contents(read_judgments(Source(path, format))) == JUDGED
 
 
 @pytest.mark.parametrize("name", ["qrels", "qrels.test", "run.bm25", "a.txt", "a.trec", "a.dat.v2"])
@@ -884,3 +896,14 @@ def test_a_quoted_field_may_hold_line_ends(tmp_path):
     for block_size in range(1, 60):
         with mock.patch("rankledger.pipeline.data.formats.common.BLOCK_SIZE", block_size):
             assert contents(read_ranking(str(path))) == [("q1", "d1", 1.0), ("q2", "d2", 2.0)]
+
+
+def test_every_format_of_a_config_has_a_reader_of_its_name():
+    """The table that configs take their names from names the readers, each with endings of its own."""
+    known = formats.FORMATS.values()
+    endings = {ending: one.name for one in known for ending in one.suffixes}
+
+    assert [one.name for one in known] == [*formats.FORMATS]
+    assert len(endings) == sum(len(one.suffixes) for one in known)
+    assert all(formats.format_of(ending) == name for ending, name in endings.items())
+    assert formats.format_of(".txt") == formats.format_of("") == "trec"

@@ -20,11 +20,12 @@ import pyarrow as pa
 import pytest
 
 from rankledger.metrics.measure import external_measure
-from rankledger.pipeline.data.dataset import Source, describe, exists, size_of
+from rankledger.pipeline.data.dataset import describe, exists, size_of
 from rankledger.pipeline.data.external_scores import read_external_metrics, read_external_scores
-from rankledger.pipeline.data.files import Access, find_files
+from rankledger.pipeline.data.files import find_files
 from rankledger.pipeline.data.readers import read_documents, read_judgments, read_queries
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
@@ -77,7 +78,7 @@ def special() -> dict[str, str]:
 
 
 def test_what_is_not_a_file_is_refused_before_it_is_opened(special):
-    """A device has no end, and a pipe waits for somebody to write; whoever asks is told what it is."""
+    """A device has no end, and a pipe waits for somebody to write; the message says what it is."""
     for path, what in special.items():
         expected = f"{path}: {what}, not a file; write the data to a file and name that"
         for function in (find_files, read_judgments, read_queries, read_external_metrics):
@@ -126,16 +127,15 @@ def test_what_is_uncompressed_stops_at_the_limit(ending):
     """1,000 bytes and 200 times what is stored may come of a file, if the limit is 1,000; more, if that is allowed."""
     text = b"q 0 d 1\n" + b"\n" * 2_000_000
     path = write(Path("a.txt" + ending), compress(text, ending))
-    small = Access(large=1000)
 
     begin = time.process_time()
-    message = refusal(read_judgments, path, access=small)
+    message = refusal(read_judgments, Source(path, large=1000))
 
     assert message.startswith(f"{path}: more than ")
     assert message.endswith(f" bytes come of {Path(path).stat().st_size:,}; check the file, or set allow_large: true")
     assert time.process_time() - begin < 10
     assert contents(read_judgments(path)) == [("q", "d", 1.0)]
-    assert contents(read_judgments(write(Path("b.txt" + ending), compress(b"q 0 d 1\n", ending)), access=small))
+    assert contents(read_judgments(Source(write(Path("b.txt" + ending), compress(b"q 0 d 1\n", ending)), large=1000)))
 
 
 def repeated(value: Any, n_rows: int) -> pa.Array:
@@ -153,7 +153,7 @@ def test_parquet_that_holds_more_than_it_may_is_not_read(n_rows, document):
     size = Path(path).stat().st_size
 
     begin = time.process_time()
-    message = answered(read_judgments, path, access=Access(large=2 * MEGABYTE))
+    message = answered(read_judgments, Source(path, large=2 * MEGABYTE))
 
     assert time.process_time() - begin < 10  # a tenth of it, in fact
     if n_rows * (len(document) + 20) > max(2 * MEGABYTE, 200 * size):
@@ -172,7 +172,7 @@ def test_texts_and_features_of_parquet_are_held_to_the_limit_too():
         options = {"further": ["more"]} if read is read_queries else {"features": ["more"]}
         path = write(Path("a.parquet"), table)
 
-        assert "100,000 rows of about 1,000,0" in refusal(read, path, access=Access(large=10 * MEGABYTE), **options)
+        assert "100,000 rows of about 1,000,0" in refusal(read, Source(path, large=10 * MEGABYTE), **options)
 
 
 # Ids and messages.
@@ -297,7 +297,7 @@ def read_in_child(pattern: str) -> list[str]:
         "import sys\n"
         "from pathlib import Path\n"
         "from rankledger.pipeline.data.readers import read_judgments\n"
-        "from rankledger.pipeline.errors import InputError\n"
+        "from rankledger.pipeline.support.errors import InputError\n"
         "for path in sorted(Path().glob(sys.argv[1])):\n"
         "    try: read_judgments(str(path))\n"
         "    except InputError as error: print(str(error))\n"
@@ -338,13 +338,13 @@ def test_a_footer_that_contradicts_itself_ends_no_process():
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 2}', "'relevance' stands twice; keep one"),
-        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 1}', "'relevance' stands twice; keep one"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 2}', "'relevance' occurs twice; keep one"),
+        ('{"query_id": "q", "doc_id": "d", "relevance": 1, "relevance": 1}', "'relevance' occurs twice; keep one"),
         (
             '{"query_id": "q", "query\\u005fid": "r", "doc_id": "d", "relevance": 1}',
-            "'query_id' stands twice; keep one",
+            "'query_id' occurs twice; keep one",
         ),
-        ('{"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1}', "'doc_id' stands twice; keep one"),
+        ('{"doc_id": null, "query_id": "q", "doc_id": "d", "relevance": 1}', "'doc_id' occurs twice; keep one"),
         ('{"query_id": "q", "doc_id": "d", "relevance": "1"}', "relevance '1' is not a number; fix it"),
         ('{"query_id": "q", "doc_id": "d", "relevance": "1.5"}', "relevance '1.5' is not a number; fix it"),
         ('{"query_id": "q", "doc_id": "d", "relevance": true}', "relevance true is not a number; fix it"),
@@ -369,8 +369,8 @@ def test_doubled_keys_of_texts_and_features_are_refused():
     write(Path("q.jsonl"), '{"query_id": "q", "market": "de", "market": "fr", "x": 1, "x": 2}\n')
     write(Path("d.jsonl"), '{"doc_id": "d", "genre": "a", "genre": "b", "x": 1, "x": 2}\n')
 
-    assert refusal(read_queries, "q.jsonl", further=["market"]) == "q.jsonl:1: 'market' stands twice; keep one"
-    assert refusal(read_documents, "d.jsonl", features=["genre"]) == "d.jsonl:1: 'genre' stands twice; keep one"
+    assert refusal(read_queries, "q.jsonl", further=["market"]) == "q.jsonl:1: 'market' occurs twice; keep one"
+    assert refusal(read_documents, "d.jsonl", features=["genre"]) == "d.jsonl:1: 'genre' occurs twice; keep one"
     assert read_queries("q.jsonl").ids.to_pylist() == ["q"]
 
 
@@ -563,7 +563,7 @@ def test_columns_that_stand_twice_and_files_without_rows():
     twice = write(Path("a.parquet"), table_bytes([pa.array(["d"])] * 3, names))
     empty = write(Path("b.parquet"), table_bytes([pa.array([], pa.string())] * 2, names[:2]))
 
-    assert "more than one column 'genre'" in refusal(read_documents, twice, features=["genre"])
+    assert "column 'genre' occurs twice" in refusal(read_documents, twice, features=["genre"])
     assert refusal(read_documents, empty, features=["genre"]) == "b.parquet: no rows; write the file again"
 
 

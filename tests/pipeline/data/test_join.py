@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 import random
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,9 +16,7 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import item_coverage
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.rating import mae, mse, rmse
-from rankledger.pipeline.data import join
-from rankledger.pipeline.data.catalogue import Catalogue
-from rankledger.pipeline.data.join import join_predictions, join_ranking
+from rankledger.pipeline.data.join import Catalogue, join_predictions, join_ranking, spans
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.joined import Joined
@@ -176,14 +173,24 @@ def test_a_hand_worked_join():
 @given(JUDGED, RANKED, CELLS, st.sampled_from([1, 7, 100]))
 def test_the_join_is_that_of_plain_dicts(judged, ranked, cells, chunk):
     """Unsorted and interleaved rows, ties, missing and unjudged queries, any ids: all that a block holds."""
-    with mock.patch.object(join, "_CELLS", cells):
-        joined = join_ranking(
-            index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk), TREC_EVAL, n_documents=9.0
-        )
+    judgments, ranking = index_judgments(table(judged, chunk=chunk)), table(ranked, chunk=chunk)
+    joined = join_ranking(judgments, ranking, TREC_EVAL, n_documents=9.0, _cells=cells)
 
     assert plain_columns(joined, judged) == plain_join(judged, ranked)
     assert list(joined.query_ids) == by_bytes(query for query, _ in judged)
     check_layout(joined, n_documents=9.0)
+
+
+def test_a_block_has_no_more_cells_than_it_may():
+    """Of 12 cells: two queries of height 3, one of 5, for 13 does not fit beside it, 13 alone, three of at least 1."""
+    cut = list(spans(np.array([3, 3, 5, 13, 0, 0, 1]), np.array([1, 2, 3, 4, 0, 0, 5]), 12))
+
+    assert cut == [
+        (slice(0, 2), slice(0, 3)),
+        (slice(2, 3), slice(3, 6)),
+        (slice(3, 4), slice(6, 10)),
+        (slice(4, 7), slice(10, 15)),
+    ]
 
 
 @given(JUDGED, RANKED)
@@ -215,7 +222,7 @@ def test_the_judged_share_looks_no_deeper_than_rank_10():
 
 @given(JUDGED, RANKED)
 def test_missing_and_the_greatest_grade(judged, ranked):
-    """A judged query without a row is missing; the greatest grade is of all judgments, 1 where none is above 0."""
+    """A judged query without a row is missing; the greatest grade is of all judgments, 1 if all are at most 0."""
     joined = join_ranking(index_judgments(table(judged)), table(ranked), TREC_EVAL)
 
     output = {query for query, _ in ranked}
@@ -255,9 +262,8 @@ def test_unjudged_queries_and_documents_do_not_change_a_column(judged, ranked):
 def test_blocks_are_cut_as_full_as_their_cells_allow(judged, ranked, cells):
     """A block of several queries fits into the cells, and the next query would not; judgments alone decide the cut."""
     judgments = index_judgments(table(judged))
-    with mock.patch.object(join, "_CELLS", cells):
-        blocks = join_ranking(judgments, table(ranked), TREC_EVAL).blocks
-        others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL).blocks
+    blocks = join_ranking(judgments, table(ranked), TREC_EVAL, _cells=cells).blocks
+    others = join_ranking(judgments, rows_of([("nobody", "d", 1.0)]), TREC_EVAL, _cells=cells).blocks
 
     for block, following in itertools.pairwise(blocks):
         n_queries = len(block.query_ids)
@@ -348,8 +354,7 @@ PREDICTED = st.dictionaries(PAIRS, st.floats(-10, 10), min_size=1, max_size=40)
 @given(RATED, PREDICTED, CELLS)
 def test_predictions_are_joined_on_the_pairs_in_both(rated, predicted, cells):
     """Every rated query has its pairs of both tables, and the rest is counted."""
-    with mock.patch.object(join, "_CELLS", cells):
-        joined = join_predictions(index_judgments(table(rated)), table(predicted))
+    joined = join_predictions(index_judgments(table(rated)), table(predicted), _cells=cells)
 
     both = rated.keys() & predicted.keys()
     queries = by_bytes(query for query, _ in rated)
@@ -410,8 +415,7 @@ def test_the_order_of_rows_does_not_change_a_bit_of_an_error(metric):
 def test_other_queries_do_not_change_a_bit_of_an_error(metric, cells):
     """A query alone in its dataset has the same figure as among others, whatever block it is in."""
     rated, predicted = many_ratings(20)
-    with mock.patch.object(join, "_CELLS", cells):
-        joined = join_predictions(index_judgments(table(rated)), table(predicted))
+    joined = join_predictions(index_judgments(table(rated)), table(predicted), _cells=cells)
     among = {
         query: value for block in joined.blocks for query, value in zip(block.query_ids, metric(block), strict=True)
     }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.data.files import MovedFiles, find_files, link_files
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile
 
 
@@ -57,7 +57,7 @@ def test_a_namesake_is_the_file_whose_path_ends_most_alike(tmp_path):
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path):
     """With what to do."""
-    with pytest.raises(InputError, match="there is no such folder; name one with --inputs"):
+    with pytest.raises(InputError, match="folder not found; name the folder of the inputs with --inputs"):
         MovedFiles(tmp_path / "gone")
 
 

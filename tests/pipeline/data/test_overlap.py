@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.dataset import DatasetInput, Source, read_dataset, read_output
-from rankledger.pipeline.data.overlap import likely_cause, small_overlap
+from rankledger.pipeline.data.dataset import DatasetInput, likely_cause, read_dataset, read_output, small_overlap
+from rankledger.pipeline.types.inputs import DatasetSource, Source
 from rankledger.pipeline.types.joined import Joined, Quality
 from tests.support.data_files import refusal, write
 
@@ -26,7 +26,7 @@ def in_folder(tmp_path, monkeypatch):
 def dataset(judged: str = JUDGED, *, documents: str = "", kind: str = "rankings") -> DatasetInput:
     path = write_here("judged.tsv" if kind == "ratings" else "judged.txt", judged)
     listed = write_here("documents.tsv", f"doc_id\n{documents}") if documents else None
-    return read_dataset(path, kind=kind, queries=None, documents=listed, keep_first=False, conventions=TREC_EVAL)
+    return read_dataset(DatasetSource(path, kind, documents=listed), TREC_EVAL)
 
 
 def write_here(name: str, text: str) -> Source:
@@ -56,7 +56,7 @@ def joined(found: DatasetInput, *documents: str, query: str = "q1", **options: b
     ],
 )
 def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair, remedy):
-    """It is told with a pair of ids that would match."""
+    """It is named with a pair of ids that would match."""
     assert likely_cause(ours, theirs) == (*pair, remedy)
 
 
@@ -124,7 +124,7 @@ def test_a_ranking_of_other_queries_is_refused():
         ),
         (
             "u1\t13",
-            "none of its predictions has a rating: its queries and documents are rated, but no such pair; predict",
+            "none of its predictions has a rating: its queries and documents are rated, but not together; predict",
         ),
     ],
 )

@@ -24,6 +24,7 @@ from rankledger.pipeline.data.readers import (
     read_ranking,
     read_ratings,
 )
+from rankledger.pipeline.types.inputs import Source
 from tests.support.data_files import (
     FORMATS,
     SUFFIXES,
@@ -38,12 +39,7 @@ from tests.support.data_files import (
     write,
 )
 
-READERS = {
-    "relevance": read_judgments,
-    "score": read_ranking,
-    "rating": read_ratings,
-    "prediction": read_predictions,
-}
+READERS = {"relevance": read_judgments, "score": read_ranking, "rating": read_ratings, "prediction": read_predictions}
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 # What TREC text, the poorest of the formats, can hold: no blanks and no control characters, and a first sign that does
 # not make the line a comment.
@@ -306,7 +302,9 @@ def test_ids_of_a_table(reader, column, format):
     names = ["01", "1", "é", "#2"]
 
     found = reader(write(Path("a" + SUFFIXES[format]), ids_file(format, column, names)))
-    renamed = reader(write(Path("b" + SUFFIXES[format]), ids_file(format, "name", names)), None, {column: "name"})
+    renamed = reader(
+        Source(write(Path("b" + SUFFIXES[format]), ids_file(format, "name", names)), columns={column: "name"})
+    )
 
     assert found.ids.to_pylist() == renamed.ids.to_pylist() == names
     assert found.ids.type == pa.string()
@@ -320,7 +318,7 @@ def test_an_id_that_stands_twice_is_refused_with_both_lines(reader, column, form
     word = "row" if format == "parquet" else "line"
 
     places = f"({word} {place_of(format, 1)} and {word} {place_of(format, 3)})"
-    assert refusal(reader, path) == f"{path}: {column} 'b' stands twice {places}; keep one"
+    assert refusal(reader, path) == f"{path}: {column} 'b' occurs twice {places}; keep one"
 
 
 @pytest.mark.parametrize(("reader", "column"), IDS_READERS)

@@ -95,8 +95,8 @@ def test_a_new_pair_is_named_with_what_to_do():
     hits = join_ranking(index_judgments(then), table({("q1", "a"): 2.0, ("q1", "x"): 1.0}), TREC_EVAL).hits
 
     assert refusal(rejoin, then, hits, index_judgments(now), TREC_EVAL, path="out.tsv") == (
-        "out.tsv: 1 judged pair is new, such as query 'q1', document 'd7', and the ranks of documents that were not "
-        "judged were not kept; restore it"
+        "out.tsv: 1 judged pair is new, such as query 'q1', document 'd7', and the output cache has no ranks of "
+        "unjudged documents; restore it"
     )
 
 
@@ -135,7 +135,7 @@ def test_a_query_without_output_is_refused_where_that_is_an_error():
     strict = dataclasses.replace(TREC_EVAL, missing_queries="error")
 
     assert refusal(rejoin, judgments, hits, index_judgments(judgments), strict, path="out.tsv") == (
-        "out.tsv: 1 of 2 judged queries are without output, such as 'q2'; complete it, or say missing_queries: empty"
+        "out.tsv: 1 of 2 judged queries have no output, such as 'q2'; complete it, or say missing_queries: empty"
     )
 
 

@@ -1,4 +1,4 @@
-"""Judgments by subtopic: read, told apart, gathered by document, and put into blocks."""
+"""Judgments by subtopic: read, distinguished, gathered by document, and put into blocks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import io
 import json
 import random
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data import join
 from rankledger.pipeline.data.join import join_ranking
 from rankledger.pipeline.data.judgments import index_judgments
 from rankledger.pipeline.data.readers import read_judgments
-from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.inputs import Rows, Source
 from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import FORMATS, SUFFIXES, refusal, rows_of, table_bytes, write
 
@@ -88,7 +86,7 @@ def test_columns_are_mapped():
     """The file may call its subtopics as it likes."""
     path = write(Path("qrels.csv"), encode(JUDGED, "csv", ("query_id", "intent", "doc_id", "relevance")))
 
-    assert read_judgments(path, columns={"subtopic": "intent"}, subtopics=True).subtopics[3].as_py() == "x"
+    assert read_judgments(Source(path, columns={"subtopic": "intent"}), subtopics=True).subtopics[3].as_py() == "x"
     assert refusal(read_judgments, path, subtopics=True) == (
         "qrels.csv:1: no column 'subtopic' among query_id, intent, doc_id, relevance; "
         "map it with columns: {subtopic: …}"
@@ -183,8 +181,8 @@ def test_blocks_against_plain_dicts(rows, seed, cells):
     ranked = [(query, document, float(place)) for place, (query, _, document) in enumerate(rows)]
     ranked = [*{row[:2]: row for row in ranked}.values()]
     path = write(Path("qrels.jsonl"), encode([(*pair, grade) for pair, grade in order], "jsonl"))
-    with mock.patch.object(join, "_CELLS", cells):
-        found = join_ranking(index_judgments(read_judgments(path, subtopics=True)), rows_of(ranked), TREC_EVAL)
+    judgments = index_judgments(read_judgments(path, subtopics=True))
+    found = join_ranking(judgments, rows_of(ranked), TREC_EVAL, _cells=cells)
 
     for block in found.blocks:
         for place, query in enumerate(block.query_ids):

@@ -11,10 +11,11 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import files
-from rankledger.pipeline.data.dataset import TrecFiles, read_trec_files
+from rankledger.pipeline.data.dataset import read_trec_files
 from rankledger.pipeline.data.formats.common import PAGE
 from rankledger.pipeline.data.formats.trec import last_fields
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.joined import Joined
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 QRELS = b"q1 0 a 1\nq1 0 b -1\nq2 0 a 0\n"
@@ -27,20 +28,20 @@ def in_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> TrecFiles:
+def read(tmp_path, qrels: bytes = QRELS, ranking: bytes = RANKING, name: str = "ranking") -> tuple[Joined, str]:
     (tmp_path / "qrels").write_bytes(qrels)
     (tmp_path / name).write_bytes(ranking)
     return read_trec_files("qrels", name, CONVENTIONS, n_documents=7)
 
 
 def test_both_files_are_joined(tmp_path):
-    """q1 ranks b, graded -1, above a, graded 1; q2 has no output; the catalogue holds what it is told to."""
-    found = read(tmp_path)
-    (block,) = found.joined.blocks
+    """q1 ranks b, graded -1, above a, graded 1; q2 has no output; the catalogue has the size that is given."""
+    joined, tag = read(tmp_path)
+    (block,) = joined.blocks
 
-    assert found.tag == "last"
-    assert found.joined.query_ids.tolist() == ["q1", "q2"]
-    assert found.joined.missing.tolist() == [False, True]
+    assert tag == "last"
+    assert joined.query_ids.tolist() == ["q1", "q2"]
+    assert joined.missing.tolist() == [False, True]
     np.testing.assert_array_equal(block.ranks, [[1, np.inf], [2, np.inf]])
     np.testing.assert_array_equal(block.grades, [[-1, np.nan], [1, np.nan]])
     assert block.n_documents.tolist() == [7, 7]
@@ -49,12 +50,12 @@ def test_both_files_are_joined(tmp_path):
 @pytest.mark.parametrize("name", ["ranking.csv", "ranking.parquet", "ranking.json", "ranking.run"])
 def test_no_name_tells_another_format(tmp_path, name):
     """What stands in the file is TREC text."""
-    assert read(tmp_path, name=name).tag == "last"
+    assert read(tmp_path, name=name)[1] == "last"
 
 
 def test_a_compressed_ranking_is_read(tmp_path):
     """Here .gz is understood, which trec_eval does not."""
-    assert read(tmp_path, ranking=gzip.compress(RANKING), name="ranking.gz").tag == "last"
+    assert read(tmp_path, ranking=gzip.compress(RANKING), name="ranking.gz")[1] == "last"
 
 
 def test_standard_input_is_read_once(tmp_path, monkeypatch):
@@ -62,10 +63,10 @@ def test_standard_input_is_read_once(tmp_path, monkeypatch):
     (tmp_path / "qrels").write_bytes(QRELS)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(RANKING)))
     files._stream.cache_clear()
-    found = read_trec_files("qrels", "-", CONVENTIONS, n_documents=0)
+    joined, tag = read_trec_files("qrels", "-", CONVENTIONS, n_documents=0)
 
-    assert found.tag == "last"
-    assert found.joined.quality.n_rows == 2
+    assert tag == "last"
+    assert joined.quality.n_rows == 2
 
 
 @pytest.mark.parametrize(
@@ -90,15 +91,13 @@ def test_the_fields_of_the_last_line(lines, fields):
 @pytest.mark.parametrize("last", [b"q1 Q0 c 3 1.0\n", b"q1 Q0 c 3 1.0"])
 def test_an_output_without_a_name_is_refused(tmp_path, last):
     """trec_eval prints the name, and refuses lines that have none; the last is the one that counts."""
-    with pytest.raises(
-        InputError, match=r"^ranking: the last line has no sixth field, which names the output; add it$"
-    ):
+    with pytest.raises(InputError, match=r"^ranking: the last line has no sixth field, the tag of the output; add it$"):
         read(tmp_path, ranking=RANKING + last)
 
 
 def test_a_fraction_is_refused_with_its_line(tmp_path):
     """trec_eval reads 1.5 as 1 and says nothing."""
-    said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would cut off the fraction; fix it"
+    said = "qrels: relevance 1.5 (line 3) is not a whole number, and trec_eval would truncate it; write whole grades"
     with pytest.raises(InputError) as refused:
         read(tmp_path, qrels=b"# comment\nq1 0 a 1.0\nq1 0 b 1.5\n")
 

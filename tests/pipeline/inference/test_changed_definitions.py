@@ -64,7 +64,7 @@ def test_a_better_end_that_differs_is_named():
     one = manifest(TREC_EVAL, "ap", fingerprint="1" * 16)
     other = manifest(TREC_EVAL, "ap", fingerprint="0" * 16, direction="lower")
 
-    assert [*definition_differences(one, other, ["ap"])] == ["ap: the better end was higher and is lower"]
+    assert [*definition_differences(one, other, ["ap"])] == ["ap: the better direction was higher and is lower"]
 
 
 @pytest.mark.parametrize("n_measures", [4, 6])

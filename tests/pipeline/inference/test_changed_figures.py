@@ -1,4 +1,4 @@
-"""Two tables of figures: what counts as the same, and what is told if it is not."""
+"""Two tables of figures: what counts as the same, and what is reported if it is not."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_tolerance_is_absolute_up_to_one_and_relative_beyond(figure, sign):
 
 
 def test_rows_are_found_by_their_names():
-    """In whatever order they stand; what is gone or new is told as a row."""
+    """In whatever order they stand; what is gone or new is reported as a row."""
     before, after = figures("abc", x=[1, 2, 3]), figures("cdb", x=[3, 4, 2.5])
 
     assert moved(before, after) == [

@@ -231,7 +231,7 @@ def test_too_few_nights_tell_nothing():
     assert places(find_changepoints(figures, [1.0] * FEWEST)) == [4]
 
 
-def test_correlated_nights_are_told():
+def test_correlated_nights_are_reported():
     """Of 100 series whose nights are correlated by 0.4 nearly all are said to be, of 100 others hardly any."""
 
     def correlated(seed: int, share: float) -> bool:

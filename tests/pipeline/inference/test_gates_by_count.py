@@ -11,17 +11,7 @@ from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import PlannedGate, Reference
-from tests.support.gate_evidence import (
-    ACCEPTED,
-    AP,
-    BEFORE,
-    MAE,
-    NDCG,
-    before_and_after,
-    evidence,
-    of_slice,
-    scores,
-)
+from tests.support.gate_evidence import ACCEPTED, AP, BEFORE, MAE, NDCG, before_and_after, evidence, of_slice, scores
 
 TASKS = (("web", "dense"),)
 NO_CRASH = PlannedGate("gate", "query_drop", TASKS, (AP,), ACCEPTED, max_query_drop=0.5, allow=3)
@@ -29,10 +19,10 @@ COMPLETE = PlannedGate("complete", "complete", TASKS, max_missing=0.01)
 COST = PlannedGate("cost", "extra", (("", "dense"),), extra="latency_p95_ms", at_most=120)
 
 
-def crashed(before, after, measure=AP, gate=NO_CRASH, **told):
+def crashed(before, after, measure=AP, gate=NO_CRASH, **given):
     """The verdict on queries with these scores before and after."""
     gate = dataclasses.replace(gate, measures=(measure,))
-    return of_slice(judge([gate], evidence(*before_and_after(before, after, measure), **told)))
+    return of_slice(judge([gate], evidence(*before_and_after(before, after, measure), **given)))
 
 
 # ---- crashed queries
@@ -129,7 +119,7 @@ def test_what_is_incomplete_is_not_evaluated_further():
     both = [scores("dense", np.full(40, 0.5) + np.arange(40) / 100, dataset=name) for name in ("web", "news")]
     found = judge(
         [floor, COST, COMPLETE],
-        evidence(*both, missing={("web", "dense"): 0.5}, extras={"dense": {"latency_p95_ms": 80.0}}),
+        evidence(*both, missing={("web", "dense"): 0.5}, external_metrics={"dense": {"latency_p95_ms": 80.0}}),
     )
 
     assert [(verdict.gate, verdict.dataset, verdict.outcome, verdict.effect) for verdict in found] == [
@@ -170,7 +160,7 @@ def test_without_a_complete_gate_what_is_missing_is_inconclusive():
 
 
 def test_a_baseline_without_output_is_not_comparable():
-    """Production's output was refused tonight: the candidate is held against nothing, and the reason says why."""
+    """Production's output was refused: the candidate is compared with nothing, and the reason says why."""
     gate = dataclasses.replace(NO_CRASH, against=Reference("production", None, "production"))
     baselines = {("gate", "web", "dense"): Baseline("production", "production")}
     refused = {("web", "production"): "production.tsv: empty"}
@@ -185,18 +175,18 @@ def test_a_baseline_without_output_is_not_comparable():
 
 
 @pytest.mark.parametrize(
-    ("extras", "outcome", "reason"),
+    ("external", "outcome", "reason"),
     [
         ({"dense": {"latency_p95_ms": 120.0}}, "pass", "latency_p95_ms of dense is 120; at most 120 is allowed"),
         ({"dense": {"latency_p95_ms": 131.25}}, "fail", "latency_p95_ms of dense is 131.25; at most 120 is allowed"),
         ({"dense": {"usd": 3.0}}, "inconclusive", "the `extra` of dense has no number 'latency_p95_ms'"),
         ({"dense": "costs.json: file not found"}, "inconclusive", "costs.json: file not found"),
-        ({}, "inconclusive", "dense has no `extra`; add one to the model, or leave it out of the gate"),
+        ({}, "inconclusive", "dense has no `extra`; add it, or remove the model from the gate"),
     ],
 )
-def test_a_number_from_outside_is_held_to_its_limit(extras, outcome, reason):
+def test_an_external_metric_is_compared_with_its_limit(external, outcome, reason):
     """120 ms are allowed, with nothing estimated; what is not there is not judged."""
-    (verdict,) = judge([COST], evidence(extras=extras))
+    (verdict,) = judge([COST], evidence(external_metrics=external))
 
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
     assert (verdict.measure, verdict.limit) == ("latency_p95_ms", 120)

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from rankledger.pipeline.inference.gate_messages import format_amount
+from rankledger.pipeline.inference.gate_bounds import format_amount
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Reference
@@ -30,10 +30,10 @@ from tests.support.gate_evidence import (
 BEATS = no_drop(-0.002, against=Reference("production", None, "production"))
 
 
-def judged(gate, before, after, measure=None, **told):
+def judged(gate, before, after, measure=None, **given):
     """The verdict on all queries."""
     gate = dataclasses.replace(gate, measures=(measure,)) if measure else gate
-    return of_slice(judge([gate], evidence(*before_and_after(before, after, gate.measures[0]), **told)))
+    return of_slice(judge([gate], evidence(*before_and_after(before, after, gate.measures[0]), **given)))
 
 
 def noise(n_queries, size, seed=1):
@@ -139,7 +139,12 @@ def test_20_queries_are_too_few():
 
     assert (verdict.outcome, verdict.n_needed) == ("inconclusive", 30)
     assert verdict.reason.endswith(
-        "but 20 queries are too few to judge by: about 30 queries would settle it if the difference stays"
+        "but 20 queries are too few to judge by: about 30 queries would settle it if the difference stays; "
+        "undecided counts as fail; set on_inconclusive: warn to get a warning instead"
+    )
+    assert (
+        "on_inconclusive"
+        not in judged(dataclasses.replace(no_drop(), on_inconclusive="warn"), before, before / 2).reason
     )
     assert judged(no_drop(), np.tile(before, 2)[:30], np.tile(before, 2)[:30] / 2).outcome == "fail"
 
@@ -194,6 +199,15 @@ def test_beating_production_takes_more_than_standing_beside_it(gain, outcome):
     assert "; it must rise by at least 0.002" in verdict.reason
 
 
+def test_a_margin_of_0_allows_no_drop():
+    """Nor does it ask for a rise. A model that is better by 22 standard errors passes, and the reason says so."""
+    before = random_scores(2000)
+    verdict = judged(no_drop(0.0), before, before + 0.01 + noise(2000, 0.02))
+
+    assert verdict.outcome == "pass"
+    assert verdict.reason.endswith("; it may not drop")
+
+
 @pytest.mark.parametrize(
     ("share", "outcome", "percent", "side"),
     [(0.99, "pass", "1.00%", "above"), (0.95, "fail", "5.00%", "below"), (0.98, "inconclusive", "2.00%", "")],
@@ -211,11 +225,7 @@ def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percen
 
 @pytest.mark.parametrize(
     ("share", "outcome", "said"),
-    [
-        (1.01, "pass", "worsened by 1.00%"),
-        (1.05, "fail", "worsened by 5.00%"),
-        (0.9, "pass", "improved by 10.00%"),
-    ],
+    [(1.01, "pass", "worsened by 1.00%"), (1.05, "fail", "worsened by 5.00%"), (0.9, "pass", "improved by 10.00%")],
 )
 def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said):
     """Of an error of 0.5, 102% are 0.51: 0.505 is below that, 0.525 above, and 0.45 is better than before."""
@@ -229,8 +239,7 @@ def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said)
 
 
 @pytest.mark.parametrize(
-    ("change", "outcome", "said"),
-    [(0.1, "fail", "worsened by 0.1000 ["), (-0.1, "pass", "improved by 0.1000 [")],
+    ("change", "outcome", "said"), [(0.1, "fail", "worsened by 0.1000 ["), (-0.1, "pass", "improved by 0.1000 [")]
 )
 def test_an_error_worsens_as_it_rises(change, outcome, said):
     """A mean absolute error that is greater by 0.1 is a fall of 0.1, and is called no drop."""
@@ -304,8 +313,7 @@ def test_what_cannot_decide_costs_the_others_nothing():
     after[100:] -= 0.1 * np.random.default_rng(0).random(300)
     masks = {"market=de": np.arange(400) < 50, "market=fr": (np.arange(400) >= 50) & (np.arange(400) < 110)}
     found = judge(
-        [no_drop(slices=("market",))],
-        evidence(*before_and_after(before, after), groups={"web": Groups(slices=masks)}),
+        [no_drop(slices=("market",))], evidence(*before_and_after(before, after), groups={"web": Groups(slices=masks)})
     )
 
     assert [verdict.mark for verdict in found] == ["", "degenerate", "sparse"]
@@ -352,7 +360,7 @@ def test_equal_scores_leave_nothing_to_judge_by():
     found = judge([floor(at_least=0.3)], evidence(scores("dense", np.full(400, 0.5))))
 
     assert (found[0].outcome, found[0].n_needed, found[0].mark) == ("inconclusive", None, "degenerate")
-    assert found[0].reason.endswith("but scores that are all alike leave nothing to judge by")
+    assert "but scores that are all alike leave nothing to judge by; " in found[0].reason
 
 
 def test_a_figure_of_few_non_zero_scores_is_inconclusive():
@@ -382,4 +390,4 @@ def test_a_resample_without_figure_leaves_nothing_to_judge_by():
     found = judge([floor(at_most=1, measures=(MAE,))], evidence(scores("dense", values, MAE)))
 
     assert (found[0].outcome, found[0].ci_low, found[0].confidence) == ("inconclusive", None, None)
-    assert found[0].reason.endswith("but there is no interval, for some resamples hold no query that counts")
+    assert "but there is no interval, for some resamples hold no query that counts; " in found[0].reason

@@ -7,7 +7,7 @@ import pytest
 
 from rankledger.pipeline.inference.changes import RetrievedRanks, most_changed, relevant_documents
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.changes import RankedDocument
+from rankledger.pipeline.types.checks import RankedDocument
 from rankledger.pipeline.types.inputs import Chunk, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
@@ -54,10 +54,7 @@ def test_documents_are_matched_by_id_where_judgments_stand_in_another_order():
     before = retrieved([("q", "x", 1.0), ("q", "y", 1.0)], {("q", "x"): 1, ("q", "y"): 2})
     after = retrieved([("z", "x", 1.0), ("q", "y", 3.0), ("q", "x", 1.0)], {("q", "x"): 4, ("q", "y"): 1})
 
-    assert relevant_documents(before, after, "q") == (
-        RankedDocument("x", 1.0, 1, 4),
-        RankedDocument("y", 3.0, 2, 1),
-    )
+    assert relevant_documents(before, after, "q") == (RankedDocument("x", 1.0, 1, 4), RankedDocument("y", 3.0, 2, 1))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference import sign_flips
-from rankledger.pipeline.inference.resampling import entropy_of
+from rankledger.pipeline.inference.resampling import Settings, entropy_of
 from rankledger.pipeline.inference.samples import Pair
-from rankledger.pipeline.inference.sign_flips import Permutations, draw_signs, randomization
+from rankledger.pipeline.inference.sign_flips import draw_signs, randomization
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, ONE, RMSE, SKIPPING, sample, scores, two_models
@@ -25,7 +24,7 @@ CG = Measure.parse("cg")
 
 def p_value(ours, theirs, *, permutations=1000, seed=0, measure=AP, **options):
     both = two_models(ours, theirs, measure, **options)
-    return randomization(both, [Pair("m", "n", measure)], Permutations(permutations, seed, ONE))[0][0]
+    return randomization(both, [Pair("m", "n", measure)], Settings(permutations, seed, ONE))[0][0]
 
 
 def drawn(n_patterns, n_clusters):
@@ -104,7 +103,7 @@ def test_a_pair_of_few_differences_is_exact_in_a_family_of_many():
     ours[10:14], theirs[50] = [0.1, 0.2, 0.3, 0.4], 0.1
     three = sample(scores("m", ours), scores("n", theirs), scores("k", np.random.default_rng(0).random(100)))
 
-    p_values, _ = randomization(three, [Pair("k", "m", AP), MN], Permutations(100, 0, ONE))
+    p_values, _ = randomization(three, [Pair("k", "m", AP), MN], Settings(100, 0, ONE))
 
     assert p_values[1] == 6 / 32
 
@@ -113,7 +112,7 @@ def test_equal_models_have_a_p_value_of_one():
     """No difference on any query: 1, alone and corrected."""
     values = np.random.default_rng(0).random(50)
 
-    p_values, corrected = randomization(two_models(values, values), [MN], Permutations(100, 0, ONE))
+    p_values, corrected = randomization(two_models(values, values), [MN], Settings(100, 0, ONE))
 
     assert (p_values[0], corrected[0]) == (1, 1)
 
@@ -142,7 +141,7 @@ def test_a_ratio_agrees_with_changing_the_places_of_its_pairs():
     apart = [abs(root(np.array(one)) - root(1 - np.array(one))) for one in itertools.product([0, 1], repeat=9)]
     both = sample(*(scores(name, errors[i], RMSE, pairs[i]) for i, name in enumerate("mn")))
 
-    p_values, _ = randomization(both, [Pair("m", "n", RMSE)], Permutations(100, 0, ONE))
+    p_values, _ = randomization(both, [Pair("m", "n", RMSE)], Settings(100, 0, ONE))
 
     assert p_values[0] == np.mean(np.array(apart) >= apart[0] - 1e-12)
 
@@ -174,7 +173,7 @@ def test_corrected_p_values_agree_with_plain_loops(seed):
     results = [scores(f"m{i}", rng.beta(2, 3, 40) + 0.08 * (i > 2)) for i in range(5)]
     pairs = [Pair(f"m{i}", f"m{j}", AP) for i, j in itertools.combinations(range(5), 2)]
 
-    p_values, corrected = randomization(sample(*results), pairs, Permutations(300, 0, ONE))
+    p_values, corrected = randomization(sample(*results), pairs, Settings(300, 0, ONE))
 
     np.testing.assert_allclose(corrected, loops(results, pairs, drawn(300, 40)), rtol=1e-12)
     assert (corrected >= p_values).all()
@@ -188,7 +187,7 @@ def test_a_small_family_is_corrected_over_all_patterns():
     pairs = [Pair("a", "b", AP), Pair("a", "c", AP), Pair("b", "c", AP)]
     every = np.array(list(itertools.product([1, -1], repeat=8)))
 
-    _, corrected = randomization(sample(*results), pairs, Permutations(100, 0, ONE))
+    _, corrected = randomization(sample(*results), pairs, Settings(100, 0, ONE))
 
     expected = [(round(p * 257) - 1) / 256 for p in loops(results, pairs, every)]
     np.testing.assert_allclose(corrected, expected, rtol=1e-12)
@@ -204,14 +203,14 @@ def test_what_stands_beside_changes_no_p_value():
         *(scores(name, [row, 100 * row], (AP, CG)) for name, row in zip("mnk", values, strict=True)), groups=groups
     )
     pairs = [Pair("k", "m", CG), Pair("m", "n", AP, "s=x"), MN, Pair("k", "n", AP)]
-    permutations = Permutations(500, 0, ONE)
+    permutations = Settings(500, 0, ONE)
 
     assert randomization(many, pairs, permutations)[0][2] == randomization(alone, [MN], permutations)[0][0]
     assert randomization(many, pairs[::-1], permutations)[0][1] == randomization(alone, [MN], permutations)[0][0]
 
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
-def test_workers_never_change_a_bit(workers, monkeypatch):
+def test_workers_never_change_a_bit(workers):
     """Threads and processes in any number give the identical p-values, over many chunks and parts of them."""
     rng = np.random.default_rng(5)
     both = sample(
@@ -219,23 +218,22 @@ def test_workers_never_change_a_bit(workers, monkeypatch):
         groups=Groups(slices={"s=x": np.arange(60) < 40}),
     )
     pairs = [Pair(*names, RMSE, name) for names in ("mn", "mk", "nk") for name in ("all", "s=x")]
-    one = randomization(both, pairs, Permutations(333, 0, ONE))
-    monkeypatch.setattr(sign_flips, "_HELD", 6 * 7)
-    parts = randomization(both, pairs, Permutations(333, 0, workers))
+    one = randomization(both, pairs, Settings(333, 0, ONE))
+    parts = randomization(both, pairs, Settings(333, 0, workers), _held=6 * 7)
 
     np.testing.assert_array_equal(parts, one)
 
 
-def test_many_chunks_are_counted_each(monkeypatch):
+def test_many_chunks_are_counted_each():
     """Signs in chunks of 16 patterns: the p-value counts all of them, each chunk from its own stream."""
     ours, theirs = np.random.default_rng(6).random((2, 30))
-    monkeypatch.setattr(sign_flips, "_CHUNK", 30 * 16)
     signs = np.concatenate(
         [draw_signs([0, entropy_of("signs/d"), chunk], n, 30) for chunk, n in enumerate([16, 16, 8])]
     )
     reached = np.abs(signs @ (ours - theirs)) >= abs((ours - theirs).sum()) - 1e-9
 
-    assert p_value(ours, theirs, permutations=40) == (1 + reached.sum()) / 41
+    p_values, _ = randomization(two_models(ours, theirs), [MN], Settings(40, 0, ONE), _chunk=30 * 16)
+    assert p_values == (1 + reached.sum()) / 41
 
 
 def test_another_seed_draws_other_signs():
@@ -261,7 +259,7 @@ def simulated(seed, shifts):
     results = [scores(f"m{i}", level + rng.normal(shift, 1, 24), CG) for i, shift in enumerate(shifts)]
     pairs = list(itertools.combinations(range(len(shifts)), 2))
     asked = [Pair(f"m{i}", f"m{j}", CG) for i, j in pairs]
-    _, corrected = randomization(sample(*results, resamples=1), asked, Permutations(199, seed, ONE))
+    _, corrected = randomization(sample(*results, resamples=1), asked, Settings(199, seed, ONE))
     true = np.array([shifts[i] == shifts[j] for i, j in pairs])
     return (corrected[true] <= 0.05).any(), (corrected[~true] <= 0.05).sum() / max(1, (~true).sum())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from fractions import Fraction
 
 import numpy as np
@@ -10,20 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.inference import resampling
-from rankledger.pipeline.inference.resampling import ResampledSums, resampled_sums, round_to_exact
+from rankledger.pipeline.inference.resampling import ResampledSums, Settings, resampled_sums, round_to_exact
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 
 ONE = Workers(jobs=1)
 
 
-def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.inf):
+def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.inf, **sizes):
     columns = np.asarray(columns, dtype=float)
     part = ResampledSums(slice(None), round_to_exact(columns))
-    settings = {"resamples": resamples, "seed": seed, "stream": stream, "workers": workers, "memory": memory}
-    sums = resampled_sums([part], columns.shape[1], **settings)
-    return sums[:, 1:].T
+    settings = Settings(resamples, seed, workers, memory)
+    return resampled_sums([part], columns.shape[1], stream, settings, **sizes)[:, 1:].T
 
 
 @given(arrays(np.float64, (3, 50), elements=st.floats(-1e6, 1e6)), st.integers(0, 2**32))
@@ -86,12 +85,23 @@ def test_a_column_does_not_depend_on_the_columns_beside_it():
 
 
 @pytest.mark.parametrize("workers", [Workers(2), Workers(3), Workers(2, "processes")], ids=str)
-def test_workers_never_change_a_bit(workers, monkeypatch):
+def test_workers_never_change_a_bit(workers):
     """Threads and processes in any number give the identical sums, over many chunks."""
     columns = np.random.default_rng(3).random((4, 101))
-    monkeypatch.setattr(resampling, "_CHUNK", 101 * 16)
+    chunk = 101 * 16
 
-    np.testing.assert_array_equal(draw(columns, workers=workers), draw(columns))
+    np.testing.assert_array_equal(draw(columns, workers=workers, _chunk=chunk), draw(columns, _chunk=chunk))
+
+
+def test_each_chunk_is_drawn_from_a_stream_of_its_own():
+    """40 resamples of 30 queries in chunks of 16, 16 and 8: by NumPy's seed sequence of seed, dataset and number."""
+    name = int.from_bytes(hashlib.sha256(b"web").digest()[:16], "big")
+    expected = []
+    for chunk, n_resamples in enumerate([16, 16, 8]):
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([7, name, chunk])))
+        expected += [np.bincount(row, minlength=30) for row in rng.integers(0, 30, size=(n_resamples, 30))]
+
+    np.testing.assert_array_equal(draw(np.eye(30), resamples=40, seed=7, stream="web", _chunk=16 * 30 + 29), expected)
 
 
 def test_fewer_resamples_are_the_first_of_more():

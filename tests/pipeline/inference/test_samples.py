@@ -11,11 +11,12 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import interval
-from rankledger.pipeline.inference.resampling import _draw_counts, entropy_of
-from rankledger.pipeline.inference.samples import Pair, Sample, Settings, pool
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample, pool
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
+from tests.pipeline.inference.made_up_samples import drawn_counts
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
@@ -40,7 +41,7 @@ def sample(*results, groups=None, conventions=CONVENTIONS):
 
 def counts(n_clusters, dataset="d"):
     """(B, C): the very counts that a sample of this dataset draws."""
-    return _draw_counts([0, entropy_of(dataset), 0], SETTINGS.resamples, n_clusters)
+    return drawn_counts(n_clusters, SETTINGS.resamples, dataset)
 
 
 def random_scores(seed, n=N_QUERIES):
@@ -107,6 +108,21 @@ def test_a_difference_is_positive_where_the_model_is_better():
     assert gains.differences([Pair("m", "n", AP)])[0].estimate == pytest.approx(-0.3)
 
 
+def test_differences_that_are_equal_stay_equal_beside_a_large_one():
+    """Two models differ on one query alone: resamples without it give both the same bits, for one step rounds both."""
+    base = random_scores(3)
+    small = base + 1e-3 * random_scores(4)
+    large = np.where(np.arange(N_QUERIES) == 0, base + 0.4, small)
+    base[-1] = np.nan  # skipped, so that the differences of the other queries are drawn
+    found = sample(scores("small", small), scores("large", large), scores("n", base), conventions=SKIPPING)
+    one, other = (each.resamples for each in found.differences([Pair("small", "n", AP), Pair("large", "n", AP)]))
+
+    without = counts(N_QUERIES)[:, 0] == 0
+    assert without.sum() > 50
+    np.testing.assert_array_equal(one[without], other[without])
+    assert (one[~without] < other[~without]).all()
+
+
 def test_a_factor_scales_the_baseline():
     """Against 0.98 times a baseline of 0.5, a model of 0.5 is better by 0.01."""
     (found,) = sample(scores("m", [0.5] * 4), scores("n", [0.5] * 4)).differences([Pair("m", "n", AP, factor=0.98)])
@@ -170,7 +186,7 @@ def test_what_stands_beside_changes_no_bit():
     ],
 )
 def test_clusters_away_from_the_modal_value(values, n_away):
-    """The most frequent value is the mode; where none stands twice there is none, and all of them count."""
+    """The most frequent value is the mode; where none occurs twice there is none, and all of them count."""
     assert sample(scores("m", values)).figure("m", AP).n_away == n_away
 
 
@@ -185,10 +201,7 @@ def test_clusters_of_unlike_size_count_as_fewer():
 def test_the_mean_over_datasets_is_unweighted_and_stratified():
     """Two datasets of 90 and 30 queries count alike; each is resampled by itself."""
     large, small = random_scores(10), random_scores(11, 30)
-    figures = [
-        sample(scores("m", large)).figure("m", AP),
-        sample(scores("m", small, dataset="e")).figure("m", AP),
-    ]
+    figures = [sample(scores("m", large)).figure("m", AP), sample(scores("m", small, dataset="e")).figure("m", AP)]
     pooled = pool(figures)
 
     assert pooled.estimate == pytest.approx((large.mean() + small.mean()) / 2)
@@ -218,14 +231,15 @@ def test_sides_are_the_figures_that_a_difference_is_made_of():
     assert both.sides(Pair("m", "m", AP))[0].estimate == both.figure("m", AP).estimate
 
 
-def test_differences_made_a_few_at_a_time_are_the_same(monkeypatch):
+def test_differences_made_a_few_at_a_time_are_the_same():
     """With room for two at a time, five differences are those that are made at once."""
-    many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
+    results = [scores(name, random_scores(i)) for i, name in enumerate("mabcde")]
     pairs = [Pair("m", name, AP) for name in "abcde"]
-    at_once = many.differences(pairs)
-    monkeypatch.setattr("rankledger.pipeline.inference.samples._HELD", 2 * SETTINGS.resamples)
+    at_once = sample(*results).differences(pairs)
+    settings = dataclasses.replace(SETTINGS, together=2 * SETTINGS.resamples)
+    few = Sample(results, CONVENTIONS, Groups(), settings)
 
-    for found, expected in zip(many.each_difference(pairs), at_once, strict=True):
+    for found, expected in zip(few.each_difference(pairs), at_once, strict=True):
         np.testing.assert_array_equal(found.resamples, expected.resamples)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 
 import numpy as np
 import pytest
@@ -12,13 +11,14 @@ from scipy import stats
 from rankledger.metrics.aggregation import origins
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.resampling import _draw_counts
-from rankledger.pipeline.inference.samples import Sample, Settings
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule, estimate, estimate_pooled
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 from tests.oracle import RATINGS_ORACLE
+from tests.pipeline.inference.made_up_samples import drawn_counts
 from tests.support.blocks import random_ratings, ratings_block
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
@@ -176,8 +176,7 @@ def test_a_figure_of_several_means_is_resampled_exactly(name):
         dataclasses.replace(given, moments={measure: measure.moments(block, origins([block]))}), resamples=100
     )
 
-    stream = int.from_bytes(hashlib.sha256(b"d").digest()[:16], "big")
-    resamples = [np.repeat(np.arange(40), times.astype(int)) for times in _draw_counts([0, stream, 0], 100, 40)]
+    resamples = [np.repeat(np.arange(40), times.astype(int)) for times in drawn_counts(40, 100)]
     figures = []
     for drawn in (range(40), *resamples):
         ratings, predictions = ([value for user in drawn for value in users[user][side]] for side in (0, 1))

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import Judged, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Scores, Verdict
 from tests.support.manifests import description
 

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.record.tables import movers_in, write_movers
-from rankledger.pipeline.types.changes import QueryChange, RankedDocument
+from rankledger.pipeline.record.tables import query_changes_in, write_query_changes
+from rankledger.pipeline.types.checks import QueryChange, RankedDocument
 
 TEXTS = st.builds(
     "{}{}".format,
@@ -36,10 +36,10 @@ QUERIES = st.builds(
 def test_what_is_written_is_read_again(queries):
     """Any ids, commas, quotes and line breaks among them, and every double to the last bit."""
     with TemporaryDirectory() as folder:
-        write_movers(Path(folder) / "movers.csv", queries)
+        write_query_changes(Path(folder) / "movers.csv", queries)
 
         file = Path(folder) / "movers.csv"
-        assert movers_in(file.read_bytes(), file) == tuple(queries)
+        assert query_changes_in(file.read_bytes(), file) == tuple(queries)
 
 
 def test_a_row_per_document(tmp_path):
@@ -47,7 +47,7 @@ def test_a_row_per_document(tmp_path):
     moved = QueryChange("web", "dense", "bm25", "q1", "ap", 0.5, 1.0, 0.5, (RankedDocument("d1", 2.0, None, 1),))
     unknown = QueryChange("web", "dense", "bm25", "q2", "ap", 0.5, 0.25, -0.25, None)
     empty = QueryChange("web", "dense", "bm25", "q3", "judged@5", 0.5, 0.25, -0.25, ())
-    write_movers(tmp_path / "movers.csv", [moved, unknown, empty])
+    write_query_changes(tmp_path / "movers.csv", [moved, unknown, empty])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n") == [
         "dataset,model,baseline,query_id,measure,before,after,change,doc_id,grade,rank_before,rank_after",
@@ -61,7 +61,7 @@ def test_a_row_per_document(tmp_path):
 def test_spreadsheets_show_ids_and_compute_none(tmp_path):
     """A document's id that looks like a formula has an apostrophe before it; a change below zero is a number."""
     moved = QueryChange("web", "@m", "'b", "+1", "ap", 0.5, 0.25, -0.25, (RankedDocument("=1+1", 2.0, None, 1),))
-    write_movers(tmp_path / "movers.csv", [moved])
+    write_query_changes(tmp_path / "movers.csv", [moved])
 
     assert (tmp_path / "movers.csv").read_text(encoding="utf-8").split("\n")[1] == (
         "web,'@m,''b,'+1,ap,0.5,0.25,-0.25,'=1+1,2.0,,1"

@@ -25,8 +25,8 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Evaluation, Record, Scores
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.generated_data import Collection, rating_collection, search_collection, write_config
@@ -165,13 +165,7 @@ def failing(error: BaseException) -> Any:
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()], ids=repr)
 @pytest.mark.parametrize(
     "target",
-    [
-        "pathlib.Path.write_text",
-        "pyarrow.parquet.write_table",
-        "csv.writer",
-        "os.fsync",
-        "pathlib.Path.rename",
-    ],
+    ["pathlib.Path.write_text", "pyarrow.parquet.write_table", "csv.writer", "os.fsync", "pathlib.Path.rename"],
 )
 def test_what_cannot_be_written_whole_is_not_there(tmp_path, monkeypatch, target, error):
     """Whatever fails, be it the config, the scores, the summary or the renaming, nothing is left behind."""
@@ -289,7 +283,7 @@ def test_a_record_without_scores_can_be_written(tmp_path):
 
 
 def test_the_summary_has_the_columns_in_their_order(tmp_path):
-    """The header, a line per estimate, nothing where there is no figure, and shortest digits that are exact."""
+    """The header, a line per estimate, nothing if there is no figure, and shortest digits that are exact."""
     text = (write(tmp_path).path / "summary.csv").read_bytes().decode("utf-8")
     first, *lines = text.split("\n")
 
@@ -496,7 +490,7 @@ def test_a_password_in_a_config_is_in_no_record(tmp_path, password):
     uri = f"http://ann:{password}@mlflow.example"
     config = write_config(tmp_path, WEB, {"search": ["ap"]}, tracking={"uri": uri})
 
-    with pytest.raises(InputError, match=r"tracking\.uri: it holds credentials") as error:
+    with pytest.raises(InputError, match=r"tracking\.uri: contains credentials") as error:
         rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs")
     assert "s3cret" not in str(error.value)
     assert not (tmp_path / "runs").exists()

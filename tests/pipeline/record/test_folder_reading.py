@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from dataclasses import asdict, replace
@@ -10,20 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
-from rankledger.pipeline.types.manifest import HeldAgainst
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores, Verdict
 from tests.support.generated_data import rating_collection, search_collection, write_config
-from tests.support.manifests import description
+from tests.support.manifests import description, forge
 
 SUITES = {
     "search": ["ndcg@10", "ap", "gmap", "rr(rel=2)@10", "kendall_distance"],
@@ -121,6 +124,32 @@ def test_what_was_not_measured_is_left_out(evaluation):
     assert found.values.shape == (1, len(found.query_ids))
 
 
+def test_a_measure_of_which_a_sum_is_empty_is_left_out(tmp_path):
+    """Its scores are there, but not the number of pairs that they rest on: the file is somebody else's."""
+    measure = Measure.parse("rmse")
+    written = Scores(
+        dataset="stars",
+        model="knn",
+        query_ids=np.array(["a", "b"], dtype=object),
+        measures=(measure,),
+        values=np.array([[0.5, 1.0]]),
+        weights=np.array([[2.0, 3.0]]),
+        figures={},
+        missing=np.zeros(2, dtype=bool),
+    )
+    record = write(tmp_path, results=[written], queries={("stars", "knn"): 2})
+    table = parquet.read_table(record / "scores.parquet")
+    place = table.column_names.index("rmse.denominator")
+    target = io.BytesIO()
+    parquet.write_table(table.set_column(place, "rmse.denominator", pa.nulls(2, pa.float64())), target)
+    forge(record, "scores.parquet", target.getvalue())
+
+    found = read_scores(read_record(record), "stars", "knn", [measure])
+
+    assert found is not None
+    assert found.measures == ()
+
+
 @pytest.mark.parametrize(("dataset", "model"), [("web", "knn"), ("none", "bm25")])
 def test_a_model_that_was_not_evaluated_there_has_no_scores(evaluation, dataset, model):
     """None, and no empty table that would look like a model without queries."""
@@ -177,7 +206,7 @@ def test_a_table_is_read_once(tmp_path):
 
 
 def test_comparisons_are_read_as_they_were_written(tmp_path):
-    """Every figure to the last bit, nothing where there is none, and names with commas and quotes."""
+    """Every figure to the last bit, nothing if there is none, and names with commas and quotes."""
     record = write(tmp_path, comparisons=[COMPARISON, replace(COMPARISON, difference=1 / 7)])
 
     assert read_record(record).comparisons == (COMPARISON, replace(COMPARISON, difference=1 / 7))
@@ -190,7 +219,7 @@ def test_verdicts_are_read_as_they_were_written(tmp_path):
     """Every field; a figure that is no number is written as none, for JSON has no word for it."""
     judged = Judged(
         (VERDICT, replace(VERDICT, estimate=float("nan"))),
-        {"no-drop": {"dense": HeldAgainst(reference="self@last_passed", record=None)}},
+        {"no-drop": {"dense": RecordedBaseline(reference="self@last_passed", record=None)}},
     )
     record = write(tmp_path, judged=judged)
 

@@ -9,7 +9,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.integrity import damaged_files, unexpected_files
+from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from tests.support.generated_data import search_collection, write_config
 
 FILES = ["config.yaml", "scores.parquet", "summary.csv"]

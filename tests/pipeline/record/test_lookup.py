@@ -13,18 +13,26 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record import lookup as lookup_module
-from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted, write_accepted
 from rankledger.pipeline.record.folder import Judged, read_record, write_record
-from rankledger.pipeline.record.lookup import RecordHistory, Resolved, damage, failures_in_a_row, resolve
-from rankledger.pipeline.record.store import Records, Remote
-from rankledger.pipeline.types.manifest import HeldAgainst
+from rankledger.pipeline.record.lookup import (
+    ACCEPTED,
+    RecordHistory,
+    Resolved,
+    damage,
+    failures_in_a_row,
+    read_accepted,
+    resolve,
+    write_accepted,
+)
+from rankledger.pipeline.record.store import Records, Remote, digest_of
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Acceptance, Outcome, Record, Reference, Verdict
 from tests.support.manifests import description
 
 FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)
-TONIGHT = FIRST + timedelta(days=10)
+NOW = FIRST + timedelta(days=10)
 
 
 def verdict(outcome: Outcome = "pass", model: str = "dense", gate: str = "no-drop") -> Verdict:
@@ -56,14 +64,12 @@ def night(
     )
 
 
-def nothing(*, first: bool) -> HeldAgainst:
+def nothing(*, first: bool) -> RecordedBaseline:
     """What the manifest says of a reference that led to no record."""
-    return HeldAgainst(reference="self@last_passed", record=None, reason="there is none", first=first)
+    return RecordedBaseline(reference="self@last_passed", record=None, reason="there is none", first=first)
 
 
-def found(
-    folder: Path, text: str, *, model: str = "dense", was: str | None = None, before: datetime = TONIGHT
-) -> Resolved:
+def found(folder: Path, text: str, *, model: str = "dense", was: str | None = None, before: datetime = NOW) -> Resolved:
     """What `text`, written as in a config but without a model of this evaluation, comes to."""
     record, _, other = text.partition("#")
     reference = Reference(text, record.removeprefix("self@"), other or None)
@@ -237,7 +243,7 @@ def test_a_record_that_is_not_there_is_told(tmp_path):
 
     assert (nothing.record, nothing.first) == (None, False)
     assert nothing.reason == (
-        f"there is no record '20261120T020000Z-nightly-1f0c9a2b', neither at that path nor in {tmp_path}"
+        f"20261120T020000Z-nightly-1f0c9a2b: record not found, neither at that path nor in {tmp_path}"
     )
 
 
@@ -270,7 +276,7 @@ def test_a_changed_record_is_refused(tmp_path):
 
 
 def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
-    """An older one that passed stands in for it; where there is none, it is said what to restore."""
+    """An older one that passed stands in for it; if there is none, it is said what to restore."""
     older, last = night(tmp_path, 1, verdict()), night(tmp_path, 2, verdict())
     (last.path / "config.yaml").write_text("changed", encoding="utf-8")
     assert last_passed(tmp_path) == older.path
@@ -302,19 +308,19 @@ def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
     older, last = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
     (last.path / "config.yaml").unlink()
     records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
-    shelf = RecordHistory(records, "nightly", TONIGHT)
+    history = RecordHistory(records, "nightly", NOW)
 
-    assert [record.path.name for record in shelf] == [older.path.name]
-    assert list(failures_in_a_row(shelf).values()) == [1]
+    assert [record.path.name for record in history] == [older.path.name]
+    assert list(failures_in_a_row(history).values()) == [1]
     bm25, dense = (
-        resolve(Reference("last_passed", "last_passed", None), shelf, tmp_path / ACCEPTED, model=model)
+        resolve(Reference("last_passed", "last_passed", None), history, tmp_path / ACCEPTED, model=model)
         for model in ("bm25", "dense")
     )
 
     assert bm25.record is not None  # of which nothing was said
     assert bm25.record.path.name == older.path.name
     assert (dense.record, dense.first) == (None, False)
-    assert f"{last.path.name}/config.yaml is not what was written; restore it" in dense.reason
+    assert f"{last.path.name}/config.yaml differs from what was written; restore it" in dense.reason
 
 
 # ---- accepted
@@ -340,7 +346,8 @@ def test_nothing_accepted_is_told_with_the_command(tmp_path):
     """Without a file, and without an entry for the model, the reason says what to run."""
     expected = f"{tmp_path / ACCEPTED}: no record of 'nightly' is accepted for 'dense'"
 
-    assert found(tmp_path, "accepted").reason == f"{expected}; run `rankledger accept RECORD --model dense`"
+    advice = "run `rankledger accept RECORD --model dense --reason TEXT`"
+    assert found(tmp_path, "accepted").reason == f"{expected}; {advice}"
     accept(tmp_path, night(tmp_path, 1), "bm25")
     assert found(tmp_path, "accepted").reason.startswith(expected)
     assert not found(tmp_path, "accepted").first
@@ -378,7 +385,7 @@ def test_what_was_accepted_is_read_as_it_was_written(tmp_path):
 
     assert read_accepted(tmp_path / ACCEPTED) == entries
     text = (tmp_path / ACCEPTED).read_text(encoding="utf-8")
-    assert text.startswith("# What models are held against")
+    assert text.startswith("# The baselines of gates")
     assert text.index("a-b:") < text.index("nightly:") < text.index("bm25: 2") < text.index("dense:")
     assert [path.name for path in tmp_path.iterdir()] == [ACCEPTED]
 
@@ -415,15 +422,15 @@ class Away(Remote):
 
 
 def test_a_place_that_is_away_has_no_first_night(tmp_path):
-    """Whoever asks after another model is told the same: an empty shelf would mean that there was no night yet."""
-    shelf = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", TONIGHT)
+    """Whoever asks after another model is told the same: an empty history would mean that there was no night yet."""
+    history = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", NOW)
     reference = Reference("last_passed", "last_passed", None)
 
     for model in ("bm25", "dense"):
         with pytest.raises(OSError, match="away"):
-            resolve(reference, shelf, tmp_path / ACCEPTED, model=model)
+            resolve(reference, history, tmp_path / ACCEPTED, model=model)
     with pytest.raises(OSError, match="away"):
-        failures_in_a_row(shelf)
+        failures_in_a_row(history)
 
 
 def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypatch):
@@ -432,9 +439,9 @@ def test_a_record_is_read_and_checked_once_for_all_its_models(tmp_path, monkeypa
     read = []
     monkeypatch.setattr(lookup_module, "read_record", lambda path: read.append(path) or read_record(path))
     monkeypatch.setattr(lookup_module, "damaged_files", lambda record: read.append("checked") or iter(()))
-    shelf = RecordHistory(Records(tmp_path), "nightly", TONIGHT)
+    history = RecordHistory(Records(tmp_path), "nightly", NOW)
     for model in ["bm25"] * 3:
-        assert resolve(Reference("x", str(record.path), None), shelf, tmp_path / ACCEPTED, model=model).record
+        assert resolve(Reference("x", str(record.path), None), history, tmp_path / ACCEPTED, model=model).record
 
     assert read == [record.path, "checked"]
 
@@ -449,7 +456,7 @@ def test_failures_are_counted_back_to_the_last_night_that_was_no_failure(tmp_pat
     night(tmp_path, 3, verdict("fail"), verdict("fail", gate="floor"))
     night(tmp_path, 4, verdict("fail"), verdict("fail", gate="floor"), verdict(gate="cost"))
 
-    counts = failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT))
+    counts = failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW))
     assert {line[0]: count for line, count in counts.items()} == {"no-drop": 4, "floor": 2}
 
 
@@ -458,11 +465,11 @@ def test_a_night_without_the_line_ends_the_row(tmp_path):
     night(tmp_path, 1, verdict("fail"))
     night(tmp_path, 2)
     night(tmp_path, 3, verdict("fail"))
-    shelf = RecordHistory(Records(tmp_path), "nightly", TONIGHT)
+    history = RecordHistory(Records(tmp_path), "nightly", NOW)
 
-    assert list(failures_in_a_row(shelf).values()) == [1]
+    assert list(failures_in_a_row(history).values()) == [1]
     night(tmp_path, 4)
-    assert failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT)) == {}
+    assert failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)) == {}
 
 
 def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
@@ -471,4 +478,4 @@ def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
     (night(tmp_path, 2, verdict()).path / "gates.json").write_text("[]", encoding="utf-8")
     night(tmp_path, 3, verdict("fail"))
 
-    assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", TONIGHT)).values()) == [2]
+    assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)).values()) == [2]

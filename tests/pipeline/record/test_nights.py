@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import pytest
 
-from rankledger.pipeline.errors import InputError, LockedError
 from rankledger.pipeline.record import nights
 from rankledger.pipeline.record.nights import claim_night
 from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.support.errors import InputError, LockedError
 
 FILE = "nights/nightly-2026-11-20.json"
 NIGHT = ("nightly", "2026-11-20")
@@ -246,7 +246,7 @@ def test_whoever_was_taken_over_does_not_begin(server, one):
     """It was suspended for longer than its lease; another has the night and keeps it."""
     with claim_night(one, *NIGHT) as claim:
         leave_claim(server, timedelta(0))
-        with pytest.raises(LockedError, match=r"process 7 on gone .* has taken the night over"):
+        with pytest.raises(LockedError, match=r"process 7 on gone .* took over the night"):
             claim.begin("mine")
 
     assert written(one)["holder"]["host"] == "gone"

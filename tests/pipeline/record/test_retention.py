@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.record.receipts import receipt_name
 from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
-from rankledger.pipeline.record.store import Records, Remote
+from rankledger.pipeline.record.store import Records, Remote, receipt_name
 from tests.support.manifests import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"
@@ -87,7 +86,7 @@ def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
     write(tmp_path / "elsewhere", OLD)
     write(tmp_path / "elsewhere", NEW, baselines={"no-drop": {"bm25": held}})
 
-    assert reasons(records) == {OLD: "held against by a record that stays"}
+    assert reasons(records) == {OLD: "baseline of a record that stays"}
 
 
 def test_the_time_is_that_of_the_id():
@@ -111,7 +110,7 @@ def test_what_is_kept_at_a_place_that_is_not_named_stays(tmp_path):
     write(tmp_path, OLD, records="s3://bucket/records")
     write(tmp_path, NEW)
 
-    assert reasons(Records(tmp_path)) == {OLD: "kept elsewhere; name the place with --records"}
+    assert reasons(Records(tmp_path)) == {OLD: "stored remotely; name the store with --records"}
 
 
 @pytest.mark.parametrize("data", ["[]", "{}", '{"files": []}'])

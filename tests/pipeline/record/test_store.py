@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
-from rankledger.pipeline.record.store import Records, Remote, open_records
+from rankledger.pipeline.record.store import Receipt, Records, Remote, open_records, read_receipt, write_receipt
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
 from tests.support.manifests import manifest
 
@@ -138,14 +138,13 @@ def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
     """A file that was cut short elsewhere is told by name, and no part of the record is taken."""
     (put(far, NEW) / "summary.csv").write_bytes(b"data")
 
-    with pytest.raises(OSError, match=f"{NEW}/summary.csv is not what was written"):
+    with pytest.raises(OSError, match=f"{NEW}/summary.csv differs from what was written"):
         kept.fetch(NEW)
     assert list(kept.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    "manifest",
-    ["", "a record", "[1]", "{}", '{"files": {"a": 3}}', '{"files": {"../../stray": {"sha256": "%s"}}}'],
+    "manifest", ["", "a record", "[1]", "{}", '{"files": {"a": 3}}', '{"files": {"../../stray": {"sha256": "%s"}}}']
 )
 def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
     """It is told in one line, and nothing is written: least of all outside the record, by a name that leads there."""
@@ -153,7 +152,7 @@ def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
     (far.parent / "stray").write_bytes(b"x")
     (far / NEW / "manifest.json").write_text(manifest.replace("%s", hashlib.sha256(b"x").hexdigest()))
 
-    with pytest.raises(OSError, match=f"{NEW}/manifest.json is not what was written; restore it"):
+    with pytest.raises(OSError, match=f"{NEW}/manifest.json differs from what was written; restore it"):
         kept.fetch(NEW)
     assert list(kept.folder.iterdir()) == []
 
@@ -181,7 +180,7 @@ def test_what_is_in_the_way_of_a_record_is_told(kept, far):
     put(far, NEW)
     (kept.folder / NEW / "mine").mkdir(parents=True)
 
-    with pytest.raises(OSError, match="take away what is there") as told:
+    with pytest.raises(OSError, match="remove the existing file") as told:
         kept.fetch(NEW)
 
     assert told.value.filename == str(kept.folder / NEW)
@@ -303,7 +302,7 @@ def test_a_place_is_a_folder_or_a_url(tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "said"),
-    [("s3://key:s3cret@eval/records", "holds credentials"), ("gopher://eval/records", "fix the URL")],
+    [("s3://key:s3cret@eval/records", "contains credentials"), ("gopher://eval/records", "fix the URL")],
 )
 def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
     """In a line, which does not repeat a password."""
@@ -313,12 +312,23 @@ def test_a_place_that_cannot_be_is_refused(tmp_path, place, said):
     assert "s3cret" not in str(refused.value)
 
 
-def test_a_place_that_is_away_is_told_by_its_url(tmp_path):
+def test_a_place_that_is_away_is_named_by_its_url(tmp_path):
     """Whatever is asked of it, an OSError says where and, in a line, why."""
     (tmp_path / "file").touch()
-    records = Records(tmp_path, Remote(f"file://{tmp_path}/file/records"))
+    records = Records(tmp_path, Remote(f"file://{tmp_path}"))
 
-    with pytest.raises(OSError, match="file/records") as told:
-        records.write("a.json", b"")
-    assert told.value.filename == f"file://{tmp_path}/file/records"
-    assert "\n" not in str(told.value.strerror)
+    with pytest.raises(OSError, match="Not a directory") as raised:
+        records.write("file/a.json", b"")
+    assert raised.value.filename == f"file://{tmp_path}"
+    assert "\n" not in str(raised.value.strerror)
+
+
+def test_without_obstore_one_line_says_what_to_install(tmp_path, monkeypatch):
+    """A URL needs the extra `remote`; a folder does not."""
+    monkeypatch.setitem(sys.modules, "obstore.exceptions", None)
+
+    with pytest.raises(InputError) as refused:
+        open_records(tmp_path, "s3://eval/records")
+
+    assert str(refused.value) == "s3://eval/records: records at a URL need obstore; pip install 'rankledger[remote]'"
+    assert open_records(tmp_path, str(tmp_path)).remote is None

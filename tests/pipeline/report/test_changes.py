@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.report.changes import as_data, markdown, tables
-from rankledger.pipeline.types.changes import (
+from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
+from rankledger.pipeline.types.checks import (
     ChangePart,
     ChangeSplit,
     ComparisonReport,
@@ -70,7 +70,7 @@ def movement(**changes: object) -> ComparisonReport:
         moved=True,
         comparisons=(LINE,),
         leading={"web": "rr"},
-        movers=(QUERY,),
+        largest_changes=(QUERY,),
         figures=(),
         splits=(),
         confidence=0.9,
@@ -80,7 +80,7 @@ def movement(**changes: object) -> ComparisonReport:
 
 
 def shown(found: ComparisonReport, *, width: int = 200) -> str:
-    return tables(found, width=width, colour=False)
+    return comparison_tables(found, width=width, colour=False)
 
 
 def row(text: str, *cells: str) -> list[str]:
@@ -111,11 +111,11 @@ def test_documents_that_did_not_move(documents, said):
     """Nothing is said of ranks that nobody kept; no document is none, and unmoved ones stand where they stood."""
     ranked = replace(QUERY, query_id="q2")
 
-    assert row(shown(movement(movers=(replace(QUERY, documents=documents), ranked))), "q1")[-1] == said
+    assert row(shown(movement(largest_changes=(replace(QUERY, documents=documents), ranked))), "q1")[-1] == said
 
 
 def test_models_are_named_where_there_are_several_pairs():
-    """With a second pair each row has its models; one that is held against another says against which."""
+    """With a second pair each row has its models; one that is compared with another names it."""
     other = replace(LINE, model="dense", measure="ap")
     text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "bm25")), comparisons=(LINE, other)))
 
@@ -124,7 +124,7 @@ def test_models_are_named_where_there_are_several_pairs():
 
 
 def test_models_that_did_not_move_are_named_below_and_have_no_rows():
-    """Of two models one has the score it had on every query: it is told in a line, and the table is of the other."""
+    """Of two models one has the score it had on every query: a line says so, and the table is of the other."""
     still = replace(LINE, model="dense", difference=0.0, mark="degenerate")
     text = shown(movement(records=pairs(("bm25", "bm25"), ("dense", "dense")), comparisons=(LINE, still)))
 
@@ -176,6 +176,15 @@ def test_the_verdict_counts_intervals_that_may_be_trusted():
     )
 
 
+def test_an_unchanged_model_is_not_counted():
+    """The count is that of the table's rows, which an unchanged model has none of."""
+    same = replace(LINE, model="same", difference=0.0, ci_low=None, ci_high=None, mark="degenerate")
+
+    text = shown(movement(comparisons=(LINE, same)))
+
+    assert "of 1 difference 0 have the whole interval above 0 and 1 below" in text
+
+
 def test_the_sides_are_told_by_id_time_and_commit():
     """Times are in UTC; a commit with changes on top says so."""
     text = shown(movement())
@@ -224,13 +233,13 @@ def test_where_nothing_moved_no_table_is_shown():
     assert "│" not in text
 
 
-@pytest.mark.parametrize("show", [shown, markdown])
+@pytest.mark.parametrize("show", [shown, comparison_markdown])
 def test_no_name_steers_a_terminal(show):
     """Escapes, line breaks and turned writing in ids, models and reasons are spelt out."""
     hostile = "a\x1b[31m\nb\u202ec"
     documents = (RankedDocument(hostile, 1.0, 1, 2),)
     found = movement(
-        movers=(replace(QUERY, query_id=hostile, documents=documents),),
+        largest_changes=(replace(QUERY, query_id=hostile, documents=documents),),
         figures=(DatasetFigure("web", hostile, hostile, "item_coverage@10", 0.5, None),),
         records=pairs((hostile, hostile), ("bm25", "bm25")),
         remarks=(f"left out: {hostile}",),
@@ -246,7 +255,7 @@ def test_no_name_steers_a_terminal(show):
 def test_json_has_no_nan_and_all_slices():
     """NaN is null, and slices stand by themselves, by every measure."""
     lines = (replace(LINE, effect_size=float("nan")), replace(LINE, slice="market=de", measure="ap"))
-    data = json.loads(json.dumps(as_data(movement(comparisons=lines)), allow_nan=False))
+    data = json.loads(json.dumps(comparison_data(movement(comparisons=lines)), allow_nan=False))
 
     assert data["differences"][0]["effect_size"] is None
     assert [line["measure"] for line in data["slices"]] == ["ap"]

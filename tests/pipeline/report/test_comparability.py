@@ -11,7 +11,7 @@ WEB = estimates("web", {"bm25": {"ap": 0.4, "rr": 0.5}})
 NEWS = estimates("news", {"bm25": {"rr": 0.5}})
 
 
-def test_each_dataset_leads_as_in_the_newest_evaluation_that_has_it():
+def test_each_dataset_leads_as_in_the_last_evaluation_that_has_it():
     """web leads by ap on the 20th and by rr on the 21st, in whatever order they are named; news is in one alone."""
     old = page([*NEWS, *WEB], lead={"web": "ap", "news": "rr"}, created="2026-11-20T02:00:00+00:00")
     new = page(WEB, lead={"web": "rr"}, created="2026-11-21T02:00:00+00:00")

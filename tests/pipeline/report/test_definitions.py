@@ -6,15 +6,14 @@ import inspect
 
 import pytest
 
-from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.report.explanation import catalogue, explanation
+from rankledger.pipeline.report.explanation import measures
+from rankledger.pipeline.support.errors import InputError
 
 
 def entry(name: str) -> str:
     """What the list says of one metric, up to the next one."""
-    lines = catalogue().splitlines()
+    lines = measures().splitlines()
     begins = [number for number, line in enumerate(lines) if line[:1].strip()] + [len(lines)]
     (begin,) = [
         n for n in begins[:-1] if lines[n].split()[0].removesuffix("@k").removesuffix("[@k]") in (name, f"{name}[")
@@ -22,24 +21,21 @@ def entry(name: str) -> str:
     return "\n".join(lines[begin : begins[begins.index(begin) + 1]])
 
 
-def direction(metric: Metric) -> str:
-    return {"higher": "higher is better", "lower": "lower is better", "neither": "neither"}[metric.direction]
-
-
 @pytest.mark.parametrize("name", METRICS)
-@pytest.mark.parametrize("text", [entry, explanation], ids=["list", "explanation"])
+@pytest.mark.parametrize("text", [entry, measures], ids=["list", "explanation"])
 def test_every_metric_is_told_in_full(name, text):
     """Title, formula, range, direction, each parameter and the reference, nothing cut."""
     metric, said = METRICS[name], text(name)
 
     low, high = metric.range
-    for fact in (metric.title, metric.formula, metric.reference, direction(metric)):
+    direction = "no direction" if metric.direction == "neither" else metric.direction
+    for fact in (metric.title, metric.formula, metric.reference, f"{direction} is better"):
         assert fact in said
     assert " to ".join(f"{end:g}".replace("inf", "∞") for end in (low, high)) in said
     for parameter in metric.parameters.values():
         assert f"{parameter.name}=" in said
-    told, _, _ = said.partition(inspect.getdoc(metric.function))
-    assert "…" not in told.replace(metric.formula, "").replace("=…", "")
+    entry, _, _ = said.partition(inspect.getdoc(metric.function))
+    assert "…" not in entry.replace(metric.formula, "").replace("=…", "")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +52,7 @@ def test_every_metric_is_told_in_full(name, text):
 def test_parameters_are_told_with_their_defaults(name, said):
     """The default of a word comes first; what must be given, and what depends on the data, has none."""
     assert said in entry(name)
-    assert said in explanation(name)
+    assert said in measures(name)
 
 
 @pytest.mark.parametrize(("name", "written"), [("ndcg", "ndcg[@k]"), ("rprec", "rprec"), ("rp", "rp@k")])
@@ -69,8 +65,8 @@ def test_the_list_says_whether_a_cutoff_is_written(name, written):
 @pytest.mark.parametrize("name", ["ndcg", "ndcg@10", "ndcg(gain=exponential)@5", " ndcg@10 "])
 def test_a_measure_is_explained_by_its_metric(name):
     """Whoever pastes a column's name gets the metric, and its function's whole documentation."""
-    assert explanation(name) == explanation("ndcg")
-    assert inspect.getdoc(METRICS["ndcg"].function) in explanation(name)
+    assert measures(name) == measures("ndcg")
+    assert inspect.getdoc(METRICS["ndcg"].function) in measures(name)
 
 
 @pytest.mark.parametrize(
@@ -85,6 +81,6 @@ def test_a_measure_is_explained_by_its_metric(name):
 def test_what_is_no_metric_is_refused(name, said):
     """One line says what was found, and where it can what was meant."""
     with pytest.raises(InputError) as error:
-        explanation(name)
+        measures(name)
 
     assert str(error.value) == said

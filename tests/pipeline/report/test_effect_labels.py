@@ -65,6 +65,14 @@ def test_the_rule_names_the_measure_and_what_matters():
     assert "above 0, worse if it lies below 0" in effect_rule("ap", MATTERS)
 
 
+def test_the_rule_says_when_a_difference_is_unclear():
+    """Too few queries make a difference unclear wherever its interval lies."""
+    assert (
+        "unclear otherwise or if fewer than 30 queries or clusters tell the two apart; each pair by itself"
+        in effect_rule("ap", {})
+    )
+
+
 @pytest.mark.parametrize(
     ("p_value", "p_corrected", "alike"),
     [(0.01, 0.06, True), (0.01, 0.049, False), (0.01, None, False), (0.05, None, True), (None, None, True)],
@@ -72,3 +80,16 @@ def test_the_rule_names_the_measure_and_what_matters():
 def test_models_are_alike_where_the_corrected_test_does_not_part_them(p_value, p_corrected, alike):
     """The p-value as it is counts where nothing was corrected."""
     assert is_alike(compared("dense", 0.1, p_value=p_value, p_corrected=p_corrected), 0.05) is alike
+
+
+@pytest.mark.parametrize("practical_difference", [{}, MATTERS])
+@pytest.mark.parametrize("p_value", [0.0, 0.0141, 0.049])
+@pytest.mark.parametrize(
+    "change", [{"mark": "sparse"}, {"n_clusters": 29}, {"ci_low": -0.01}, {"ci_low": 0.0}, {"ci_low": None}]
+)
+def test_models_whose_difference_is_unclear_are_alike_at_any_p_value(change, p_value, practical_difference):
+    """Letters and daggers never part two models that the page calls unclear for want of queries or by the interval."""
+    line = compared("dense", 0.1, p_value=p_value, p_corrected=p_value, **change)
+
+    assert effect_label(line, practical_difference) == "unclear"
+    assert is_alike(line, 0.05)

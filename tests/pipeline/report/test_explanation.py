@@ -13,7 +13,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.explanation import as_data, markdown, tables
-from rankledger.pipeline.types.explanation import (
+from rankledger.pipeline.types.views import (
     ConventionChoice,
     Explanation,
     Outcome,
@@ -457,3 +457,16 @@ def test_pairs_of_ratings_have_no_ranks():
     assert "│ a        │      4 │          2 │    -2 │    4 │   4 │" in rows
     assert "in the mean it weighs as much as it has pairs, 1" in rows
     assert not any("conventions" in row or "not shown" in row for row in rows)
+
+
+def test_an_explanation_prints_a_line_per_document():
+    """The score leads; a document without judgment adds nothing; an undefined score says why."""
+    assert str(explained()).splitlines() == [
+        "<Explanation ndcg@10 of m on web, query q: 0.8238>",
+        "  1 b: grade 2, adds 2.0000",
+        "  2 c: grade 1, adds 0.6309",
+        "  3 x: not judged",
+        "  4 a: grade 3, adds 1.2920",
+    ]
+    undefined = explained(outcome=Outcome(None, None), why="no relevant document")
+    assert repr(undefined).startswith("<Explanation ndcg@10 of m on web, query q: no relevant document>")

@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.files import estimates
+from rankledger.pipeline.report.verdicts import estimates
 from rankledger.pipeline.support.escaping import from_cell
 from tests.support import handwritten_results
 
@@ -20,7 +20,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 @given(st.floats(allow_nan=False, allow_infinity=False), st.text(st.characters(codec="utf-8"), min_size=1))
 def test_every_number_is_read_back_as_it_was(figure, model):
-    """The same double, and the same name, whatever is in them; nothing where there is no figure."""
+    """The same double, and the same name, whatever is in them; nothing if there is no figure."""
     (line,) = handwritten_results.estimates("web", {"bm25": {"ap": 0.5}})
     line = replace(line, estimate=figure, ci_low=None, model=model.replace("\r", ""))
     (row,) = read(estimates([handwritten_results.page([line])]))

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from rankledger.pipeline.report.history import history_data, markdown, tables
+from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 
 HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
@@ -29,7 +29,7 @@ def history(*nights: Night, direction: str = "higher", model: str = "bm25", **ch
 
 
 def shown(found: History, *, last: int | None = None, width: int = 120) -> str:
-    return tables(found, last=last, width=width, colour=False)
+    return history_tables(found, last=last, width=width, colour=False)
 
 
 def rows(text: str) -> list[list[str]]:
@@ -98,15 +98,15 @@ def test_tables_fit_the_terminal(width):
     [("higher", ", worse, for 7 nights"), ("lower", ", better, for 7 nights"), ("neither", "0.0010), for 7 nights")],
 )
 def test_steps_are_told_with_their_bounds_and_sense(direction, said):
-    """A drop is for the worse where higher is better; every step is told, shown or not, and marked at its night."""
+    """A drop is for the worse where higher is better; every step is listed, shown or not, and marked at its night."""
     step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
     found = history(*(night(number) for number in range(1, 9)), direction=direction, steps=(step,))
     line = "step 2026-01-02 (2026-01-01 to 2026-01-03): 0.4100 → 0.4000 (-0.0100, standard error 0.0010)"
 
     assert [row[-1] for row in rows(shown(found))][:3] == ["", "step -0.0100", ""]
-    (told,) = (text for text in shown(found, last=2).splitlines() if text.startswith("step "))
-    assert told.startswith(line)
-    assert told.endswith(said)
+    (step,) = (text for text in shown(found, last=2).splitlines() if text.startswith("step "))
+    assert step.startswith(line)
+    assert step.endswith(said)
     assert "1 step at 95% confidence for all together; nights differ by 0.25 standard errors" in shown(found)
 
 
@@ -127,16 +127,13 @@ def test_a_night_that_stands_alone_is_told():
     [
         ({"noise": None}, "steps were not looked for: too few nights that differ"),
         ({"noise": 0.0}, "0 steps: most nights repeat the figure before, and every change is a step"),
-        (
-            {"correlated": True, "correlation": 0.314},
-            "successive nights are correlated (0.31)",
-        ),
+        ({"correlated": True, "correlation": 0.314}, "successive nights are correlated (0.31)"),
     ],
 )
 def test_what_steps_rest_on_is_said(changes, said):
     """Too few nights, a still series, and noise that is not independent."""
     assert said in shown(history(night(1), **changes))
-    assert said in markdown(history(night(1), **changes), last=None).replace("\\", "")
+    assert said in history_markdown(history(night(1), **changes), last=None).replace("\\", "")
 
 
 def test_a_night_without_output_says_why():
@@ -164,4 +161,4 @@ def test_hostile_names_stand_as_they_are():
     found = history(night(1), model=HOSTILE)
 
     assert "[red]a|b[/red] *x*\\x1b[2J on web" in shown(found)
-    assert "\\[red\\]a\\|b\\[/red\\] \\*x\\*" in markdown(found, last=None)
+    assert "\\[red\\]a\\|b\\[/red\\] \\*x\\*" in history_markdown(found, last=None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from rankledger.pipeline.report.history import figure_matches, record_list, records_data
+from rankledger.pipeline.report.changes import figure_matches, record_list, records_data
 from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
 
 ID = "20261120T020000Z-nightly-1f0c9a2b"
@@ -77,7 +77,7 @@ def test_what_was_passed_over_is_said():
 
 
 def test_a_figure_is_a_row():
-    """With six decimals, by which it is told from its neighbours."""
+    """With six decimals, which tell it from its neighbours."""
     text = figure_matches(FigureMatch("0.4312", "ap", 2, (figure(1),)), width=120)
 
     assert text.startswith("ap that rounds to 0.4312: 1 in 2 records\n")
@@ -86,7 +86,7 @@ def test_a_figure_is_a_row():
     ]
 
 
-def test_of_too_many_figures_the_newest_are_shown():
+def test_of_too_many_figures_the_last_are_shown():
     """Fifty, and how many more there are; JSON has all."""
     many = FigureMatch("0.4", "ap", 60, tuple(figure(number) for number in range(60)))
 

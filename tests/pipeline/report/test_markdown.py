@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.changes import QueryChange, RankedDocument
+from rankledger.pipeline.types.checks import QueryChange, RankedDocument
 from rankledger.pipeline.types.results import Failure, Verdict
 from rankledger.pipeline.types.views import History, LevelChange, Night, Page, PairedScores, Series
 from tests.support.handwritten_results import comparison, estimates, page
@@ -55,7 +55,7 @@ def test_the_verdict_comes_first_and_the_command_last():
     text = markdown([found])
     said = [
         "## nightly",
-        "**Gates failed: 1 fail.**",
+        "**Gates failed: 1 failed.**",
         "ap of dense dropped by 0.05",
         "**Incomplete:** 3 models on 1 dataset; 1 model output missing or refused.",
         "- late on web was not evaluated: late.tsv: file not found; check the path",
@@ -255,7 +255,7 @@ def test_verdicts_leave_room_for_figures():
     (left,) = re.findall(r"^([\d,]+) more in gates\.json\.$", text, re.MULTILINE)
 
     assert len(tables(text)[0]) - 1 + int(left.replace(",", "")) == 3_000
-    assert text.index("**Gates failed: 3000 fail.**") < text.index("| dense | 0.4500 ")
+    assert text.index("**Gates failed: 3000 failed.**") < text.index("| dense | 0.4500 ")
 
 
 def test_long_names_are_cut():

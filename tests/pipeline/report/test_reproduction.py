@@ -59,8 +59,8 @@ def test_different_names_what_changed_and_what_moved():
         code=("commit aaaaaaaaaaaa → bbbbbbbbbbbb",),
     )
 
-    told = reproduction_lines(found)
-    assert told[:6] == [
+    lines = reproduction_lines(found)
+    assert lines[:6] == [
         "different: 12 of 40 figures moved",
         "input: judgments of web: old/qrels.txt, now new/qrels.txt (sha256 aaaaaaaaaaaa… then, bbbbbbbbbbbb… now)",
         "version: numpy 2.4.6 → 2.3.5",
@@ -68,8 +68,8 @@ def test_different_names_what_changed_and_what_moved():
         "code: commit aaaaaaaaaaaa → bbbbbbbbbbbb",
         "summary.csv web bm25 all ap estimate: 0.25 → 0.5",
     ]
-    assert told.count(told[5]) == 10
-    assert told[-2] == "… and 2 more"
+    assert lines.count(lines[5]) == 10
+    assert lines[-2] == "… and 2 more"
 
 
 def test_different_for_no_known_reason_says_so():

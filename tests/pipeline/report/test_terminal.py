@@ -31,7 +31,7 @@ Figures = dict[str, tuple[float | None, ...]]
 def evaluation(
     boards: dict[str, dict[str, Figures]], failures: tuple[Failure, ...] = (), **quality: Quality
 ) -> Evaluation:
-    """An evaluation whose figures are told: dataset, model, measure, then an estimate with or without its interval."""
+    """An evaluation with these figures: dataset, model, measure, then an estimate with or without its interval."""
     estimates, results = [], []
     for dataset, board in boards.items():
         for model, figures in board.items():
@@ -316,7 +316,7 @@ def test_a_failure_is_told_whole():
 
 
 def test_many_failures_for_one_reason_are_few_lines():
-    """1,000 outputs that are not there are three lines and their number; another reason is told beside them."""
+    """1,000 outputs that are not there are three lines and their number; another reason stands beside them."""
     missing = [Failure("web", f"m{i}", f"m{i}.tsv: file not found; check the path") for i in range(1000)]
     found = evaluation({}, failures=(*missing, Failure("web", "bad", "bad.tsv: no rows; write the file again")))
 
@@ -329,7 +329,7 @@ def test_many_failures_for_one_reason_are_few_lines():
 
 
 def test_without_any_model_there_are_only_remarks():
-    """Where every output failed there is no table, and the failures are told."""
+    """Where every output failed there is no table, and the failures are listed."""
     found = evaluation({}, failures=(Failure("web", "late", "late.tsv: file not found; check the path"),))
 
     assert plain(found).splitlines() == ["late on web was not evaluated: late.tsv: file not found; check the path"]
@@ -536,11 +536,13 @@ def test_of_many_marked_lines_the_first_are_named():
 
 
 def compared(model: str, baseline: str, p_corrected: float | None, **further: Any) -> Comparison:
-    """The comparison of a pair by ap, of which the corrected p-value is told."""
+    """The comparison of a pair by ap, with a corrected p-value."""
     figures = {field.name: None for field in fields(Comparison)}
     words = {"dataset": "web", "slice": "all", "measure": "ap", "model": model, "baseline": baseline, "family": ""}
-    counts = {"wins": 1, "ties": 1, "losses": 1, "n_queries": 3, "n_clusters": 3, "mark": ""}
-    return Comparison(**{**figures, **words, **counts, "p_value": 0.01, "p_corrected": p_corrected, **further})
+    counts = {"wins": 10, "ties": 10, "losses": 10, "n_queries": 30, "n_clusters": 30, "mark": ""}
+    interval = {"difference": -0.1, "ci_low": -0.2, "ci_high": -0.01}
+    tested = {"p_value": 0.01, "p_corrected": p_corrected}
+    return Comparison(**{**figures, **words, **counts, **interval, **tested, **further})
 
 
 def test_models_that_are_not_distinguishable_share_a_letter():
@@ -553,6 +555,17 @@ def test_models_that_are_not_distinguishable_share_a_letter():
     assert "letters: models that share one are not distinguishable by the first measure" in text
     strict = plain(replace(found, comparison_lines=pairs, confidence=0.9))  # at the level 0.1, 0.06 tells apart
     assert [row[2] for row in cells(strict)] == ["a", "a", "b"]
+
+
+def test_models_whose_difference_rests_on_too_few_queries_share_a_letter():
+    """The page calls their difference unclear, whatever the p-value: so the letters do not part them."""
+    found = evaluation({"web": board(["x", "y"], ["ap"])})
+    parted, sparse = (
+        plain(replace(found, comparison_lines=(compared("y", "x", 0.0141, mark=mark),))) for mark in ("", "sparse")
+    )
+
+    assert [row[2] for row in cells(parted)] == ["a", "b"]
+    assert [row[2] for row in cells(sparse)] == ["a", "a"]
 
 
 def test_models_that_were_not_all_compared_have_no_letters():
@@ -609,6 +622,15 @@ def test_the_record_is_named_last_and_its_page_before_it(tmp_path):
     assert closing(found) == ["", mlflow, f"record: {tmp_path}"]
     (tmp_path / "report.html").touch()
     assert closing(found) == ["", mlflow, f"report: {tmp_path}/report.html", f"record: {tmp_path}"]
+
+
+def test_the_pages_of_mlflow_that_are_not_installed_are_asked_for(tmp_path, monkeypatch):
+    """Logging needs `mlflow-skinny` alone, which has no `mlflow ui`; a server needs nothing here."""
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    found = replace(evaluation({"web": board(["bm25"], ["ap"])}), record=tmp_path, store="sqlite:///mlflow.db")
+
+    assert closing(found)[1].endswith("sqlite:///mlflow.db (install it with: pip install 'rankledger[ui]')")
+    assert closing(replace(found, store="http://mlflow:5000"))[1] == "MLflow: http://mlflow:5000"
 
 
 def test_slices_are_named_and_stay_out_of_the_table():

@@ -31,9 +31,9 @@ def rows(text):
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        (ALL, "Gates failed: 2 fail, 1 warn, 1 pass."),
-        ([PASS, OPEN], "Gates inconclusive: 1 fail, 1 pass."),
-        ([PASS, SLICE], "Gates passed: 1 warn, 1 pass."),
+        (ALL, "Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 1 passed."),
+        ([PASS, OPEN], "Gates inconclusive: 1 undecided (counts as fail), 1 passed."),
+        ([PASS, SLICE], "Gates passed: 1 warned, 1 passed."),
         ([], "Gates passed: nothing was judged."),
     ],
 )
@@ -47,7 +47,7 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
     shown = table([*ALL, replace(PASS, model="sparse")], width=120, colour=False)
     lines = [re.split(r"\s*│\s*", line)[1:-1] for line in shown.splitlines() if line.startswith("│")]
 
-    assert shown.startswith("Gates failed: 2 fail, 1 warn, 2 pass.\n")
+    assert shown.startswith("Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 2 passed.\n")
     assert lines == [
         ["fail (inconclusive)", "beats", "web", f"dense: {OPEN.reason}"],
         ["fail", "no-drop", "web", f"dense: {FAIL.reason}"],
@@ -57,7 +57,7 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
 
 
 @pytest.mark.parametrize(
-    ("model", "reason", "told"),
+    ("model", "reason", "shown_reason"),
     [
         ("dense", "gone.tsv: file not found", "dense: gone.tsv: file not found"),
         ("dense", "ap of dense is 0.3", "ap of dense is 0.3"),
@@ -65,11 +65,11 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
         ("c++", "ap of c++ is 0.3", "ap of c++ is 0.3"),
     ],
 )
-def test_the_terminal_names_the_model_once(model, reason, told):
+def test_the_terminal_names_the_model_once(model, reason, shown_reason):
     """Before the reason, unless a word of it is the model's name."""
     shown = table([replace(FAIL, model=model, reason=reason)], width=120, colour=False)
 
-    assert re.findall(r"│ web +│ (.*?) +│", shown) == [told]
+    assert re.findall(r"│ web +│ (.*?) +│", shown) == [shown_reason]
 
 
 def test_what_is_let_through_undecided_is_told_from_what_passes():
@@ -93,7 +93,9 @@ def test_markdown_has_the_verdict_first_and_the_passing_folded():
     text = markdown(ALL, name="nightly")
     above, folded = text.split("<details>")
 
-    assert above.startswith("### nightly\n\n**Gates failed: 2 fail, 1 warn, 1 pass.**\n")
+    assert above.startswith(
+        "### nightly\n\n**Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 1 passed.**\n"
+    )
     assert [row[:2] for row in rows(above)] == [
         ["fail (inconclusive)", "beats"],
         ["fail", "no-drop"],

@@ -53,7 +53,7 @@ def test_a_clean_repository_has_a_commit_and_is_not_dirty(repository):
 
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_changed_file_makes_it_dirty(repository, staged):
-    """A tracked file that differs from the commit is told, be it staged or not."""
+    """A tracked file that differs from the commit is reported, be it staged or not."""
     (repository / "configs" / "nightly.yaml").write_text("name: other\n", encoding="utf-8")
     if staged:
         git(repository, "add", ".")
@@ -77,7 +77,7 @@ def test_where_no_branch_is_checked_out_there_is_none(repository):
 
 
 @pytest.mark.parametrize(
-    ("url", "told"),
+    ("url", "is_recorded"),
     [
         ("https://git.example/search/ranker.git", True),
         ("git@git.example:search/ranker.git", True),
@@ -87,11 +87,11 @@ def test_where_no_branch_is_checked_out_there_is_none(repository):
         ("https://git.example/search/ranker.git?private_token=12345", False),
     ],
 )
-def test_where_it_comes_from_is_told_unless_that_holds_credentials(repository, url, told):
+def test_its_origin_is_recorded_unless_that_holds_credentials(repository, url, is_recorded):
     """A machine that builds clones by a token; everyone is `git` over SSH, which is no secret."""
     git(repository, "remote", "add", "origin", url)
 
-    assert environment(repository)["git"]["url"] == (url if told else None)
+    assert environment(repository)["git"]["url"] == (url if is_recorded else None)
 
 
 def test_who_is_at_work_is_whom_the_system_knows(monkeypatch):

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
 

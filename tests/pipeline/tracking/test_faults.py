@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,8 +16,8 @@ os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ledger]:
-    with ledger(tmp_path_factory.mktemp("faults")) as server:
+def held(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[Ledger]:
+    with ledger(tmp_path_factory.mktemp("faults"), empty_store) as server:
         yield server
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rankledger
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.tracking.delivery import deliver
 from rankledger.pipeline.tracking.payload import runs_of
 
@@ -76,10 +77,12 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def client(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
     from mlflow import MlflowClient
 
-    return MlflowClient(f"sqlite:///{tmp_path_factory.mktemp('store')}/mlflow.db")
+    store = tmp_path_factory.mktemp("store") / "mlflow.db"
+    shutil.copyfile(empty_store, store)
+    return MlflowClient(f"sqlite:///{store}")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

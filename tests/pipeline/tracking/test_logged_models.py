@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.delivery import logged_model_id
-from rankledger.pipeline.tracking.payload import TrackingError
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Any:
+def store(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
     """A store with a logged model; of the registered `ranker`, version 1 is that model and version 2 a bare folder."""
     from mlflow import MlflowClient
 
     folder: Path = tmp_path_factory.mktemp("store")
+    shutil.copyfile(empty_store, folder / "mlflow.db")
     uri = f"sqlite:///{folder}/mlflow.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MLFLOW_TRACKING_URI", uri)  # the registry asks for the source of a version there
@@ -43,14 +45,14 @@ def test_a_model_is_found_by_whatever_a_config_may_say(store, text):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("models:/m-0", "there is no model models:/m-0 in MLflow; fix model_id or model_uri in the config"),
-        ("models:/ranker/3", "there is no model models:/ranker/3 in MLflow; fix"),
-        ("models:/nobody/1", "there is no model models:/nobody/1 in MLflow; fix"),
-        ("models:/ranker@nobody", "there is no model models:/ranker@nobody in MLflow; fix"),
-        ("models:/nobody@champion", "there is no model models:/nobody@champion in MLflow; fix"),
-        (f"models:/ranker@{'a' * 300}", "there is no model models:/ranker@aaa"),
-        ("models:/../1", "there is no model models:/../1 in MLflow; fix"),
-        ("models:/ranker/2", "the registered model models:/ranker/2 is of no logged model; name another"),
+        ("models:/m-0", "unknown model models:/m-0 in MLflow; fix model_id or model_uri in the config"),
+        ("models:/ranker/3", "unknown model models:/ranker/3 in MLflow; fix"),
+        ("models:/nobody/1", "unknown model models:/nobody/1 in MLflow; fix"),
+        ("models:/ranker@nobody", "unknown model models:/ranker@nobody in MLflow; fix"),
+        ("models:/nobody@champion", "unknown model models:/nobody@champion in MLflow; fix"),
+        (f"models:/ranker@{'a' * 300}", "unknown model models:/ranker@aaa"),
+        ("models:/../1", "unknown model models:/../1 in MLflow; fix"),
+        ("models:/ranker/2", "the registered model models:/ranker/2 has no logged model; name another"),
     ],
 )
 def test_what_is_no_logged_model_is_said_in_a_line(store, text, message):

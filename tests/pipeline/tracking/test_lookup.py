@@ -9,11 +9,12 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import Records
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.tracking import fetch_record
+from rankledger.pipeline.workflow.deliver import fetch_record
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
 
@@ -40,8 +41,8 @@ class Tracked:
 
     def find(self, run_id: str, folder: Path, *, records: Path | None = None, uri: str | None = None) -> Path:
         """The record, looked for in `records`, else copied below the folder."""
-        kept = Records(records or self.runs / "records")
-        return fetch_record(run_id, Tracking(uri=uri or self.uri), folder, kept)
+        workspace = Workspace(folder, Records(records or self.runs / "records"))
+        return fetch_record(run_id, Tracking(uri=uri or self.uri), workspace)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_runs_that_are_none_of_an_evaluation_are_refused(tracked, tmp_path):
     """One that there is not, and one of somebody else; and a store that is away: a line each."""
     with pytest.raises(InputError, match=r"Run with id=?.* not found"):
         tracked.find("0" * 32, tmp_path)
-    with pytest.raises(InputError, match="is none of an evaluation; name another"):
+    with pytest.raises(InputError, match="is not the run of an evaluation; name another"):
         tracked.find(tracked.foreign, tmp_path)
     with pytest.raises(InputError, match=r"MLflow at http://127\.0\.0\.1:1"):
         tracked.find(tracked.own, tmp_path, uri="http://127.0.0.1:1")
@@ -98,7 +99,7 @@ def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
     """Whoever may write to the store may not choose where a record is copied to."""
     run_id = tracked.client.create_run("0", tags={"rankledger.evaluation": evaluation_id}).info.run_id
 
-    with pytest.raises(InputError, match="is none of an evaluation; name another"):
+    with pytest.raises(InputError, match="is not the run of an evaluation; name another"):
         tracked.find(run_id, tmp_path / "copies", records=tmp_path)
     assert [*tmp_path.iterdir()] == []
 

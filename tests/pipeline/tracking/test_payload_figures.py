@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection, TrackingError
+from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
@@ -82,10 +83,7 @@ def test_what_has_no_figure_is_not_logged():
     """MLflow takes no nothing."""
     found = metrics(record(replace(DIFFERENCE, p_corrected=None, ci_low=None)))
 
-    assert {name for name in found if "vs_" in name} == {
-        "search.vs_bm25/ndcg_at_10",
-        "search.vs_bm25/ndcg_at_10.high",
-    }
+    assert {name for name in found if "vs_" in name} == {"search.vs_bm25/ndcg_at_10", "search.vs_bm25/ndcg_at_10.high"}
 
 
 FIGURES = st.none() | st.floats(allow_nan=True, allow_infinity=True)
@@ -136,8 +134,11 @@ def test_baselines_that_are_one_to_mlflow_are_refused():
 
 def test_numbers_from_outside_are_metrics_of_their_model():
     """In a section of their own; a model without them, or whose file could not be read, has none."""
-    extras = {"dense": {"numbers": {"latency p95": 120.5, "cost/day": 3.0}}, "bm25": {"reason": "file not found"}}
-    found = record(extras=extras, summary=(estimate(), estimate(model="bm25")))
+    external_metrics = {
+        "dense": {"numbers": {"latency p95": 120.5, "cost/day": 3.0}},
+        "bm25": {"reason": "file not found"},
+    }
+    found = record(external_metrics=external_metrics, summary=(estimate(), estimate(model="bm25")))
 
     assert {name: value for name, value in metrics(found).items() if name.startswith("extra")} == {
         "extra/latency p95": 120.5,
@@ -248,7 +249,9 @@ def test_a_slice_without_any_hit_is_the_worst():
     assert logged(record(summary=[estimate(), dead])).metrics["search.worst_slice/ndcg_at_10"] == 0.0
 
 
-def many(n_measures: int, *, n_baselines: int = 1, n_extras: int = 3, undefined: Sequence[int] = ()) -> Record:
+def many(
+    n_measures: int, *, n_baselines: int = 1, n_external_metrics: int = 3, undefined: Sequence[int] = ()
+) -> Record:
     """A record with more measures than one run takes metrics, each compared with every baseline."""
     lines = [
         estimate(measure=f"p@{k}", n_undefined=int(k in undefined), ties_least=0.4, ties_greatest=0.6)
@@ -258,8 +261,8 @@ def many(n_measures: int, *, n_baselines: int = 1, n_extras: int = 3, undefined:
     compared = [
         replace(DIFFERENCE, measure=line.measure, baseline=f"b{i}") for line in lines for i in range(n_baselines)
     ]
-    extras = {"dense": {"numbers": {f"cost {i}": 1.0 for i in range(n_extras)}}}
-    return record(*compared, summary=[*lines, *slices], extras=extras)
+    external_metrics = {"dense": {"numbers": {f"cost {i}": 1.0 for i in range(n_external_metrics)}}}
+    return record(*compared, summary=[*lines, *slices], external_metrics=external_metrics)
 
 
 def test_up_to_the_limit_everything_is_logged():
@@ -323,10 +326,7 @@ def test_of_many_models_over_all_datasets_every_primary_figure_is_logged():
 
 @pytest.mark.parametrize(
     ("measures", "primary"),
-    [
-        (["ndcg@10", "ap"], ("search/ndcg_at_10", True)),
-        (["rmse", "mae"], ("search/rmse", False)),
-    ],
+    [(["ndcg@10", "ap"], ("search/ndcg_at_10", True)), (["rmse", "mae"], ("search/rmse", False))],
 )
 def test_the_primary_metric_is_the_first_measure_of_the_first_suite(measures, primary):
     """Under its name in MLflow, and with its direction, by which charts and tables sort."""

@@ -11,7 +11,8 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.tracking.payload import Run, TrackingError, runs_of
+from rankledger.pipeline.support.errors import TrackingError
+from rankledger.pipeline.tracking.payload import Run, runs_of
 from rankledger.pipeline.types.results import Estimate, Record
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
@@ -167,7 +168,7 @@ def test_a_long_note_is_cut_after_a_whole_line(record):
     note = runs(record(), note="| model | 0.5 |\n" * 1_000)[-1].tags["mlflow.note.content"]
 
     assert 7_900 < len(note) <= 8_000
-    assert note.endswith("| model | 0.5 |\n\n… cut here; the record has the whole.")
+    assert note.endswith("| model | 0.5 |\n\n… cut here; the record has the full text.")
     assert len(runs(record(), note="x" * 9_000)[-1].tags["mlflow.note.content"]) == 8_000
 
 
@@ -235,9 +236,9 @@ def test_metric_names_follow_the_template(record, template, confidence, names):
         ),
         (
             {"name": "n" * 257, "evaluation_id": f"20261120T020000Z-{'n' * 257}-1f0c9a2b"},
-            "has 261 letters; MLflow takes 256",
+            "has 261 characters, and MLflow allows 256",
         ),
-        ({"models": of_model({"params": {"k" * 251: 1}})}, "has 251 letters; MLflow takes 250; shorten it"),
+        ({"models": of_model({"params": {"k" * 251: 1}})}, "has 251 characters, and MLflow allows 250; shorten it"),
     ],
     ids=["params", "tags", "measures", "experiment", "length"],
 )

@@ -93,7 +93,7 @@ def test_a_clash_names_both_and_what_they_would_be():
 
     assert [*clashes(items)] == [
         "'one' and 'two' would both be 'a_' in MLflow; rename one",
-        f"the name '{'c' * 60}…' has 251 letters; MLflow takes 250; shorten it",
+        f"the name '{'c' * 60}…' has 251 characters, and MLflow allows 250; shorten it",
     ]
 
 

@@ -11,8 +11,10 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.accepted import ACCEPTED, digest_of, read_accepted
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.lookup import ACCEPTED, read_accepted
+from rankledger.pipeline.record.store import digest_of
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.upkeep import accept
 from tests.support.generated_data import search_collection, write_config
@@ -127,6 +129,40 @@ def test_a_record_is_accepted_by_a_word(folder, reference):
     assert list(accepted.entries) == (["dense"] if "#" in reference else ["bm25", "dense"])
 
 
+def test_the_config_says_whose_last_record_is_accepted(folder):
+    """A later evaluation of another name is not meant; without the config the message asks for a name."""
+    first = evaluate(folder)
+    rankledger.evaluate("configs/config.yaml", overrides=["name=other"], tracking=False)
+
+    with pytest.raises(InputError, match="generated, other; name one with --name, in Python with name="):
+        accept("last", reason="x")
+    (entry,) = {*accept("last", reason="x", config="configs/config.yaml").entries.values()}
+    assert entry.record == first.evaluation_id
+
+
+@pytest.mark.parametrize("name", [None, "generated"])
+def test_a_word_is_taken_wherever_a_record_is(folder, name):
+    """By `evaluate`, `explain`, `verify` and `reproduce`, in Python and on the command line, as by `show`."""
+    evaluate(folder)
+    last = evaluate(folder)
+    query = next(iter(WEB["web"].judged))
+    found = rankledger.explain("last", model="dense", query=query, name=name)
+    assert found == rankledger.explain(last.record, model="dense", query=query)
+    assert rankledger.verify("last", name=name, tracking=False).record == last.record
+    assert rankledger.reproduce("last#dense", name=name).verdict == "identical"
+    again = rankledger.evaluate("last", name=name, tracking=False)
+    assert read_record(again.record).manifest.repeats == last.evaluation_id
+    for command in (["verify", "last", "--no-tracking"], ["explain", "previous", "--model", "bm25", "--query", query]):
+        app.main([*command, *(["--name", name] if name else [])])
+
+
+def test_a_name_for_what_is_no_word_is_refused(folder):
+    """The name of a new evaluation is in its config."""
+    evaluate(folder)
+    with pytest.raises(InputError, match="--name is for last, last_passed, previous, accepted; remove it"):
+        rankledger.evaluate("configs/config.yaml", name="mine", tracking=False)
+
+
 def test_a_word_is_of_the_only_evaluation(folder):
     """Without records there is none, and the message says what to do."""
     evaluation = evaluate(folder)
@@ -142,7 +178,7 @@ def test_unknown_names_are_refused(folder):
     """Of a record, with where it was looked for; of a model, with what was likely meant."""
     evaluation = evaluate(folder)
 
-    with pytest.raises(InputError, match=f"{NONE}: there is no such record, neither at that path nor in runs/records"):
+    with pytest.raises(InputError, match=f"{NONE}: record not found, neither at that path nor in runs/records"):
         accept(NONE, reason="x")
     with pytest.raises(InputError, match="has no model 'dens'; did you mean 'dense'\\?; it has bm25, dense"):
         accept(evaluation.evaluation_id, models=["dens"], reason="x")
@@ -150,7 +186,7 @@ def test_unknown_names_are_refused(folder):
 
 
 def test_a_model_whose_output_failed_is_refused(folder):
-    """Its record holds nothing to be held against; the other models can be accepted by name."""
+    """Its record holds nothing to compare with; the other models can be accepted by name."""
     config = write_config(folder / "configs", WEB, {"search": ["ap"]})
     (folder / "configs" / "web" / "dense.txt").unlink()
     evaluation = rankledger.evaluate(config, tracking=False)

@@ -1,4 +1,4 @@
-"""A model of a record beside tonight's: its own scores where they mean the same, scored anew or refused where not."""
+"""A model of a record beside the current one: its own scores if they mean the same, else scored anew or refused."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import pytest
 import rankledger
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.results import Scores
 from rankledger.pipeline.workflow.baselines import BaselineScores, CurrentEvaluation, baseline_scores
 from rankledger.pipeline.workflow.inputs import read_inputs
-from rankledger.pipeline.workflow.sources import open_source
+from rankledger.pipeline.workflow.workspace import Workspace, open_source
 from tests.support.generated_data import Collection, Table, rating_collection, search_collection, write_config
 
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10", "bpref"]}
@@ -44,13 +43,13 @@ def recalled(
 ) -> BaselineScores:
     """What a model of that record is on the night of another collection, whose outputs are elsewhere."""
     opened = open_source(
-        write_config(folder / "tonight", {"web": collection}, suites, **sections), Records(folder / "runs/records")
+        write_config(folder / "current", {"web": collection}, suites, **sections), Workspace.open(folder / "runs")
     )
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers(), store=OutputCache(folder / "runs" / "cache"))
     (dataset,) = opened.planned.datasets
-    tonight = CurrentEvaluation(profile, inputs, Workers(), OutputCache(folder / "runs" / "cache"))
-    return baseline_scores(read_record(record), model, dataset, dataset.measures, tonight)
+    current = CurrentEvaluation(profile, inputs, Workers(), Workspace.open(folder / "runs"))
+    return baseline_scores(read_record(record), model, dataset, dataset.measures, current)
 
 
 def scored(folder: Path, collection: Collection, suites: Mapping[str, Sequence[str]], **sections: Any) -> Scores:
@@ -82,7 +81,7 @@ def regraded(judged: Table) -> Table:
 
 
 def other_outputs(collection: Collection, **changes: Any) -> Collection:
-    """The collection with other outputs tonight: those of the record must not be read from the files of tonight."""
+    """The collection with other outputs now: those of the record must not be read from the current files."""
     outputs = {
         model: {query_id: {doc_id: -score for doc_id, score in found.items()} for query_id, found in output.items()}
         for model, output in collection.outputs.items()
@@ -99,7 +98,7 @@ def test_what_means_the_same_is_taken_from_the_record(tmp_path):
 
 
 def test_changed_judgments_are_scored_anew(tmp_path):
-    """The old output on tonight's judgments has the scores that an evaluation of it tonight would give."""
+    """The old output on the current judgments has the scores that an evaluation of it now would give."""
     record = evaluated(tmp_path, WEB, SUITES)
     shutil.rmtree(tmp_path / "web")  # its files are gone; the output cache is all there is
     judged = regraded(WEB.judged)
@@ -113,7 +112,7 @@ def test_changed_judgments_are_scored_anew(tmp_path):
 
 
 def test_fewer_queries_are_scored_anew(tmp_path):
-    """Where a query is no longer judged, the others' scores are those of tonight's queries."""
+    """Where a query is no longer judged, the others' scores are those of the current queries."""
     record = evaluated(tmp_path, WEB, SUITES)
     judged = dict(list(WEB.judged.items())[3:])
 
@@ -133,7 +132,7 @@ def test_fewer_queries_are_scored_anew(tmp_path):
     ids=["new measure", "other parameter", "undefined", "condensed"],
 )
 def test_new_definitions_are_scored_anew(tmp_path, suites, sections):
-    """A measure that the record lacks, or defines otherwise, is scored by tonight's definition."""
+    """A measure that the record lacks, or defines otherwise, is scored by the current definition."""
     record = evaluated(tmp_path, WEB, SUITES)
 
     found = recalled(tmp_path, other_outputs(WEB), suites, record, **sections)
@@ -164,7 +163,7 @@ def test_without_the_store_changed_judgments_cannot_be_compared(tmp_path):
     found = recalled(tmp_path, other_outputs(WEB, judged=regraded(WEB.judged)), SUITES, record)
 
     assert found.scores is None
-    assert all("cache has nothing of it" in reason for reason in found.reasons.values())
+    assert all("cache has no copy of it" in reason for reason in found.reasons.values())
 
 
 def test_one_measure_can_be_compared_where_another_cannot(tmp_path):
@@ -194,7 +193,7 @@ def test_ratings_are_taken_from_the_record_or_not_at_all(tmp_path):
     changed = {user: {item: 6 - stars for item, stars in found.items()} for user, found in RATED.judged.items()}
     other = recalled(tmp_path, other_outputs(RATED, judged=changed), STARS, record, models[1])
     assert other.scores is None
-    expected = f"the judgments are others in {record.name}; only rankings can be scored anew"
+    expected = f"the judgments are others in {record.name}; only rankings can be scored again"
     assert set(other.reasons.values()) == {expected}
 
 
@@ -233,14 +232,14 @@ def test_given_scores_are_compared_query_by_query(tmp_path):
     before = written(tmp_path / "before", {"q1": 0.25, "q2": 0.5, "q3": 0.75})
     record = rankledger.evaluate(before, tracking=False, runs_dir=tmp_path / "runs").record
     opened = open_source(
-        written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), Records(tmp_path / "runs/records")
+        written(tmp_path / "now", {"q4": 1.0, "q3": 0.5, "q1": 0.5}), Workspace.open(tmp_path / "runs")
     )
     profile = opened.loaded.config.conventions.resolved
     inputs = read_inputs(opened.planned, profile.conventions, Workers())
     (dataset,) = opened.planned.datasets
-    tonight = CurrentEvaluation(profile, inputs, Workers(), OutputCache(tmp_path / "runs" / "cache"))
+    current = CurrentEvaluation(profile, inputs, Workers(), Workspace.open(tmp_path / "runs"))
 
-    found = baseline_scores(read_record(record), "dense", dataset, dataset.measures, tonight)
+    found = baseline_scores(read_record(record), "dense", dataset, dataset.measures, current)
 
     assert found.reasons == {}
     assert found.scores is not None

@@ -13,10 +13,10 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.tables import lines_in
-from rankledger.pipeline.report.changes import as_data, markdown, tables
-from rankledger.pipeline.types.changes import ChangePart, ComparisonReport, RankedDocument
+from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.checks import ChangePart, ComparisonReport, RankedDocument
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.browse import show
 from rankledger.pipeline.workflow.compare import compare
@@ -109,7 +109,7 @@ def test_differences_of_two_queries_that_fell(movement):
 
 def test_the_queries_that_moved_with_the_ranks_of_their_relevant_documents(movement):
     """q03 and q07 and no other: from 1 to 1/3, the document from rank 1 to rank 3."""
-    found = {query.query_id: query for query in movement.movers}
+    found = {query.query_id: query for query in movement.largest_changes}
 
     assert [*found] == [*MOVED]
     for query_id, query in found.items():
@@ -122,7 +122,7 @@ def test_another_measure_leads_when_asked_for(nights):
     """By ndcg@10 the same queries moved, by 0.5."""
     found = moved_from(*nights, measure="ndcg@10", top=1)
 
-    assert [(query.query_id, query.change) for query in found.movers] == [("q03", pytest.approx(-0.5))]
+    assert [(query.query_id, query.change) for query in found.largest_changes] == [("q03", pytest.approx(-0.5))]
 
 
 def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
@@ -134,8 +134,8 @@ def test_a_document_that_is_no_longer_retrieved_has_no_rank(tmp_path):
 
     found = moved_from(first, second)
 
-    assert [query.documents for query in found.movers] == [(RankedDocument("r-q05", 2.0, 2, None),)]
-    assert "r-q05 (grade 2): 2 → not retrieved" in tables(found, width=200, colour=False)
+    assert [query.documents for query in found.largest_changes] == [(RankedDocument("r-q05", 2.0, 2, None),)]
+    assert "r-q05 (grade 2): 2 → not retrieved" in comparison_tables(found, width=200, colour=False)
 
 
 def test_the_same_outputs_have_not_moved(nights, tmp_path):
@@ -146,9 +146,9 @@ def test_the_same_outputs_have_not_moved(nights, tmp_path):
 
     assert not found.moved
     assert {line.difference for line in found.comparisons} == {0.0}
-    assert found.movers == ()
-    assert "nothing changed" in tables(found, width=120, colour=False)
-    assert "nothing changed" in markdown(found)
+    assert found.largest_changes == ()
+    assert "nothing changed" in comparison_tables(found, width=120, colour=False)
+    assert "nothing changed" in comparison_markdown(found)
 
 
 # ---- models
@@ -175,7 +175,7 @@ def test_two_models_of_one_record(tmp_path):
 
     assert found.pairs == (("dense", "bm25"),)
     assert [line.difference for line in found.comparisons] == pytest.approx([-1 / 30, -1 / 40])
-    assert {query.documents for query in found.movers} == {
+    assert {query.documents for query in found.largest_changes} == {
         (RankedDocument(f"r-{query_id}", 2.0, 1, 3),) for query_id in MOVED
     }
 
@@ -194,7 +194,7 @@ def test_each_model_is_compared_with_itself(tmp_path):
         ("dense", "dense", "rr"): pytest.approx(-1 / 30),
         ("dense", "dense", "ndcg@10"): pytest.approx(-1 / 40),
     }
-    assert {query.model for query in found.movers} == {"dense"}
+    assert {query.model for query in found.largest_changes} == {"dense"}
 
 
 def test_errors_where_lower_is_better_are_oriented(tmp_path):
@@ -210,9 +210,9 @@ def test_errors_where_lower_is_better_are_oriented(tmp_path):
     found = moved_from(*records)
 
     assert all(line.difference is not None and line.difference > 0 for line in found.comparisons)
-    assert all(query.change > 0 and query.after == 0 for query in found.movers)
-    assert {query.documents for query in found.movers} == {None}
-    assert "relevant documents" not in tables(found, width=200, colour=False)
+    assert all(query.change > 0 and query.after == 0 for query in found.largest_changes)
+    assert {query.documents for query in found.largest_changes} == {None}
+    assert "relevant documents" not in comparison_tables(found, width=200, colour=False)
 
 
 def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
@@ -225,7 +225,7 @@ def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
 
     found = moved_from(first, second)
 
-    assert [query.query_id for query in found.movers] == [*MOVED]
+    assert [query.query_id for query in found.largest_changes] == [*MOVED]
     assert {line.wins + line.ties + line.losses for line in found.comparisons} == {39}
 
 
@@ -237,11 +237,7 @@ def test_a_figure_of_all_lists_is_told_before_and_after(tmp_path):
     documents.write_text("doc_id\n" + "".join(f"{name}\n" for name in names), encoding="utf-8")
     first, second = (
         evaluate(
-            tmp_path / name,
-            judgments(),
-            {"bm25": output(moved)},
-            suites=suites,
-            dataset={"documents": str(documents)},
+            tmp_path / name, judgments(), {"bm25": output(moved)}, suites=suites, dataset={"documents": str(documents)}
         )
         for name, moved in (("first", ()), ("second", MOVED))
     )
@@ -251,7 +247,7 @@ def test_a_figure_of_all_lists_is_told_before_and_after(tmp_path):
     (figure,) = found.figures
     assert (figure.measure, figure.before, figure.after) == ("item_coverage@1", 40 / 42, 39 / 42)
     assert {line.measure for line in found.comparisons} == {"rr"}
-    assert "figures of all lists together" in tables(found, width=120, colour=False)
+    assert "figures of all lists together" in comparison_tables(found, width=120, colour=False)
 
 
 def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
@@ -274,7 +270,7 @@ def test_scores_that_were_made_elsewhere_are_compared(tmp_path):
     found = moved_from(first, second)
 
     assert [line.difference for line in found.comparisons] == pytest.approx([1 / 6, -1 / 3])
-    assert [(query.query_id, query.change, query.documents) for query in found.movers] == [("q2", 0.5, None)]
+    assert [(query.query_id, query.change, query.documents) for query in found.largest_changes] == [("q2", 0.5, None)]
 
 
 def test_a_model_that_one_side_lacks_on_a_dataset_is_said(tmp_path):
@@ -314,7 +310,7 @@ def test_slices_that_moved(tmp_path):
     assert by_slice["market=se"].difference == pytest.approx(-4 / 3 / 35)
     assert by_slice["market=no"].difference == pytest.approx(-2 / 3 / 5)
     assert by_slice["market=no"].p_value is None
-    shown = [line for line in tables(found, width=200, colour=False).splitlines() if "market=" in line]
+    shown = [line for line in comparison_tables(found, width=200, colour=False).splitlines() if "market=" in line]
     assert ["under 30, not judged" in line for line in shown] == [True, False]
 
 
@@ -351,7 +347,7 @@ def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
 
 
 def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path):
-    """With the outputs of both deleted the ranks are still told."""
+    """With the outputs of both deleted the ranks are still known."""
     first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
     second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
     for folder in ("first", "second"):
@@ -359,7 +355,7 @@ def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path):
 
     found = moved_from(first, second)
 
-    assert found.movers[0].documents == (RankedDocument("r-q03", 2.0, 1, 3),)
+    assert found.largest_changes[0].documents == (RankedDocument("r-q03", 2.0, 1, 3),)
 
 
 def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
@@ -371,8 +367,8 @@ def test_ranks_are_left_out_where_nobody_kept_them(tmp_path):
 
     found = moved_from(first, second)
 
-    assert [query.query_id for query in found.movers] == [*MOVED]
-    assert {query.documents for query in found.movers} == {None}
+    assert [query.query_id for query in found.largest_changes] == [*MOVED]
+    assert {query.documents for query in found.largest_changes} == {None}
     assert [remark for remark in found.remarks if "the ranks of documents are left out" in remark]
 
 
@@ -399,12 +395,7 @@ def test_what_a_record_says_of_its_models_is_not_parsed_to_compare_two(tmp_path,
 
 OLD = {"q1": {"a": 1}, "q2": {"b": 1}, "q3": {"c": 1, "d": 0}}
 NEW = {"q2": {"b": 1}, "q3": {"c": 0, "d": 1}, "q4": {"e": 1}}
-BEFORE = {
-    "q1": ranking("a"),
-    "q2": ranking("x", "b"),
-    "q3": ranking("c", "d"),
-    "q4": ranking("x", "y", "z", "e"),
-}
+BEFORE = {"q1": ranking("a"), "q2": ranking("x", "b"), "q3": ranking("c", "d"), "q4": ranking("x", "y", "z", "e")}
 AFTER = {"q1": ranking("a"), "q2": ranking("b"), "q3": ranking("d", "c"), "q4": ranking("e")}
 
 
@@ -423,7 +414,7 @@ def test_other_judgments_are_refused(rejudged):
 
     judgments_line, queries_line = str(refused.value).splitlines()
     assert judgments_line.startswith("web: the judgments differ (sha256 ")
-    assert queries_line == "web: the queries differ (1 are gone, 1 are new); add --force to compare all the same"
+    assert queries_line == "web: the queries differ (1 are gone, 1 are new); add --force to compare anyway"
 
 
 def test_the_change_in_its_parts(rejudged):
@@ -456,11 +447,7 @@ def test_new_queries_cannot_be_told_from_the_output_when_that_is_gone(rejudged, 
 
     (found,) = moved_from(*rejudged, force=True).splits
 
-    assert [part.causes for part in found.parts] == [
-        ("queries removed",),
-        ("judgments",),
-        ("queries added", "output"),
-    ]
+    assert [part.causes for part in found.parts] == [("queries removed",), ("judgments",), ("queries added", "output")]
     assert [part.amount for part in found.parts] == pytest.approx([-1 / 12, -1 / 4, 1 / 2])
     assert found.parts[-1].reason
 
@@ -477,7 +464,7 @@ def test_new_judgments_cannot_be_told_from_the_output_when_a_rank_is_not_known(t
     assert [part.causes for part in rr.parts] == [("judgments", "output")]
     assert rr.parts[0].amount == pytest.approx(1 / 2)
     assert "query 'q1', document 'x'" in rr.parts[0].reason
-    assert "cannot be told apart" in tables(found, width=120, colour=False)
+    assert "cannot be told apart" in comparison_tables(found, width=120, colour=False)
 
 
 def test_definitions_that_differ_are_named_and_refused(nights):
@@ -591,7 +578,7 @@ def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
         manifest = (folder / "manifest.json").read_text(encoding="utf-8").replace("generated", "other")
         (folder / "manifest.json").write_text(manifest, encoding="utf-8")
 
-    with pytest.raises(InputError, match="has records of several evaluations: generated, other; add --name"):
+    with pytest.raises(InputError, match="has records of several evaluations: generated, other; name one with --name"):
         compare(runs_dir=tmp_path / "runs")
     assert compare(name="generated", runs_dir=tmp_path / "runs").base.evaluation_id == nights[0].evaluation_id
 
@@ -627,7 +614,7 @@ def test_last_passed_is_another_record_for_each_model(tmp_path):
     assert {line.model for line in found.comparisons} == {"bm25", "dense"}
     assert "2 pairs of records: p-values are corrected within each" in found.remarks
     for pair in found.records:
-        assert pair.base.evaluation_id in tables(found, width=120, colour=False)
+        assert pair.base.evaluation_id in comparison_tables(found, width=120, colour=False)
 
 
 def test_two_models_of_last_passed_are_of_one_record(tmp_path):
@@ -652,7 +639,7 @@ def test_accepted_is_what_was_accepted_beside_the_config(tmp_path):
     found = compare("accepted", "last_passed", name="generated", runs_dir=tmp_path / "runs")
 
     assert (found.base.evaluation_id, found.candidate.evaluation_id) == (first.evaluation_id, third.evaluation_id)
-    assert {query.query_id for query in found.movers} == {*MOVED}
+    assert {query.query_id for query in found.largest_changes} == {*MOVED}
 
 
 def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
@@ -666,7 +653,7 @@ def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
 
     assert len(compare("accepted", third.evaluation_id, runs_dir=runs).records) == 2
     assert compare("accepted#dense", third.evaluation_id, runs_dir=runs).pairs == (("dense", "dense"),)
-    with pytest.raises(InputError, match=r"accepted: is of another record for each model \('bm25' in .*; add #model"):
+    with pytest.raises(InputError, match=r"accepted: is a different record for each model \('bm25' in .*; add #model"):
         show("accepted", runs_dir=runs)
 
 
@@ -709,7 +696,7 @@ def test_two_runs_of_mlflow_are_in_the_store_of_the_environment(tmp_path, monkey
     [
         ("last_passed", "accepted", "no record of 'generated' is accepted for 'bm25'"),
         ("last_passed", "{first}", "there is no earlier evaluation of 'generated' with 'bm25'"),
-        ("20200101T000000Z-none-00000000", "last_passed", "there is no record '20200101T000000Z-none-00000000'"),
+        ("20200101T000000Z-none-00000000", "last_passed", "20200101T000000Z-none-00000000: record not found"),
         ("{first}#dense", "{second}", "has no model 'dense'"),
         ("{first}#bm25", "{second}#sparse", "has no model 'sparse'"),
     ],
@@ -784,7 +771,7 @@ def test_json_holds_the_same_numbers(nights, capsys):
 
     data = json.loads(out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
     assert code == 0
-    assert data == json.loads(json.dumps(as_data(moved_from(*nights))))
+    assert data == json.loads(json.dumps(comparison_data(moved_from(*nights))))
     assert [line["difference"] for line in data["differences"]] == pytest.approx([-1 / 30, -1 / 40])
     assert data["queries"][0]["documents"] == [{"doc_id": "r-q03", "grade": 2.0, "before": 1, "after": 3}]
 
@@ -822,7 +809,7 @@ def test_markdown_shows_hostile_names_as_they_are(tmp_path):
     first = evaluate(tmp_path / "first", judged, {"bm25": {query: ranking(document, "x"), **plain}})
     second = evaluate(tmp_path / "second", judged, {"bm25": {query: ranking("x", document), **plain}})
 
-    text = markdown(moved_from(first, second))
+    text = comparison_markdown(moved_from(first, second))
 
     (row,) = [line for line in text.splitlines() if "grade" in line]
     assert r"q\|\<b\>\*1\*" in row

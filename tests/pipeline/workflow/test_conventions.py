@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 
 JUDGED = "q1 0 a 1\nq1 0 b 0\nq1 0 n -1\nq2 0 a 1\nq3 0 z 0\n"
@@ -104,7 +104,7 @@ def test_missing_queries_can_be_an_error(tmp_path):
     evaluation = evaluated(tmp_path, {"missing_queries": "error"}, "rr")
 
     (failure,) = evaluation.failures
-    assert "1 of 3 judged queries are without output, such as 'q2'" in failure.reason
+    assert "1 of 3 judged queries have no output, such as 'q2'" in failure.reason
 
 
 def test_negative_grades(tmp_path):
@@ -176,8 +176,10 @@ def test_conventions_that_a_profile_makes_impossible_are_refused_in_one_line(tmp
     """scikit-learn's nDCG takes all orders of ties, although the config does not write `ties`: no traceback for it."""
     conventions = {"profile": "sklearn", "unjudged_documents": "condensed", "depth": 3}
 
-    with pytest.raises(InputError, match=r"config\.yaml:\d+: conventions: ties: expected with a depth") as refused:
+    with pytest.raises(
+        InputError, match=r"config\.yaml:\d+: conventions: ties: expected cannot be condensed at a depth"
+    ) as refused:
         evaluated(tmp_path, conventions, "ndcg@10")
 
     assert "\n" not in str(refused.value)
-    assert str(refused.value).endswith("choose other ties, or take the depth out")
+    assert str(refused.value).endswith("choose other ties, or remove the depth")

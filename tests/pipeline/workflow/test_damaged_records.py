@@ -22,9 +22,9 @@ from pyarrow import parquet
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.scores import read_query_ids
+from rankledger.pipeline.support.errors import InputError
 from tests.support.generated_data import search_collection, write_config
 from tests.support.manifests import forge
 
@@ -101,11 +101,11 @@ def run(capfd: pytest.CaptureFixture[str], record: Path) -> Callable[[str], tupl
 
 
 def refused(outcome: tuple[object, str], *, lines: int = 1) -> bool:
-    code, told = outcome
-    assert code == 2, told
-    assert len(told.splitlines()) <= lines, told
-    assert len(told) < 700, told
-    assert "Traceback" not in told
+    code, printed = outcome
+    assert code == 2, printed
+    assert len(printed.splitlines()) <= lines, printed
+    assert len(printed) < 700, printed
+    assert "Traceback" not in printed
     return True
 
 
@@ -193,7 +193,7 @@ CHANGES: dict[str, Change] = {
     "a baseline without hash": put(
         "baselines", to={"g": {"bm25": {"reference": "x", "record": "20261120T020000Z-x-0000000a"}}}
     ),
-    "extras of no model": put("extras", to={"x": {"reason": "gone"}}),
+    "external_metrics of no model": put("external_metrics", to={"x": {"reason": "gone"}}),
     "tracking is gone": put("tracking", to=DROP),
     "tracking is a flag": put("tracking", to=True),
     "a command that does not end": put("command", to="rankledger evaluate 'a.yaml"),
@@ -437,11 +437,11 @@ def test_a_config_that_lacks_a_model_of_the_record_is_no_bug(record, run):
     document.pop("comparison")
     forge(record, "config.yaml", yaml.safe_dump(document).encode())
 
-    code, told = run("compare")
+    code, printed = run("compare")
     assert code == 0
-    assert "models: dense against bm25" in told
-    assert "the ranks of documents are left out: " in told
-    assert "'dense' was not evaluated on 'web'" in told
+    assert "models: dense against bm25" in printed
+    assert "the ranks of documents are left out: " in printed
+    assert "'dense' was not evaluated on 'web'" in printed
 
 
 @pytest.mark.parametrize(
@@ -465,13 +465,13 @@ def test_commands_over_many_records_pass_over_one(record, run):
     (other / "manifest.json").write_bytes(b"{}")
 
     for command in ("list", "history"):
-        code, told = run(command)
+        code, printed = run(command)
         assert code == 0
-        assert f"{other.name}: cannot be read as a record, left out\n" in told
-        assert record.name in told or command == "history"
+        assert f"{other.name}: cannot be read as a record, left out\n" in printed
+        assert record.name in printed or command == "history"
 
 
-def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
+def test_last_says_that_a_later_record_is_damaged(record, capsys):
     """On stderr, in a line with its path, what is wrong and what is used instead; and nothing is accepted by it."""
     newer = record.with_name(f"{record.name[:-8]}ffffffff")
     shutil.copytree(record, newer)
@@ -480,19 +480,19 @@ def test_newest_says_that_a_newer_record_is_damaged(record, capsys):
 
     for command in (["show", "last"], ["compare", "last#bm25", "last#dense"]):
         main([*command, "--name", "kept"])
-        told = capsys.readouterr()
-        lines = told.err.splitlines()
+        printed = capsys.readouterr()
+        lines = printed.err.splitlines()
         for line, reference in zip(lines, command[1:], strict=True):
             assert line.startswith(f"{reference}{found}")
             assert line.endswith(f"; restore the record); used {record.name} instead")
-        assert "damaged" not in told.out
+        assert "damaged" not in printed.out
 
     with pytest.raises(SystemExit) as end:
         main(["accept", "last", "--name", "kept", "--reason", "checked"])
     assert end.value.code == 2
-    told = capsys.readouterr().err
-    assert told.startswith(f"last{found}")
-    assert told.endswith(f"restore it, or name the record to accept by its id, such as {record.name}\n")
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"last{found}")
+    assert printed.endswith(f"restore it, or name the record by its id, such as {record.name}\n")
     assert not Path("accepted.yaml").exists()
 
 

@@ -21,7 +21,7 @@ from pyarrow import parquet
 
 import rankledger
 from rankledger.pipeline.data import join
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
 from tests.support.generated_data import Collection, Table, rating_collection, search_collection, write_config
@@ -349,7 +349,7 @@ def test_quality_counts_what_the_data_was_made_with(base):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_failing_output_leaves_the_others_alone(base, tmp_path, jobs):
-    """One output is missing and one malformed: both are told, and the rest has the lines it always has."""
+    """One output is missing and one malformed: both are reported, and the rest has the lines it always has."""
     config = write_config(tmp_path, DATA, SUITES)
     (tmp_path / "web" / "dense.txt").unlink()
     (tmp_path / "stars" / "rrf.tsv").write_text("query_id\tdoc_id\tprediction\nu1\td1\tfour\n", encoding="utf-8")
@@ -400,7 +400,7 @@ def test_options_win_over_the_config(tmp_path, monkeypatch):
 
 
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
-WORD = "it fills {date} in paths: write a plain word of them, such as '2026-11-20'"
+WORD = "it fills {date} in paths; write a plain word such as '2026-11-20'"
 
 
 @pytest.mark.parametrize(
@@ -410,18 +410,18 @@ WORD = "it fills {date} in paths: write a plain word of them, such as '2026-11-2
         ({"jobs": -5}, "--jobs: found -5; " + WORKERS),
         ({"jobs": 100_000}, "--jobs: found 100000; " + WORKERS),
         ({"backend": "process"}, "--backend: found 'process'; write threads or processes"),
-        ({"date": "2026-99-99"}, "--date: found '2026-99-99', and there is no such day; write it as YYYY-MM-DD"),
-        ({"date": "20260231"}, "--date: found '20260231', and there is no such day; write it as YYYY-MM-DD"),
+        ({"date": "2026-99-99"}, "--date: found '2026-99-99', which is not a day; write it as YYYY-MM-DD"),
+        ({"date": "20260231"}, "--date: found '20260231', which is not a day; write it as YYYY-MM-DD"),
         ({"date": "../2026"}, f"--date: found '../2026'; {WORD}"),
         ({"date": "a\\b"}, f"--date: found 'a\\\\b'; {WORD}"),
         ({"date": "a\n"}, f"--date: found 'a\\n'; {WORD}"),
         ({"date": "x" * 101}, f"--date: found '{'x' * 101}'; {WORD}"),
-        ({"date": ""}, "--date: found ''; write a text such as '2026-11-20', or leave it out"),
+        ({"date": ""}, "--date: found ''; write text such as '2026-11-20', or remove it"),
         (
             {"date": date(2026, 11, 20)},
-            "--date: found datetime.date(2026, 11, 20); write a text such as '2026-11-20', or leave it out",
+            "--date: found datetime.date(2026, 11, 20); write text such as '2026-11-20', or remove it",
         ),
-        ({"records": ""}, "--records: found ''; name a folder or a URL, or leave it out"),
+        ({"records": ""}, "--records: found ''; write a folder or a URL, or remove it"),
         ({"overrides": "report=false"}, "overrides: found the text 'report=false'; write a list of such texts"),
     ],
 )
@@ -438,8 +438,17 @@ def test_arguments_that_cannot_be_meant_are_refused_before_anything_is_recorded(
     assert set(tmp_path.iterdir()) == there
 
 
+@pytest.mark.parametrize("call", [rankledger.evaluate, rankledger.validate, rankledger.nightly])
+def test_what_is_no_path_is_refused_in_one_line(tmp_path, monkeypatch, call):
+    """A config that was read already is named by its type, and by what to give instead."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(InputError, match=r"^config: found a dict; give the path of a YAML file$"):
+        call({"name": "web"})
+
+
 def test_validate_refuses_an_empty_date_too(tmp_path):
-    """A job that validates first, with a variable that is not set, is told before it evaluates."""
+    """A job that validates first, with a variable that is not set, hears of it before it evaluates."""
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]})
 
     with pytest.raises(InputError, match="--date: found ' '"):
@@ -458,7 +467,7 @@ def test_a_date_may_be_a_label(tmp_path, date):
 
 
 @pytest.mark.parametrize(
-    ("uri", "told"),
+    ("uri", "expected"),
     [
         (None, "sqlite:///{runs}/mlflow.db"),
         ("sqlite:///other.db", "sqlite:///{runs}/other.db"),
@@ -467,7 +476,7 @@ def test_a_date_may_be_a_label(tmp_path, date):
         ("databricks", "databricks"),
     ],
 )
-def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, told):
+def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, expected):
     """A relative sqlite path is below the runs folder; absolute ones and servers stay as they are."""
     seen = []
 
@@ -475,16 +484,16 @@ def test_a_local_store_starts_at_the_runs_folder(tmp_path, monkeypatch, uri, tol
         seen.append(uri)
         return contextlib.nullcontext()
 
-    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", opened)
+    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", opened)
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"uri": uri})
     rankledger.evaluate(config, runs_dir=tmp_path / "runs")
 
-    assert seen == [told.format(runs=tmp_path / "runs")]
+    assert seen == [expected.format(runs=tmp_path / "runs")]
 
 
 def test_tracking_that_is_ruled_out_is_not_done(tmp_path, monkeypatch):
     """The config may leave MLflow alone: then no process is started for it."""
-    monkeypatch.setattr("rankledger.pipeline.workflow.tracking.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
+    monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore", lambda *_, **__: pytest.fail("tracked"))
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False})
 
     assert rankledger.evaluate(config, runs_dir=tmp_path / "runs").store is None

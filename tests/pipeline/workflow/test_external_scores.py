@@ -15,7 +15,7 @@ import yaml
 from pyarrow import parquet
 
 import rankledger
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
 from rankledger.pipeline.workflow.explain import explain
@@ -224,8 +224,7 @@ def test_a_given_score_is_not_explained(dataset):
         explain(config, model="a", query="q1", measure="faithful", dataset=dataset)
 
     assert str(error.value) == (
-        "faithful of 'support' is an external score, so there is no arithmetic to show; "
-        "name a measure of rankings or ratings"
+        "faithful of 'support' is an external score, which cannot be explained; name a measure of rankings or ratings"
     )
 
 

@@ -11,10 +11,9 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.receipts import Receipt, write_receipt
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import Receipt, open_records, write_receipt
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from tests.support.generated_data import search_collection, write_config
@@ -185,7 +184,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
         ("previous", None, "there is only one evaluation of 'nightly'"),
         ("last_passed", "nightyl", "no evaluation is called 'nightyl'"),
         ("last_passed", "nightly", "did not pass in the one earlier evaluation"),
-        ("20261120T020000Z-nightly-00000000", None, "there is no such record"),
+        ("20261120T020000Z-nightly-00000000", None, "record not found"),
         ("ID#bm52", None, "has no model 'bm52'; it has bm25, dense; did you mean 'bm25'?"),
     ],
 )

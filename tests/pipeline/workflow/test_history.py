@@ -14,7 +14,7 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.cli import app
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Verdict
 from rankledger.pipeline.types.views import Series, SeriesBreak
 from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of
@@ -175,7 +175,7 @@ def test_what_changes_the_meaning_of_a_figure_breaks_the_series(changes, kind, b
     assert [step.date for step in series.steps] == [day(30)]
 
 
-def test_a_step_lasts_until_the_next_one_a_break_or_the_newest_night():
+def test_a_step_lasts_until_the_next_one_a_break_or_the_last_night():
     """One of a night, one of 14 before the break, and one of 8 until now."""
     levels = [0.4] * 15 + [0.9] + [0.5] * 14 + [0.6] * 2 + [0.7] * 8
     nights = [evaluated(n, level, readings={"web": f"j{int(n >= 30)}"}) for n, level in enumerate(levels)]
@@ -237,25 +237,33 @@ def test_the_gates_of_a_night_are_those_of_its_model_and_dataset():
 # ---- through the records
 
 
-@pytest.fixture(scope="module")
-def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A runs folder with 365 records of one evaluation, of which only manifests, summaries and gates can be read."""
-    folder = tmp_path_factory.mktemp("year")
+def runs_of(folder: Path, n_nights: int) -> Path:
+    """A runs folder with the records of so many nights, of which only manifests, summaries and gates can be read."""
     config = write_config(folder, {"web": WEB}, {"search": ["ap", "avg_rp(cutoffs=[5,10])"]}, name="nightly")
     record = rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs").record
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     summary = (record / "summary.csv").read_text(encoding="utf-8")
     shutil.rmtree(record)
-    for night in range(365):
+    for night in range(n_nights):
         created = datetime(2025, 1, 2, 2, tzinfo=UTC) + timedelta(days=night)
         evaluation_id = f"{created:%Y%m%dT%H%M%SZ}-nightly-{night:08x}"
         path = record.parent / evaluation_id
         path.mkdir()
-        told = {"evaluation_id": evaluation_id, "created": created.isoformat(), "date": f"{created:%Y-%m-%d}"}
-        (path / "manifest.json").write_text(json.dumps(manifest | told), encoding="utf-8")
+        changed = {"evaluation_id": evaluation_id, "created": created.isoformat(), "date": f"{created:%Y-%m-%d}"}
+        (path / "manifest.json").write_text(json.dumps(manifest | changed), encoding="utf-8")
         (path / "summary.csv").write_text(summary, encoding="utf-8")
         (path / "scores.parquet").mkdir()  # whoever reads it fails
     return folder / "runs"
+
+
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs_of(tmp_path_factory.mktemp("year"), 365)
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs_of(tmp_path_factory.mktemp("week"), 7)
 
 
 def test_a_year_is_read_without_its_scores(year):
@@ -277,10 +285,10 @@ def test_a_measure_with_commas_and_one_model(year):
     assert [(series.model, len(series.nights)) for series in found.series] == [("dense", 365)]
 
 
-def test_without_a_name_and_a_measure(year):
+def test_without_a_name_and_a_measure(week):
     """The only evaluation, by the lead measure; a measure may be written as another tool does."""
-    assert {found.measure for found in (history(runs_dir=year), history(dataset="web", runs_dir=year))} == {"ap"}
-    assert history(measure="MAP", runs_dir=year) == history("nightly", measure="ap", runs_dir=year)
+    assert {found.measure for found in (history(runs_dir=week), history(dataset="web", runs_dir=week))} == {"ap"}
+    assert history(measure="MAP", runs_dir=week) == history("nightly", measure="ap", runs_dir=week)
 
 
 @pytest.mark.parametrize(
@@ -288,14 +296,14 @@ def test_without_a_name_and_a_measure(year):
     [
         ({"name": "nightyl"}, "no evaluation is called 'nightyl'; did you mean 'nightly'?"),
         ({"measure": "app"}, "no evaluation of 'nightly' has 'app'; available: ap, avg_rp(cutoffs=[5,10])"),
-        ({"model": "bm52"}, "there is no model 'bm52' with ap; there are bm25, dense; did you mean 'bm25'?"),
-        ({"dataset": "wbe"}, "there is no dataset 'wbe' with ap; there are web; did you mean 'web'?"),
+        ({"model": "bm52"}, "unknown model 'bm52' with ap; known: bm25, dense; did you mean 'bm25'?"),
+        ({"dataset": "wbe"}, "unknown dataset 'wbe' with ap; known: web; did you mean 'web'?"),
     ],
 )
-def test_what_is_not_there_is_refused(year, asked, said):
+def test_what_is_not_there_is_refused(week, asked, said):
     """The message names what there is."""
     with pytest.raises(InputError) as error:
-        history(**{"name": "nightly", "measure": "ap", "runs_dir": year} | asked)
+        history(**{"name": "nightly", "measure": "ap", "runs_dir": week} | asked)
 
     assert said in str(error.value)
 

@@ -90,7 +90,7 @@ def test_judgments_that_cannot_be_read_end_the_evaluation(name, capsys):
 
 def test_what_the_config_allows_reaches_the_reader():
     """`allow_large` of a file, of which any number of bytes may come then; of external metrics it is refused."""
-    assert source_of(File(path="a.txt.gz", allow_large=True)).access.large == math.inf
-    assert source_of(File(path="a.txt.gz")).access.large == 10**9
+    assert source_of(File(path="a.txt.gz", allow_large=True)).large == math.inf
+    assert source_of(File(path="a.txt.gz")).large == 10**9
     assert exit_code(models={"good": {"outputs": {"path": "good.txt", "allow_large": True}}}) is None
     assert exit_code(models={"good": {"outputs": "good.txt", "extra": {"path": "x.json", "allow_large": True}}}) == 2

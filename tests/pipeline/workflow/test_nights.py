@@ -19,9 +19,9 @@ import yaml
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.cli.terminal import DISK
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.accepted import ACCEPTED
 from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.record.lookup import ACCEPTED
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Comparison, Verdict
 from rankledger.pipeline.workflow.evaluate import evaluate, validate
 
@@ -83,7 +83,7 @@ def verdict(record: Path) -> Verdict:
 
 
 def test_a_bad_night_fails_and_never_becomes_the_baseline(folder):
-    """The first night has nothing to be held against; the fourth is held against the second, not the bad third."""
+    """The first night has nothing to be compared with; the fourth is compared with the second, not the bad third."""
     write_config([NO_DROP])
     write_output("dense")
     first, second = night(), night()
@@ -143,6 +143,21 @@ def test_where_every_output_is_missing_the_gates_are_judged_all_the_same(folder)
     assert {found.outcome for found in read_record(record).verdicts} == {"inconclusive"}
 
 
+def test_a_gate_names_the_damaged_record_that_it_skips(folder):
+    """Two models ask for the same reference: one warning, with the damaged record and the one used instead."""
+    write_config([NO_DROP], {model: {"outputs": f"{model}.txt"} for model in ("dense", "bm25")})
+    write_output("dense")
+    write_output("bm25")
+    (_, first), (_, second) = night(), night()
+    (second / "scores.parquet").write_bytes(b"")
+
+    warnings = evaluate("config.yaml", tracking=False).warnings
+
+    (warning,) = (line for line in warnings if "damaged" in line)
+    assert warning.startswith(f"self@last_passed: a later record is damaged ({second / 'scores.parquet'}: ")
+    assert warning.endswith(f"; used {first.name} instead")
+
+
 def test_a_gate_may_need_several_bad_nights_to_fail(folder):
     """With `fail_after: 2` the first bad night warns and the second in a row fails; a good one between starts anew."""
     write_config([NO_DROP | {"fail_after": 2}])
@@ -188,7 +203,7 @@ def test_a_renamed_model_is_held_against_its_old_self(folder):
 
 
 def test_a_new_dataset_has_a_first_night_of_its_own(folder):
-    """On the night it is added there is nothing to be held against there; that night is the next one's baseline."""
+    """On the night it is added there is nothing to compare with there; that night is the next one's baseline."""
     write_config([NO_DROP])
     write_output("dense")
     night()
@@ -204,7 +219,7 @@ def test_a_new_dataset_has_a_first_night_of_its_own(folder):
 
 
 def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
-    """The night before has the dataset, with another model: this one has nothing to be held against there yet."""
+    """The night before has the dataset, with another model: this one has nothing to compare with there yet."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     dense = {"web": "dense.txt"}
     write_output("dense")
@@ -219,14 +234,14 @@ def test_a_model_that_is_new_on_a_dataset_has_a_first_night_there(folder):
 
 
 def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
-    """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of a record anywhere, `bm25` that of tonight."""
+    """`last_passed#bm25` is bm25 of the night before, `PATH#bm25` that of any record, `bm25` the current one."""
     write_config([], {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("bm25")
     write_output("dense")
     _, first = night()
     evaluation_id, first = first.name, first.rename("elsewhere")
     _, second = night()
-    texts = {"night before": "last_passed#bm25", "path": "./elsewhere#bm25", "tonight": "bm25"}
+    texts = {"night before": "last_passed#bm25", "path": "./elsewhere#bm25", "current": "bm25"}
     gates = [NO_DROP | {"name": name, "models": ["dense"], "against": text} for name, text in texts.items()]
     write_config(gates, {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")})
     write_output("dense", BAD)
@@ -237,7 +252,7 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     assert {found.gate: found.outcome for found in read_record(third).verdicts} == dict.fromkeys(texts, "fail")
     assert reference_of(third, "night before") == second.name
     assert reference_of(third, "path") == evaluation_id
-    assert "tonight" not in read_record(third).manifest.baselines
+    assert "current" not in read_record(third).manifest.baselines
 
 
 def test_records_whose_folders_are_called_alike_are_told_apart(folder):
@@ -257,7 +272,7 @@ def test_records_whose_folders_are_called_alike_are_told_apart(folder):
     assert [line.reference for line in found] == [f"dense in {evaluation_id}" for evaluation_id in ids]
 
 
-def test_a_baseline_is_in_no_figure_of_tonight(folder):
+def test_a_baseline_is_in_no_figure_of_the_current_evaluation(folder):
     """Scores and summary have the same bytes with gates against records as without, the mean of datasets included."""
     datasets = {name: {"judgments": "qrels.txt"} for name in ("web", "news")}
     write_config([], datasets=datasets, pooled=True)
@@ -281,18 +296,18 @@ def test_numbers_from_outside_are_judged_and_recorded(folder):
     Path("costs.json").write_text('{"latency": 130, "dollars": 0.5}', encoding="utf-8")
     code, record = night()
     assert (code, verdict(record).outcome) == (1, "fail")
-    extra = read_record(record).manifest.extras["dense"]
+    extra = read_record(record).manifest.external_metrics["dense"]
     assert extra.numbers == {"latency": 130, "dollars": 0.5}
     assert len(str(extra.sha256)) == 64
 
     Path("costs.json").unlink()
     code, record = night()
     assert (code, verdict(record).outcome) == (3, "inconclusive")
-    assert read_record(record).manifest.extras["dense"].reason == "costs.json: file not found; check the path"
+    assert read_record(record).manifest.external_metrics["dense"].reason == "costs.json: file not found; check the path"
 
 
 def test_a_repeated_evaluation_is_no_night(folder):
-    """An old record that is evaluated again looks back as it did then, and no later night is held against it."""
+    """An old record that is evaluated again looks back as it did then, and no later night is compared with it."""
     write_config([NO_DROP])
     write_output("dense")
     first, second = night(), night()
@@ -324,7 +339,7 @@ def test_json_has_comparisons_and_gates(folder, capsys):
 
 
 def test_python_gets_tables_of_comparisons_and_gates(folder):
-    """A column per field, figures as doubles with NaN where there is none; the columns are there without any line."""
+    """A column per field, figures as doubles with NaN if there is none; the columns are there without any line."""
     models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
     write_config([NO_DROP], models, comparison={"baseline": "bm25"})
     write_output("bm25")
@@ -413,7 +428,7 @@ def test_reports_are_written_for_servers(folder, monkeypatch, capsys):
     text = Path("gates.md").read_text(encoding="utf-8")
     assert "no-drop" in text
     assert Path("summary.md").read_text(encoding="utf-8") == f"before\n{text}\n"
-    assert "Gates failed: 1 fail" in capsys.readouterr().out
+    assert "Gates failed: 1 failed" in capsys.readouterr().out
     assert not list(folder.glob(".*partial"))
 
 

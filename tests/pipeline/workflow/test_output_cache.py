@@ -13,6 +13,7 @@ import pytest
 import rankledger
 from rankledger.pipeline.data import join, readers
 from rankledger.pipeline.data.cache import OutputCache
+from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import inputs
 from tests.support.generated_data import (
@@ -57,9 +58,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     read = readers.read_ranking
 
-    def counting(path: str, *rest: Any, **options: Any) -> Any:
-        found.append(Path(path).name)
-        return read(path, *rest, **options)
+    def counting(source: Source, **options: Any) -> Any:
+        found.append(Path(source.path).name)
+        return read(source, **options)
 
     monkeypatch.setattr(readers, "read_ranking", counting)
     return found
@@ -111,10 +112,12 @@ CONVENTIONS = [
 ]
 
 
-@pytest.mark.parametrize("conventions", CONVENTIONS, ids=str)
-@pytest.mark.parametrize("cells", [40, 1 << 17])
+CASES = [*((40, conventions) for conventions in CONVENTIONS), *((1 << 17, CONVENTIONS[place]) for place in (0, 5, 8))]
+
+
+@pytest.mark.parametrize(("cells", "conventions"), CASES, ids=str)
 def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
-    """Under all conventions, in one block or many: without the store, when it is filled, and when it is read."""
+    """Under all conventions in many blocks, some in one: without the store, when it is filled, when it is read."""
     monkeypatch.setattr(join, "_CELLS", cells)
     measures = EXPECTED if conventions == {"ties": "expected"} else SEARCH
     folder = write_config(tmp_path, DATA, {"search": measures}, conventions=conventions)
@@ -353,7 +356,7 @@ def test_a_store_that_cannot_be_written_is_one_remark(config):
 
     assert evaluation.failures == ()
     (line,) = evaluation.warnings
-    assert line.startswith(f"{runs / 'cache'}: not written (")
+    assert line.startswith(f"{runs / 'cache'}: cannot be written (")
     assert figures(evaluation) == figures(evaluate(config, "execution.cache=false"))
 
 

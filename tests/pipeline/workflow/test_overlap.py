@@ -18,7 +18,7 @@ MEASURES = ("rbo(model=bm25)", "rbo(model=dense)@10", "rbo(model=dense,p=0.5)@3"
 
 
 def ranking(collection: Collection, model: str, query_id: str) -> list[str]:
-    """The documents of a query by score in single precision, equal ones by id, descending; none where there is none."""
+    """The documents of a query by score in single precision, equal ones by id, descending; none if there is none."""
     scores = collection.outputs[model].get(query_id, {})
     return sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id.encode()), reverse=True)
 

@@ -12,12 +12,12 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import page as movers
+from rankledger.pipeline.workflow import page as page_module
 from rankledger.pipeline.workflow import page as paging
 from rankledger.pipeline.workflow.page import page_of
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
 MODELS = ("bm25", "dense", "rrf")
@@ -42,11 +42,11 @@ def written(evaluation: Evaluation) -> str:
 
 
 def made_again(evaluation: Evaluation) -> str:
-    return html([page_of(read_record(evaluation.record), Records(evaluation.record.parent))])
+    return html([page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))])
 
 
 def test_a_finished_record_gives_the_same_page():
-    """With the queries that moved, the curves, and the model's scores in the record that it was held against."""
+    """With the queries that moved, the curves, and the model's scores in the record that it was compared with."""
     sections: dict[str, Any] = {
         "comparison": {"baseline": "bm25"},
         "gates": [NO_DROP],
@@ -54,12 +54,12 @@ def test_a_finished_record_gives_the_same_page():
     }
     evaluated(**sections)
     changed = search_collection(61, n_queries=40, models=MODELS)
-    tonight = evaluated(data=type(WEB)(WEB.judged, {**WEB.outputs, "dense": changed.outputs["dense"]}), **sections)
+    current = evaluated(data=type(WEB)(WEB.judged, {**WEB.outputs, "dense": changed.outputs["dense"]}), **sections)
 
-    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+    page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
     assert {pair.baseline.partition(" in ")[0] for pair in page.pairs} == {*MODELS}
-    assert {bool(pair.movers) for pair in page.pairs if " in " in pair.baseline} == {True, False}
-    assert html([page]) == written(tonight)
+    assert {bool(pair.largest_changes) for pair in page.pairs if " in " in pair.baseline} == {True, False}
+    assert html([page]) == written(current)
 
 
 def test_what_differs_each_time_is_not_on_the_page():
@@ -73,8 +73,8 @@ def test_what_differs_each_time_is_not_on_the_page():
         assert text not in written(first)
 
 
-def test_a_record_that_many_are_held_against_is_read_once(monkeypatch):
-    """It may have as many lines as tonight's; and of models that did not move no ranks are looked up in it."""
+def test_a_record_that_many_are_compared_with_is_read_once(monkeypatch):
+    """It may have as many lines as the current one; and of models that did not move no ranks are looked up in it."""
     evaluated(gates=[NO_DROP])
     opened: list[Path] = []
 
@@ -83,7 +83,7 @@ def test_a_record_that_many_are_held_against_is_read_once(monkeypatch):
         return read_record(path)
 
     monkeypatch.setattr(paging, "read_record", counted)
-    monkeypatch.setattr(movers, "open_record", counted)
+    monkeypatch.setattr(page_module, "open_record", counted)
     evaluated(gates=[NO_DROP])
 
     assert len(opened) == 1
@@ -92,10 +92,10 @@ def test_a_record_that_many_are_held_against_is_read_once(monkeypatch):
 def test_a_baseline_that_is_gone_is_named():
     """The figures stay, and it is said why its queries are not shown."""
     first = evaluated(gates=[NO_DROP])
-    tonight = evaluated(gates=[NO_DROP])
+    current = evaluated(gates=[NO_DROP])
     shutil.rmtree(first.record)
 
-    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+    page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
 
     assert page.pairs == ()
     assert page.remarks == tuple(
@@ -108,10 +108,10 @@ def test_a_baseline_that_is_gone_is_named():
 def test_a_baseline_that_was_changed_is_not_drawn_beside(name):
     """The manifest is the pinned one, but a file is not what it has the hash of."""
     first = evaluated(gates=[NO_DROP])
-    tonight = evaluated(gates=[NO_DROP])
+    current = evaluated(gates=[NO_DROP])
     (first.record / name).write_bytes((first.record / name).read_bytes()[:-9])
 
-    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+    page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
 
     assert page.pairs == ()
     assert all(remark.endswith("is not shown on web: its files are not what was written") for remark in page.remarks)
@@ -127,8 +127,8 @@ def test_a_query_that_moved_without_relevant_documents_gives_the_same_page():
     )
     evaluation = rankledger.evaluate(config, tracking=False, jobs=1)
 
-    (pair,) = page_of(read_record(evaluation.record), Records(evaluation.record.parent)).pairs
-    assert {query.query_id: query.documents for query in pair.movers}["a"] == ()
+    (pair,) = page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1])).pairs
+    assert {query.query_id: query.documents for query in pair.largest_changes}["a"] == ()
     assert made_again(evaluation) == written(evaluation)
 
 
@@ -142,10 +142,10 @@ def test_queries_that_are_left_out_of_every_mean_are_no_pairs():
     data = type(WEB)(judged, {"bm25": bm25, "dense": dense})
     found = evaluated(data=data, comparison={"baseline": "bm25"}, conventions={"missing_queries": "skip"})
 
-    (pair,) = page_of(read_record(found.record), Records(found.record.parent)).pairs
+    (pair,) = page_of(read_record(found.record), Workspace.open(found.record.parents[1])).pairs
     (line,) = [line for line in found.comparison_lines if line.measure == pair.measure]
     assert (line.wins, line.ties, line.losses) == (0, 1, 1)
-    assert [query.query_id for query in pair.movers] == ["a"]
+    assert [query.query_id for query in pair.largest_changes] == ["a"]
     assert written(found).count("2 queries: 0 better, 1 equal, 1 worse.") == 2
     assert made_again(found) == written(found)
 
@@ -154,9 +154,9 @@ def test_a_baseline_of_other_judgments_is_not_drawn_beside():
     """Scores by other judgments mean something else, query by query."""
     first = evaluated(gates=[NO_DROP])
     judged = {query_id: {**grades, "new": 1.0} for query_id, grades in WEB.judged.items()}
-    tonight = evaluated(data=type(WEB)(judged, WEB.outputs), gates=[NO_DROP])
+    current = evaluated(data=type(WEB)(judged, WEB.outputs), gates=[NO_DROP])
 
-    page = page_of(read_record(tonight.record), Records(tonight.record.parent))
+    page = page_of(read_record(current.record), Workspace.open(current.record.parents[1]))
 
     assert {found.record for found in page.manifest.baselines["no-drop"].values()} == {first.evaluation_id}
     assert page.pairs == ()
@@ -164,7 +164,7 @@ def test_a_baseline_of_other_judgments_is_not_drawn_beside():
 
 
 def test_a_baseline_of_other_queries_is_named():
-    """External scores have no judgments that would tell: tonight there is one query less."""
+    """External scores have no judgments that would tell: now there is one query less."""
     config = Path("config.yaml")
     document = {
         "name": "answers",
@@ -178,7 +178,7 @@ def test_a_baseline_of_other_queries_is_named():
         lines = [f"q{number}\t{number % 7 / 7}\n" for number in range(n_queries)]
         Path("rag.tsv").write_text("query_id\tfaithfulness\n" + "".join(lines), encoding="utf-8")
         record = rankledger.evaluate(config, tracking=False, jobs=1).record
-        pages.append(page_of(read_record(record), Records(record.parent)))
+        pages.append(page_of(read_record(record), Workspace.open(record.parents[1])))
 
     first = pages[0].evaluation.evaluation_id
     assert pages[1].remarks == (f"rag against rag in {first} is not shown on answers: the queries were others",)
@@ -189,7 +189,7 @@ def test_of_many_pairs_the_best_models_are_shown():
     models = [f"m{number}" for number in range(6)]
     evaluation = evaluated(data=search_collection(62, models=models), comparison={"baseline": "all_pairs"})
 
-    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+    page = page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))
 
     ranked = {line.model: line.estimate for line in evaluation.estimates if line.measure == "ndcg@10"}
     assert [ranked[pair.model] for pair in page.pairs] == sorted(
@@ -206,9 +206,9 @@ def test_of_many_models_held_against_a_record_those_that_did_not_pass_are_shown(
     evaluated(data=data, gates=[NO_DROP])
     dropped = {query_id: {"nothing": 1.0} for query_id in data.outputs["m13"]}
     dropped |= dict([next(iter(data.outputs["m13"].items()))])  # or it would be refused
-    tonight = evaluated(data=type(WEB)(data.judged, {**data.outputs, "m13": dropped}), gates=[{**NO_DROP, "margin": 0}])
+    current = evaluated(data=type(WEB)(data.judged, {**data.outputs, "m13": dropped}), gates=[{**NO_DROP, "margin": 0}])
 
-    pairs = page_of(read_record(tonight.record), Records(tonight.record.parent)).pairs
+    pairs = page_of(read_record(current.record), Workspace.open(current.record.parents[1])).pairs
 
     assert [pair.model for pair in pairs] == ["m13", *models[:11]]
 
@@ -231,7 +231,7 @@ def test_without_a_word_the_first_measure_leads():
         comparison={"baseline": "bm25", "measures": ["ap", "rr"]}, practical_difference={"ndcg@10": 0.1, "rr": 0.1}
     )
 
-    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+    page = page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))
 
     assert page.evaluation.leading == {"web": "ndcg@10"}
     assert page.evaluation.leading_difference == {"web": "ap"}
@@ -239,19 +239,19 @@ def test_without_a_word_the_first_measure_leads():
 
 
 def test_a_page_that_cannot_be_made_costs_no_figure(monkeypatch):
-    """The record is whole but for it, and the bug is told, with where the record is."""
+    """The record is whole but for it, and the bug is raised, with where the record is."""
 
     def broken(_: object) -> str:
         raise TypeError("a bug")
 
     monkeypatch.setattr("rankledger.pipeline.workflow.evaluate.html", broken)
-    with pytest.raises(TypeError, match="a bug") as told:
+    with pytest.raises(TypeError, match="a bug") as raised:
         evaluated(comparison={"baseline": "bm25"})
 
     (record,) = Path("runs/records").iterdir()
-    assert told.value.__notes__ == [f"the record is complete but for its page: {record}"]
+    assert raised.value.__notes__ == [f"the record is complete but for its page: {record}"]
     assert {path.name for path in record.iterdir()} >= {"manifest.json", "summary.csv", "scores.parquet", "curves.csv"}
-    assert page_of(read_record(record), Records(record.parent)).evaluation.estimates
+    assert page_of(read_record(record), Workspace.open(record.parents[1])).evaluation.estimates
 
 
 def test_the_mean_of_all_datasets_is_led_by_their_measure():
@@ -259,6 +259,6 @@ def test_the_mean_of_all_datasets_is_led_by_their_measure():
     config = write_config(Path("c"), {"web": WEB, "shop": WEB}, SUITES, pooled=True, lead="ap")
     evaluation = rankledger.evaluate(config, tracking=False)
 
-    page = page_of(read_record(evaluation.record), Records(evaluation.record.parent))
+    page = page_of(read_record(evaluation.record), Workspace.open(evaluation.record.parents[1]))
 
     assert page.evaluation.leading == {"web": "ap", "shop": "ap", "*": "ap"}

@@ -14,14 +14,14 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.accepted import ACCEPTED, write_accepted
-from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
-from rankledger.pipeline.record.store import Records, open_records
+from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
+from rankledger.pipeline.record.store import Receipt, Records, open_records, read_receipt, receipt_name, write_receipt
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.checks import PruneResult
 from rankledger.pipeline.types.results import Acceptance
-from rankledger.pipeline.workflow.tracking import open_store
+from rankledger.pipeline.workflow.deliver import open_store
 from rankledger.pipeline.workflow.upkeep import prune
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 from tests.support.manifests import forge, manifest
 
@@ -208,7 +208,7 @@ def test_what_a_record_that_stays_was_held_against_stays(runs):
         ids.append(record(runs, days, against=ids[-1]))
 
     assert going(runs) == ids[:2]
-    assert look(runs).stays == {"held against by a record that stays": 1}
+    assert look(runs).stays == {"baseline of a record that stays": 1}
 
 
 def test_a_folder_that_is_no_record_is_left_alone(runs):
@@ -355,7 +355,7 @@ def test_runs_that_are_gone_already_are_no_error(tracked):
     """Somebody deleted them by hand, or a pruning before was cut short."""
     receipt = read_receipt(tracked.records, tracked.first)
     assert receipt is not None
-    with open_store(Tracking(), tracked.runs) as store:
+    with open_store(Tracking(), Workspace.open(tracked.runs)) as store:
         store.ask("delete_runs", run_ids=[receipt.run_id])
 
     assert len(tracked.prune().records) == 1

@@ -13,7 +13,7 @@ import pytest
 
 import rankledger
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.evaluate import validate
 from tests.oracle import CATALOGUE_ORACLE
@@ -143,9 +143,7 @@ def test_a_feature_that_is_no_column_is_refused():
             overrides=["suites.beyond=['diversity(feature=colour)@10']", "models.svd=null"],
         )
 
-    assert str(error.value).endswith(
-        "documents.tsv: no column 'colour' among doc_id, family; name a feature as its column is"
-    )
+    assert str(error.value).endswith("documents.tsv:1: no column 'colour' among doc_id, family; fix its name")
 
 
 def test_the_data_are_small():

@@ -10,10 +10,9 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.report.html.render import html
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.tracking.payload import runs_of
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.browse import find
@@ -22,6 +21,7 @@ from rankledger.pipeline.workflow.explain import explain
 from rankledger.pipeline.workflow.history import history
 from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.workspace import Workspace
 
 QUERIES = [f"q{number}" for number in range(12)]
 SUITE = ["r@3", "r(rel=5)@3", "ndcg@3", "ap"]
@@ -99,8 +99,8 @@ def test_it_may_be_a_default_of_all_datasets():
     [
         ({"judgments": "qrels.txt", "relevant": 0}, "datasets.d.relevant: found 0"),
         ({"judgments": "qrels.txt", "relevant": float("nan")}, "datasets.d.relevant: found nan"),
-        ({"ratings": "r.tsv", "relevant": 4}, "measures have no `rel`; remove `relevant`"),
-        ({"scores": {"s": "higher"}, "relevant": 4}, "take `relevant` out"),
+        ({"ratings": "r.tsv", "relevant": 4}, "`relevant` has no effect on ratings; remove it"),
+        ({"scores": {"s": "higher"}, "relevant": 4}, "`relevant` has no effect on external scores; remove it"),
     ],
 )
 def test_a_wrong_one_is_refused(dataset, message):
@@ -140,7 +140,7 @@ def test_each_dataset_has_its_own_definition_on_every_surface():
     for name, dataset in own.items():
         meant = dataset.definitions.get("r@3", plain["r@3"]).fingerprint
         assert tags[name, "a"]["rankledger.fingerprint.r_at_3"] == meant
-    page = html([page_of(record, open_records(Path("runs")))])
+    page = html([page_of(record, Workspace.open("runs"))])
     assert "r@3 on two" in page
     estimate = next(line.estimate for line in record.summary if (line.dataset, line.measure) == ("two", "r@3"))
     found = {figure.dataset: figure.fingerprint for figure in find(repr(estimate), measure="r@3").figures}

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import History, Page
 from rankledger.pipeline.workflow import report as reporting
@@ -118,7 +118,7 @@ def test_a_word_is_of_the_only_evaluation(config):
     assert report(form="csv") == report("last_passed", form="csv") == report(last, form="csv")
     with pytest.raises(InputError, match="has no model 'dens'; it has bm25, dense; did you mean 'dense'"):
         report(f"{last}#dens", form="csv")
-    with pytest.raises(InputError, match=r"\./nowhere: there is no such record"):
+    with pytest.raises(InputError, match=r"\./nowhere: record not found"):
         report("./nowhere", form="csv")
 
 
@@ -132,7 +132,7 @@ def test_measures_are_shown_in_their_order(config, shown):
     assert {line.measure for line in page.evaluation.estimates} == {"rr", "ap"}
     assert {line.measure for line in page.evaluation.comparison_lines} == {"rr", "ap"}
     assert {pair.measure for pair in page.pairs} == {"rr"}
-    assert {query.measure for pair in page.pairs for query in pair.movers} <= {"rr"}
+    assert {query.measure for pair in page.pairs for query in pair.largest_changes} <= {"rr"}
     assert "Model & rr & ap \\\\" in report(record.name, measures=["rr", "ap"], form="latex")
     assert "Model & ndcg@5 & ndcg@10 & ap \\\\" in report(record.name, measures=["nDCG@5,10", "map"], form="latex")
     with pytest.raises(
@@ -151,7 +151,7 @@ def test_pages_of_several_are_called_by_their_ids(config, shown):
     assert [page.title for page in shown] == ids
 
 
-def test_history_is_of_the_newest_nights(config, shown):
+def test_history_is_of_the_last_nights(config, shown):
     """Of three nights the last two by the leading measure of each dataset, on the first page of the name alone."""
     nights = ["2026-11-18", "2026-11-19", "2026-11-20"]
     ids = [evaluated(config, night).evaluation_id for night in nights]
@@ -197,10 +197,10 @@ def test_a_record_without_any_figure_says_why(config):
 
     assert night.record is not None
     assert report("last", name="generated") == (night.record / "report.html").read_text(encoding="utf-8")
-    told = report("last", name="generated", form="markdown")
-    assert all(f"{failure.model} on {failure.dataset} was not evaluated: " in told for failure in night.failures)
+    text = report("last", name="generated", form="markdown")
+    assert all(f"{failure.model} on {failure.dataset} was not evaluated: " in text for failure in night.failures)
     for asked in ({"form": "latex"}, {"form": "csv"}, {"measures": ["ap"]}):
-        with pytest.raises(InputError, match="has no figure, for no model output was evaluated; name another record, "):
+        with pytest.raises(InputError, match="has no figures, as no model output was evaluated; name another record, "):
             report("last", name="generated", **asked)
 
 

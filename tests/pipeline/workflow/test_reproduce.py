@@ -18,11 +18,9 @@ import yaml
 import rankledger
 from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.accepted import config_of
-from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.receipts import read_receipt
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.folder import config_of, read_record
+from rankledger.pipeline.record.store import open_records, read_receipt
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.checks import Reproduction
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.workflow.reproduce import reproduce
@@ -110,7 +108,7 @@ def test_what_ran_is_computed_again_whatever_the_defaults_are(folder):
 
 
 def test_gates_need_no_baseline(folder):
-    """What the record was held against may be gone: gates decide no figure."""
+    """What the record was compared with may be gone: gates decide no figure."""
     first = evaluate(folder)
     gates = [{"name": "no-drop", "measure": "ap", "datasets": "web", "against": "self@last_passed", "margin": 0.5}]
     evaluation = evaluate(folder, gates=gates)
@@ -253,7 +251,7 @@ def test_another_part_is_not_taken_for_one_that_is_gone(folder, in_parts):
     (folder / "lab/parts/0.tsv").rename(folder / "lab/parts/9.tsv")
     (folder / "lab/parts/9.tsv").write_text("query_id\tdoc_id\tscore\nq\td\t1\n", encoding="utf-8")
 
-    with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* is not there"):
+    with pytest.raises(InputError, match=r"^bm25 on web: lab/parts/0\.tsv .* not found"):
         check(in_parts)
 
 
@@ -267,7 +265,7 @@ def test_inputs_that_are_nowhere_are_all_named(folder):
     lines = str(refused.value).splitlines()
     assert [line.partition(":")[0] for line in lines] == ["judgments of web", "bm25 on web", "dense on web"]
     assert all("name the folder that it moved to with --inputs" in line for line in lines)
-    with pytest.raises(InputError, match="is neither there nor in lab; restore it"):
+    with pytest.raises(InputError, match="not found there or in lab; restore it"):
         check(evaluation, inputs="lab")
 
 
@@ -422,7 +420,7 @@ def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
 
 
 def test_a_damaged_record_is_refused(folder):
-    """What is held against must itself be what was written."""
+    """What is compared with must itself be what was written."""
     evaluation = evaluate(folder, {"web": WEB})
     (evaluation.record / "summary.csv").write_text("", encoding="utf-8")
 

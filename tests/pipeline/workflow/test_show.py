@@ -13,7 +13,7 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, differences, leaderboard
 from rankledger.pipeline.report.verdicts import table
-from rankledger.pipeline.workflow.browse import evaluation_of
+from rankledger.pipeline.workflow.evaluation import evaluation_of
 from tests.support.generated_data import rating_collection, search_collection, write_config
 
 WEB = search_collection(30, n_queries=30, models=("bm25", "dense", "rrf"))

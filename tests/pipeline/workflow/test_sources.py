@@ -12,7 +12,7 @@ import rankledger
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.data.cache import OutputCache
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
@@ -107,7 +107,7 @@ def test_dates_and_variables_are_those_of_the_record(config, runs, monkeypatch):
     monkeypatch.setenv("PLACE", "elsewhere")
 
     assert figures(evaluate(first.record, runs)) == figures(first)
-    with pytest.raises(InputError, match="a record has a date of its own; leave --date out"):
+    with pytest.raises(InputError, match="a record has its own date; remove --date"):
         evaluate(first.record, runs, date="2026-11-21")
 
 
@@ -153,7 +153,7 @@ def test_an_output_that_is_gone_and_was_not_kept_is_a_failure(config, runs):
     assert len(reasons) == 4
     assert all("file not found, and no output cache has it; restore it" in reason for reason in reasons)
     again = evaluate(first.record, runs, "execution.cache=true")
-    assert f"file not found, and {runs / 'cache'} has nothing of it; restore it" in again.failures[0].reason
+    assert f"file not found, and {runs / 'cache'} has no copy of it; restore it" in again.failures[0].reason
 
 
 def test_an_output_that_is_gone_cannot_tell_of_unjudged_documents(config, runs):
@@ -239,5 +239,5 @@ def test_an_output_that_was_never_kept_cannot_be_scored(config, runs):
     """The line says what the store lacks."""
     first = evaluate(config, runs, "execution.cache=false")
 
-    with pytest.raises(InputError, match="cache has nothing of it as it was"):
+    with pytest.raises(InputError, match="cache has no copy of it"):
         on_new_judgments(config, runs, first)

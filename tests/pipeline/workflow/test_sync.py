@@ -1,4 +1,4 @@
-"""Delivery, at once and later, to a real server that is away and comes back, and to real files of SQLite."""
+"""Delivery, at once and later, to real files of SQLite; tests/system has a server that is away and comes back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import SyncResult, sync
 from rankledger.pipeline.workflow.nightly import nightly
 from tests.support.generated_data import search_collection, write_config
-from tests.support.servers import free_port, mlflow_server
+from tests.support.servers import free_port
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
@@ -79,19 +79,20 @@ def runs(once: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(once, tmp_path / "runs"))
 
 
-def test_three_nights_without_a_server_are_delivered_in_order_and_once(tmp_path, monkeypatch):
+def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, monkeypatch):
     """Each evaluation ends well and says why MLflow lacks it; then one `sync` tells all three with their own dates."""
-    port = free_port()
-    config = config_in(tmp_path, tracking={"uri": f"http://127.0.0.1:{port}"})
+    address = f"sqlite:///{tmp_path}/away/mlflow.db"
+    (tmp_path / "away").touch()  # where its folder should be
+    config = config_in(tmp_path, tracking={"uri": address})
     nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
-    assert all("Connection refused" in str(night.untracked) for night in nights)
+    assert all(f"MLflow at {address}: " in str(night.untracked) for night in nights)
     assert {found.reason for found in sync(runs_dir=tmp_path / "runs")} == {nights[0].untracked}
 
-    with mlflow_server(tmp_path, f"sqlite:///{tmp_path}/served.db", port=port) as address:
-        delivered = list(sync(runs_dir=tmp_path / "runs"))
-        again = list(sync(runs_dir=tmp_path / "runs"))
-        client = client_of(address)
-        own, of_model = own_runs(client), own_runs(client, "generated/web")
+    (tmp_path / "away").unlink()
+    delivered = list(sync(runs_dir=tmp_path / "runs"))
+    again = list(sync(runs_dir=tmp_path / "runs"))
+    client = client_of(address)
+    own, of_model = own_runs(client), own_runs(client, "generated/web")
 
     assert delivered == [SyncResult(night.evaluation_id, tracked=address) for night in nights]
     assert again == []
@@ -250,7 +251,7 @@ def test_a_record_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, 
     (refused,) = sync(runs_dir=tmp_path / "runs")
     assert refused.tracked is None
     assert refused.reason == (
-        f"{evaluation.record}: was to be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store "
+        f"{evaluation.record}: should be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store "
         "with --tracking-uri, or set MLFLOW_TRACKING_URI"
     )
     assert not (tmp_path / "runs" / "mlflow.db").exists()
@@ -270,7 +271,7 @@ def test_a_night_of_the_store_that_a_variable_named_goes_to_no_other(tmp_path, m
     second = nightly(config, date="2026-11-20", runs_dir=tmp_path / "runs")
 
     assert second.record == first.record
-    assert second.untracked.startswith(f"{first.record}: was to be logged to the store of MLFLOW_TRACKING_URI")
+    assert second.untracked.startswith(f"{first.record}: should be logged to the store of MLFLOW_TRACKING_URI")
     assert not (tmp_path / "runs" / "mlflow.db").exists()
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from rankledger.pipeline.cli.app import main
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.errors import InputError
+from rankledger.pipeline.support.errors import InputError, TrackingError
 from rankledger.pipeline.tracking.client import TrackingStore
-from rankledger.pipeline.tracking.payload import TrackingError
-from rankledger.pipeline.workflow.tracking import Stores, open_store
+from rankledger.pipeline.workflow.deliver import Stores, open_store
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
 ONE, OTHER = Tracking(uri="http://one"), Tracking(uri="http://other")
@@ -35,11 +35,11 @@ def opened() -> list[str]:
 
 @pytest.fixture
 def stores(opened: list[str], tmp_path: Path) -> Stores:
-    def opener(tracking: Tracking, runs_dir: Path) -> TrackingStore:
+    def opener(tracking: Tracking, workspace: Workspace) -> TrackingStore:
         opened.append(str(tracking.uri))
-        return Silent(str(tracking.uri), runs_dir, timeout=timedelta(seconds=1))
+        return Silent(str(tracking.uri), workspace.runs_dir, timeout=timedelta(seconds=1))
 
-    return Stores(opener, tmp_path)
+    return Stores(opener, Workspace.open(tmp_path))
 
 
 def test_an_address_without_a_scheme_is_no_file(tmp_path):
@@ -47,7 +47,7 @@ def test_an_address_without_a_scheme_is_no_file(tmp_path):
     with pytest.raises(
         InputError, match=r"write http://mlflow\.example:5000 or https://mlflow\.example:5000 for a server"
     ):
-        open_store(Tracking(uri="mlflow.example:5000"), tmp_path)
+        open_store(Tracking(uri="mlflow.example:5000"), Workspace.open(tmp_path))
 
 
 def test_each_store_is_opened_once(stores, opened):
@@ -101,9 +101,10 @@ def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monke
     monkeypatch.chdir(tmp_path / "cwd")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", variable)
     runs = tmp_path / "runs"
+    workspace = Workspace.open(runs)
 
-    assert open_store(Tracking(), runs).public_uri == told.format(cwd=tmp_path / "cwd", runs=runs)
-    assert open_store(Tracking(uri="https://written"), runs).public_uri == "https://written"
+    assert open_store(Tracking(), workspace).public_uri == told.format(cwd=tmp_path / "cwd", runs=runs)
+    assert open_store(Tracking(uri="https://written"), workspace).public_uri == "https://written"
 
 
 def test_an_evaluation_and_its_last_lines_name_the_store_of_the_environment(tmp_path, monkeypatch, capfd):

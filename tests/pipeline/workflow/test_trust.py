@@ -15,12 +15,12 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.receipts import is_own
-from rankledger.pipeline.workflow.deliver import sync
+from rankledger.pipeline.record.store import Receipt, digest_of, is_own, write_receipt
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.workflow.deliver import open_store, sync, tracking_of
 from rankledger.pipeline.workflow.reproduce import reproduce
-from rankledger.pipeline.workflow.sources import open_record
-from rankledger.pipeline.workflow.tracking import open_store, tracking_of
+from rankledger.pipeline.workflow.upkeep import prune, verify
+from rankledger.pipeline.workflow.workspace import Workspace, open_record
 from tests.support.generated_data import search_collection, write_config
 
 SECRET = "wJalrXUtnFEMI-K7MDENG"
@@ -45,7 +45,7 @@ class Thief:
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.address = f"127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_config_that_was_changed_is_refused_wherever_a_record_is_opened(own, t
 
 
 def tracking_of_in(record: Path) -> Callable[[Path], object]:
-    return lambda path: tracking_of(path, record.parents[1])
+    return lambda path: tracking_of(path, Workspace.open(record.parents[1]))
 
 
 def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
@@ -141,7 +141,7 @@ def test_a_record_of_ones_own_goes_where_its_config_says(config, monkeypatch):
     record = rankledger.evaluate(config, runs_dir=config.parent / "runs", tracking=False).record
 
     assert is_own(record)
-    assert tracking_of(record, record.parents[1]).uri == "https://ann@mlflow.internal"
+    assert tracking_of(record, Workspace.open(record.parents[1])).uri == "https://ann@mlflow.internal"
 
 
 def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monkeypatch):
@@ -149,14 +149,35 @@ def test_the_record_of_somebody_else_goes_to_the_store_that_both_name(own, monke
     rewritten(own, to("https://mlflow.internal/"))
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://ann:x@mlflow.internal")
 
-    found = tracking_of(own, own.parents[1])
+    found = tracking_of(own, Workspace.open(own.parents[1]))
 
     assert found.uri is None
-    assert open_store(found, own.parents[1]).public_uri == "https://mlflow.internal"
+    assert open_store(found, Workspace.open(own.parents[1])).public_uri == "https://mlflow.internal"
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://staging.internal")
     with pytest.raises(InputError, match=r"names the MLflow store https://mlflow\.internal; name the store with"):
-        tracking_of(own, own.parents[1])
-    assert tracking_of(own, own.parents[1], uri="https://typed").uri == "https://typed"
+        tracking_of(own, Workspace.open(own.parents[1]))
+    assert tracking_of(own, Workspace.open(own.parents[1], tracking_uri="https://typed")).uri == "https://typed"
+
+
+def test_no_command_takes_the_default_store_for_that_of_a_variable(own, config):
+    """The record was logged to the store of MLFLOW_TRACKING_URI, which is not set now: its runs are not looked for and
+    not deleted elsewhere, and the record stays with them.
+    """
+    runs = config.parent / "runs"
+    rankledger.evaluate(config, runs_dir=runs, tracking=False)
+    old = own.rename(own.with_name("20260101T000000Z-generated-00000000"))
+    rewritten(old, tracking={"wanted": True, "from_environment": True}, evaluation_id=old.name)
+    records = Workspace.open(runs).records
+    write_receipt(records, Receipt(old.name, digest_of(old), "https://mlflow.internal", "1", "a" * 32, (), "now"))
+    line = f"{old}: should be logged to the store of MLFLOW_TRACKING_URI, which is not set; name the store with"
+
+    (remark,) = verify(str(old), runs_dir=runs).remarks
+    pruned = prune(keep_days=1, delete=True, runs_dir=runs)
+
+    assert remark.startswith(line)
+    (failure,) = pruned.failures
+    assert failure.startswith(f"{old.name} stays: {line}")
+    assert old.is_dir()
 
 
 def test_variables_are_read_once_the_user_allows_them(own, monkeypatch):
@@ -165,11 +186,11 @@ def test_variables_are_read_once_the_user_allows_them(own, monkeypatch):
     monkeypatch.setenv("TEAM_HOST", "mlflow.internal")
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://mlflow.internal/x")
 
-    with pytest.raises(InputError, match="set RANKLEDGER_ALLOW_ENV=TEAM_HOST, or give `evaluate` or `sync` --allow"):
-        tracking_of(own, own.parents[1])
-    assert tracking_of(own, own.parents[1], allow_env=["TEAM_HOST"]).uri is None
+    with pytest.raises(InputError, match="set RANKLEDGER_ALLOW_ENV=TEAM_HOST, or add --allow-env TEAM_HOST to"):
+        tracking_of(own, Workspace.open(own.parents[1]))
+    assert tracking_of(own, Workspace.open(own.parents[1]), allow_env=["TEAM_HOST"]).uri is None
     monkeypatch.setenv("RANKLEDGER_ALLOW_ENV", "OTHER, TEAM_HOST")
-    assert tracking_of(own, own.parents[1]).uri is None
+    assert tracking_of(own, Workspace.open(own.parents[1])).uri is None
 
 
 def test_variables_that_are_allowed_for_tracking_are_for_nothing_else(own, thief):

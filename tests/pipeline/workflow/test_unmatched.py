@@ -12,16 +12,16 @@ import yaml
 
 import rankledger
 from rankledger.pipeline.cli.app import main
-from rankledger.pipeline.errors import InputError
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.report.markdown import markdown
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.tracking.payload import runs_of
 from rankledger.pipeline.types.results import DataWarning, Evaluation
-from rankledger.pipeline.workflow.browse import evaluation_of
 from rankledger.pipeline.workflow.evaluate import validate
+from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.page import page_of
 from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.workspace import Workspace
 
 QUERIES = [f"q{number}" for number in range(20)]
 GOOD = {query: [f"{10 * place + 10}" for place in range(6)] for query in QUERIES}  # 10 to 60, of which 10 is judged
@@ -186,7 +186,7 @@ def test_a_warning_is_on_every_surface(capsys):
     page = (record.path / "report.html").read_text(encoding="utf-8")
     assert line in page
     assert "1 warning on the inputs" in page
-    assert line in markdown([page_of(record, open_records(Path("runs")))])
+    assert line in markdown([page_of(record, Workspace.open("runs"))])
     tagged = {
         run.task: run.tags.get("rankledger.warnings") for run in runs_of(record, metric_name="{measure}", note="")
     }

@@ -11,12 +11,12 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.errors import InputError
-from rankledger.pipeline.record.receipts import read_receipt, receipt_name
-from rankledger.pipeline.record.store import open_records
+from rankledger.pipeline.record.store import open_records, read_receipt, receipt_name
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.tracking import open_store
+from rankledger.pipeline.workflow.deliver import open_store
 from rankledger.pipeline.workflow.upkeep import Verification, verify
+from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.generated_data import search_collection, write_config
 
 OTHER_FORMS = [
@@ -128,7 +128,7 @@ def test_the_record_of_a_run_is_checked_where_the_record_is_not(original, runs, 
 
 def test_a_run_that_was_deleted_still_has_no_say(original, runs):
     """A run that somebody deleted is the user's will: the receipt stays the only witness."""
-    with open_store(Tracking(), runs) as store:
+    with open_store(Tracking(), Workspace.open(runs)) as store:
         store.ask("delete_runs", run_ids=[run_of(original, runs)])
 
     assert check(original, runs).witnesses == ("its receipt",)
@@ -136,8 +136,8 @@ def test_a_run_that_was_deleted_still_has_no_say(original, runs):
 
 def test_what_is_no_record_is_refused(runs):
     """With where it was looked for."""
-    with pytest.raises(InputError, match=r"there is no such record, neither at that path nor in .*records"):
-        verify("nothing", runs_dir=runs)
+    with pytest.raises(InputError, match=r"record not found, neither at that path nor in .*records"):
+        verify("./nothing", runs_dir=runs)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", *OTHER_FORMS])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.config.schema import Nightly
-from rankledger.pipeline.workflow.nightly import AwaitedInput, LateInput, wait_for
+from rankledger.pipeline.workflow.nightly import AwaitedInput, wait_for
 from tests.support.fake_clock import Clock
 
 BM25 = AwaitedInput("bm25.tsv", ("web", "bm25"))
@@ -22,11 +22,11 @@ class Night(Clock):
         super().__init__(happens)
         self.said: list[str] = []
 
-    def wait(self, *wanted: AwaitedInput, **rule: object) -> tuple[LateInput, ...]:
+    def wait(self, *wanted: AwaitedInput, **rule: object) -> dict[AwaitedInput, str]:
         """What is late after waiting for these."""
         return self.wait_for(lambda: wanted, **rule)
 
-    def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> tuple[LateInput, ...]:
+    def wait_for(self, wanted: Callable[[], Sequence[AwaitedInput]], **rule: object) -> dict[AwaitedInput, str]:
         return wait_for(wanted, Nightly(**{"wait": "2h", **rule}), clock=self, say=self.said.append)
 
 
@@ -51,7 +51,7 @@ def test_nothing_is_waited_for_where_all_is_there():
     write("bm25.tsv")()
     night = Night()
 
-    assert night.wait(BM25) == ()
+    assert night.wait(BM25) == {}
     assert (night.minutes, night.said) == (0, [])
 
 
@@ -60,7 +60,7 @@ def test_a_late_output_is_waited_for():
     write("bm25.tsv")()
     night = Night({45: write("dense.tsv")})
 
-    assert night.wait(BM25, DENSE) == ()
+    assert night.wait(BM25, DENSE) == {}
     assert night.minutes == 45
     assert night.said == ["waiting until 04:00 UTC for 1 of 2: dense.tsv (not there)"]
 
@@ -70,18 +70,17 @@ def test_what_never_comes_is_late():
     write("bm25.tsv")()
     night = Night()
 
-    (late,) = night.wait(BM25, DENSE)
+    late = night.wait(BM25, DENSE)
 
     assert night.minutes == 120
-    assert late.wanted == DENSE
-    assert late.reason == ("dense.tsv: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again")
+    assert late == {DENSE: "dense.tsv: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again"}
 
 
 def test_the_last_look_is_at_the_deadline():
     """Looking every 50 minutes, at 2:50, 3:40 and 4:00: what came at 3:59 is in time."""
     night = Night({119: write("bm25.tsv")})
 
-    assert night.wait(BM25, every="50m") == ()
+    assert night.wait(BM25, every="50m") == {}
     assert night.minutes == 120
 
 
@@ -89,7 +88,7 @@ def test_what_comes_after_the_deadline_is_late():
     """It was promised for half past two, and came a minute later."""
     night = Night({31: write("bm25.tsv")})
 
-    assert [late.wanted for late in night.wait(BM25, wait="30m")] == [BM25]
+    assert [*night.wait(BM25, wait="30m")] == [BM25]
 
 
 def test_without_waiting_there_is_one_look():
@@ -97,17 +96,17 @@ def test_without_waiting_there_is_one_look():
     write("bm25.tsv")()
     night = Night()
 
-    (late,) = night.wait(AwaitedInput("bm25.tsv", ("web", "bm25"), "_SUCCESS"), wait="0")
+    (reason,) = night.wait(AwaitedInput("bm25.tsv", ("web", "bm25"), "_SUCCESS"), wait="0").values()
 
     assert (night.minutes, night.said) == (0, [])
-    assert late.reason.startswith("bm25.tsv: late: no _SUCCESS by 02:00 UTC; once")
+    assert reason.startswith("bm25.tsv: late: no _SUCCESS by 02:00 UTC; once")
 
 
 def test_a_marker_says_that_an_output_is_whole():
     """The file grows from 2:10 on and is whole at 2:40, when the marker is written."""
     night = Night({10: write("out/bm25.tsv"), 40: write("out/bm25.tsv", "much more"), 40.5: write("out/_SUCCESS", "")})
 
-    assert night.wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")) == ()
+    assert night.wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")) == {}
     assert night.minutes == 40.5
     assert [line.partition(": ")[2] for line in night.said] == [
         "out/bm25.tsv (not there)",
@@ -119,16 +118,16 @@ def test_a_marker_without_its_output_is_not_enough():
     """The job said that it was done, and this output is not there: it is late, and not empty."""
     write("out/_SUCCESS")()
 
-    (late,) = Night().wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS"))
+    (reason,) = Night().wait(AwaitedInput("out/bm25.tsv", ("web", "bm25"), "_SUCCESS")).values()
 
-    assert "late: not there by 04:00 UTC" in late.reason
+    assert "late: not there by 04:00 UTC" in reason
 
 
 def test_a_growing_output_is_waited_for_until_its_size_stays():
     """It grows until 2:01:30; at 2:02 it is as it was 30 seconds before, and not sooner."""
     night = Night({0.5: write("bm25.tsv", "a"), 1: write("bm25.tsv", "ab"), 1.5: write("bm25.tsv", "abc")})
 
-    assert night.wait(BM25, ready="stable") == ()
+    assert night.wait(BM25, ready="stable") == {}
     assert night.minutes == 2
 
 
@@ -137,7 +136,7 @@ def test_an_output_that_was_there_all_day_is_looked_at_twice():
     write("bm25.tsv")()
     night = Night()
 
-    assert night.wait(BM25, ready="stable") == ()
+    assert night.wait(BM25, ready="stable") == {}
     assert night.minutes == 0.5
 
 
@@ -145,16 +144,16 @@ def test_an_output_that_grows_without_end_is_late():
     """Each look finds it longer than the one before."""
     night = Night({minute / 2: write("bm25.tsv", "a" * minute) for minute in range(400)})
 
-    (late,) = night.wait(BM25, ready="stable")
+    (reason,) = night.wait(BM25, ready="stable").values()
 
-    assert "late: not settled by 04:00 UTC (waited 2h)" in late.reason
+    assert "late: not settled by 04:00 UTC (waited 2h)" in reason
 
 
 def test_parts_that_still_come_are_not_settled():
     """One more part of the same folder is a change, even an empty one."""
     night = Night({0.5: write("bm25/part-0"), 1: write("bm25/part-1", ""), 1.5: write("bm25/part-2")})
 
-    assert night.wait(AwaitedInput("bm25", ("web", "bm25")), ready="stable") == ()
+    assert night.wait(AwaitedInput("bm25", ("web", "bm25")), ready="stable") == {}
     assert night.minutes == 2
 
 
@@ -162,7 +161,7 @@ def test_an_output_that_is_replaced_by_a_shorter_one_is_not_settled():
     """It is written anew: gone and back between two looks it has another size."""
     night = Night({0.5: write("bm25.tsv", "yesterday's"), 1: write("bm25.tsv", "to")})
 
-    assert night.wait(BM25, ready="stable") == ()
+    assert night.wait(BM25, ready="stable") == {}
     assert night.minutes == 1.5
 
 
@@ -171,7 +170,7 @@ def test_what_was_ready_is_not_looked_at_again():
     write("bm25.tsv")()
     night = Night({10: Path("bm25.tsv").unlink, 20: write("dense.tsv")})
 
-    assert night.wait(BM25, DENSE) == ()
+    assert night.wait(BM25, DENSE) == {}
 
 
 def test_progress_is_said_when_it_changes():
@@ -205,7 +204,7 @@ def test_models_that_turn_up_are_waited_for():
             return [AwaitedInput("web/*.tsv", lack="no model yet")]
         return [AwaitedInput("web/bm25.tsv", ("web", "bm25")), AwaitedInput("news/bm25.tsv", ("news", "bm25"))]
 
-    assert night.wait_for(wanted) == ()
+    assert night.wait_for(wanted) == {}
     assert night.minutes == 20
     assert night.said[0] == "waiting until 04:00 UTC for 1 of 1: web/*.tsv (no model yet)"
 
@@ -214,7 +213,7 @@ def test_a_server_that_is_away_is_waited_for():
     """What cannot be looked at may be there later; what the trouble is stands in the line, and in the reason."""
     night = Night()
 
-    (late,) = night.wait(AwaitedInput("nowhere://out/bm25.tsv", ("web", "bm25")))
+    (reason,) = night.wait(AwaitedInput("nowhere://out/bm25.tsv", ("web", "bm25"))).values()
 
     assert "cannot be looked at (nowhere://out/bm25.tsv: " in night.said[0]
-    assert late.reason.startswith("nowhere://out/bm25.tsv: late: cannot be looked at (nowhere://out/bm25.tsv: ")
+    assert reason.startswith("nowhere://out/bm25.tsv: late: cannot be looked at (nowhere://out/bm25.tsv: ")

@@ -58,7 +58,7 @@ class Recorded:
     def __init__(self, path: Path) -> None:
         """Read them; a file that the record does not have counts as empty."""
         self.manifest: Mapping[str, Any] = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-        self.summary, self.comparisons, self.movers, self.curves = (
+        self.summary, self.comparisons, self.query_changes, self.curves = (
             _csv(path / f"{name}.csv") for name in ("summary", "comparisons", "movers", "curves")
         )
         gates = path / "gates.json"
@@ -83,9 +83,10 @@ class Recorded:
         """Whether each model was compared with each."""
         return bool((self.manifest["comparison"] or {}).get("baseline") == "all_pairs")
 
-    def conclusion(self, line: Line) -> str:
-        """The word for an interval, held against the least difference that matters."""
-        margin = self.manifest["practical_difference"].get(line["measure"], 0.0)
+    def conclusion(self, line: Line, margin: float | None = None) -> str:
+        """The word for an interval, compared with a margin, or by default with the practical difference."""
+        if margin is None:
+            margin = float(self.manifest["practical_difference"].get(line["measure"], 0.0))
         if not line["ci_low"] or line["mark"] == "sparse" or int(line["n_clusters"]) < FEW:
             return "unclear"
         low, high = (float(end) for end in ends(line))

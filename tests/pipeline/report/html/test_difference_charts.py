@@ -7,34 +7,34 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.report.html.difference_charts import distribution, scatter
-from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.report.html.differences import change_chart, query_chart
+from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.views import PairedScores
 from tests.pipeline.report.html.chart_contents import Drawn, paths, rows, words
 
 DOTS = {"stroke": "var(--c1)", "fill": "none"}
 
 
-def pair(before: Any, after: Any, *, n_movers: int = 0, lower: bool = False) -> PairedScores:
+def pair(before: Any, after: Any, *, n_changes: int = 0, lower: bool = False) -> PairedScores:
     """A pair whose queries are `q0`, `q1` and so on."""
     before, after = np.array(before, dtype=np.float64), np.array(after, dtype=np.float64)
     ids = np.array([f"q{number}" for number in range(len(before))], dtype=object)
     change = before - after if lower else after - before
-    first = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:n_movers]
-    movers = tuple(
+    first = np.argsort(-np.abs(np.nan_to_num(change)), kind="stable")[:n_changes]
+    largest_changes = tuple(
         QueryChange("web", "new", "old", ids[q], "ap", float(before[q]), float(after[q]), float(change[q]), None)
         for q in first
     )
-    return PairedScores("web", "new", "old", "ap", ids, before, after, change, movers)
+    return PairedScores("web", "new", "old", "ap", ids, before, after, change, largest_changes)
 
 
-def random_pair(n_queries: int, n_movers: int = 0) -> PairedScores:
+def random_pair(n_queries: int, n_changes: int = 0) -> PairedScores:
     """Half of the queries have the same score in both, and a tenth are undefined in one."""
     rng = np.random.default_rng(n_queries)
     before = rng.random(n_queries)
     after = np.where(rng.random(n_queries) < 0.5, before, rng.random(n_queries))
     after[rng.random(n_queries) < 0.1] = np.nan
-    return pair(before, after, n_movers=n_movers)
+    return pair(before, after, n_changes=n_changes)
 
 
 def dots(drawn: list[Drawn]) -> list[tuple[float, float]]:
@@ -44,7 +44,7 @@ def dots(drawn: list[Drawn]) -> list[tuple[float, float]]:
 
 def test_a_dot_stands_at_its_scores():
     """The baseline's score goes to the right and the model's up, on one scale: 0.25 and 0.75 between 0 and 1."""
-    left, between, right = sorted(dots(paths(scatter(pair([0, 1, 0.25], [0, 1, 0.75])), **DOTS)))
+    left, between, right = sorted(dots(paths(query_chart(pair([0, 1, 0.25], [0, 1, 0.75])), **DOTS)))
 
     side = right[0] - left[0]
     assert left[1] - right[1] == pytest.approx(side, abs=0.1)
@@ -55,12 +55,12 @@ def test_no_dot_is_lost():
     """400 places that stand along a line are 400 dots: none is taken for a point on the way to the next."""
     scores = np.linspace(0, 1, 400)
 
-    assert len(dots(paths(scatter(pair(scores, scores)), **DOTS))) == 400
+    assert len(dots(paths(query_chart(pair(scores, scores)), **DOTS))) == 400
 
 
 def test_queries_with_the_same_scores_are_one_larger_dot():
     """Five queries of one place, one of another: two dots, of two sizes, and a row of data each."""
-    chart = scatter(pair([0, 0, 0, 0, 0, 1], [0.5] * 5 + [1]))
+    chart = query_chart(pair([0, 0, 0, 0, 0, 1], [0.5] * 5 + [1]))
 
     large, small = sorted(paths(chart, **DOTS), key=lambda path: -float(path.style["stroke-width"]))
     assert [len(path.lines) for path in (large, small)] == [1, 1]
@@ -72,7 +72,7 @@ def test_data_are_the_scores():
     """Every number is the very double; queries that are undefined in one have no row."""
     scores = random_pair(200)
 
-    found = {row["query_id"]: (float(row["before"]), float(row["after"])) for row in rows(scatter(scores))}
+    found = {row["query_id"]: (float(row["before"]), float(row["after"])) for row in rows(query_chart(scores))}
 
     zipped = zip(scores.query_ids, scores.before, scores.after, strict=True)
     assert found == {query: (before, after) for query, before, after in zipped if not np.isnan(after)}
@@ -80,14 +80,14 @@ def test_data_are_the_scores():
 
 def test_five_hundred_of_many_queries_are_drawn():
     """Those that moved most, both ends of the others, and in equal steps what lies between; the text says so."""
-    scores = random_pair(10_000, n_movers=20)
+    scores = random_pair(10_000, n_changes=20)
 
-    chart = scatter(scores)
+    chart = query_chart(scores)
 
     drawn = [row["query_id"] for row in rows(chart)]
     n_defined = int((~np.isnan(scores.change)).sum())
     assert len(drawn) == len(set(drawn)) == 500
-    assert {query.query_id for query in scores.movers} <= set(drawn)
+    assert {query.query_id for query in scores.largest_changes} <= set(drawn)
     assert f"500 of {n_defined:,} queries are drawn." in chart.text
     equal = np.isin(scores.query_ids, drawn) & (scores.change == 0)
     assert equal.sum() / 500 == pytest.approx((scores.change == 0).sum() / n_defined, abs=0.05)
@@ -95,7 +95,7 @@ def test_five_hundred_of_many_queries_are_drawn():
 
 def test_the_five_largest_changes_are_named():
     """Their numbers stand on the panel, beside their dots, and in the text with both scores and the change."""
-    chart = scatter(pair(np.zeros(9), np.arange(9) / 10, n_movers=9))
+    chart = query_chart(pair(np.zeros(9), np.arange(9) / 10, n_changes=9))
 
     assert [found.said for found in words(chart)][-5:] == ["1", "2", "3", "4", "5"]
     assert "Largest changes: (1) q8 0.0000 to 0.8000, +0.8000; (2) q7 " in chart.text
@@ -105,7 +105,7 @@ def test_the_five_largest_changes_are_named():
 
 def test_queries_that_moved_alike_have_their_numbers_side_by_side():
     """Three fell from 1 to 0 and one rose from 0 to 1: their numbers stand once at each place, and do not overlap."""
-    chart = scatter(pair([1, 1, 1, 0, 0.5], [0, 0, 0, 1, 0.5], n_movers=4))
+    chart = query_chart(pair([1, 1, 1, 0, 0.5], [0, 0, 0, 1, 0.5], n_changes=4))
 
     assert [found.said for found in words(chart)][-2:] == ["1, 2, 3", "4"]
 
@@ -113,12 +113,12 @@ def test_queries_that_moved_alike_have_their_numbers_side_by_side():
 @pytest.mark.parametrize(("lower", "above"), [(False, "better"), (True, "worse")])
 def test_the_side_on_which_a_model_is_better_is_named(lower, above):
     """Above the diagonal the model scores more, which is worse where lower is better."""
-    heights = {found.said: found.at[1] for found in words(scatter(pair([0, 0.5], [0.4, 0.8], lower=lower)))}
+    heights = {found.said: found.at[1] for found in words(query_chart(pair([0, 0.5], [0.4, 0.8], lower=lower)))}
 
     assert min(("better", "worse"), key=lambda side: heights[side]) == above
 
 
-@pytest.mark.parametrize("chart", [scatter, distribution])
+@pytest.mark.parametrize("chart", [query_chart, change_chart])
 def test_queries_are_counted_as_comparisons_count_them(chart):
     """Equal to 12 digits is equal: one is better, one worse, and three equal, of which one by rounding alone."""
     scores = pair([0.5, 0.5, 0.5, 0.1 + 0.2, 0, np.nan], [0.6, 0.4, 0.5, 0.3, 0, 1])
@@ -130,7 +130,7 @@ def test_every_query_is_in_one_bin():
     """The bins, and the one of those that did not change, together hold all queries that are defined in both."""
     scores = random_pair(3_000)
 
-    found = [(float(row["from"]), float(row["to"]), int(row["n_queries"])) for row in rows(distribution(scores))]
+    found = [(float(row["from"]), float(row["to"]), int(row["n_queries"])) for row in rows(change_chart(scores))]
 
     changed = scores.change[np.isfinite(scores.change) & (scores.change != 0)]
     assert found[0] == (0, 0, int((scores.change == 0).sum()))
@@ -141,7 +141,7 @@ def test_every_query_is_in_one_bin():
 
 def test_no_bar_holds_both_better_and_worse():
     """No bin reaches across 0, and bars on either side have the colours of their side."""
-    chart = distribution(pair(np.zeros(6), [0.9, 0.1, 0.1, -0.3, 0, 0]))
+    chart = change_chart(pair(np.zeros(6), [0.9, 0.1, 0.1, -0.3, 0, 0]))
 
     bins = [(float(row["from"]), float(row["to"])) for row in rows(chart)[1:]]
     assert all(low >= 0 or high <= 0 for low, high in bins)
@@ -155,7 +155,7 @@ def test_no_bar_holds_both_better_and_worse():
 
 def test_bars_are_as_high_as_their_counts():
     """Two queries make a bar twice as high as one."""
-    chart = distribution(pair(np.zeros(3), [0.9, 0.1, 0.1]))
+    chart = change_chart(pair(np.zeros(3), [0.9, 0.1, 0.1]))
 
     (_, bars) = paths(chart, fill="var(--c1)")
     two, one = bars.lines
@@ -165,14 +165,14 @@ def test_bars_are_as_high_as_their_counts():
 
 def test_nothing_changed():
     """All queries are equal: there is a share and no bar."""
-    chart = distribution(pair([0.1, 0.2], [0.1, 0.2]))
+    chart = change_chart(pair([0.1, 0.2], [0.1, 0.2]))
 
     assert chart.text == "2 queries: 0 better, 2 equal, 0 worse."
     assert rows(chart) == [{"from": "0.0", "to": "0.0", "n_queries": "2"}]
-    assert scatter(pair([0.1, 0.2], [0.1, 0.2])) is not None
+    assert query_chart(pair([0.1, 0.2], [0.1, 0.2])) is not None
 
 
-@pytest.mark.parametrize("chart", [scatter, distribution])
+@pytest.mark.parametrize("chart", [query_chart, change_chart])
 @pytest.mark.parametrize("scores", [pair([], []), pair([np.nan, 1], [1, np.nan])])
 def test_there_is_no_chart_without_a_query(chart, scores):
     """No query is defined in both."""

@@ -85,7 +85,7 @@ def test_a_night_without_output_is_a_cross():
     assert chart.text.endswith("1 night without an evaluated output (crosses).")
 
 
-def test_the_newest_nights_are_drawn():
+def test_the_last_nights_are_drawn():
     """Of 150 nights 120, and no step or break of the others."""
     step = LevelChange("2026-01-11", "2026-01-11", "2026-01-11", 9, 0.4, 0.6, 0.01)
     chart = nights(series(*(night(number) for number in range(150)), steps=(step,)), "ap")

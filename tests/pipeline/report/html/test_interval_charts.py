@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.effects import effect_label
-from rankledger.pipeline.report.html.difference_charts import forest, slices
+from rankledger.pipeline.report.html.differences import forest_chart, slice_chart
 from rankledger.pipeline.types.results import Comparison
 from tests.pipeline.report.html.chart_contents import paths, rows, words
 
@@ -25,7 +25,7 @@ def line(model: str, difference: float | None, half: float = 0.01, **changes: An
 
 def test_intervals_lie_on_one_scale():
     """0.1 ± 0.05 and -0.1 ± 0.05: from the line at 0 the ends are at 0.05, 0.15, -0.15 and -0.05 of the same unit."""
-    chart = forest([line("a", 0.1, 0.05), line("b", -0.1, 0.05)])
+    chart = forest_chart([line("a", 0.1, 0.05), line("b", -0.1, 0.05)])
 
     (zero,) = paths(chart, stroke="currentColor")
     ((origin, _), _) = zero.lines[0]
@@ -41,7 +41,7 @@ def test_intervals_lie_on_one_scale():
 
 def test_the_greatest_difference_stands_first():
     """Whatever the order of the lines, and in the data too; the figures of both ends are in the text."""
-    chart = forest([line("b", -0.02), line("c", 0.005), line("a", 0.03)])
+    chart = forest_chart([line("b", -0.02), line("c", 0.005), line("a", 0.03)])
 
     assert [row["model"] for row in rows(chart)] == ["a", "c", "b"]
     named = {found.said: found.at[1] for found in words(chart)}
@@ -66,7 +66,7 @@ def test_a_row_has_the_colour_of_its_word(difference, half, colour, word):
     """What the page calls better or worse is drawn so, against the least difference that matters, 0.005."""
     found = line("a", difference, half)
 
-    (drawn,) = paths(forest([found], 0.005), stroke_width="2")
+    (drawn,) = paths(forest_chart([found], 0.005), stroke_width="2")
 
     assert drawn.style["stroke"] == colour
     assert effect_label(found, {"ndcg@10": 0.005}) == word
@@ -75,7 +75,7 @@ def test_a_row_has_the_colour_of_its_word(difference, half, colour, word):
 @pytest.mark.parametrize("changes", [{"mark": "sparse"}, {"n_clusters": 29}])
 def test_what_is_not_judged_is_dashed(changes):
     """An interval of too few queries is neither better nor worse, wherever it lies."""
-    chart = forest([line("a", 0.1, **changes)])
+    chart = forest_chart([line("a", 0.1, **changes)])
 
     (drawn,) = paths(chart, stroke_width="2")
     assert drawn.style["stroke"] == OPEN
@@ -86,19 +86,19 @@ def test_what_is_not_judged_is_dashed(changes):
 def test_what_does_not_matter_is_a_band():
     """It reaches as far to the left of 0 as to the right; the text says how far; without the number there is none."""
     lines = [line("a", 0.03)]
-    chart = forest(lines, 0.005)
+    chart = forest_chart(lines, 0.005)
 
     (band,) = paths(chart, fill="var(--band)")
     left, right = (pick(x for x, _ in band.lines[0]) for pick in (min, max))
     (zero,) = paths(chart, stroke="currentColor")
     assert (left + right) / 2 == pytest.approx(zero.lines[0][0][0], abs=0.1)
     assert "less than 0.005" in chart.text
-    assert not paths(forest(lines), fill="var(--band)")
+    assert not paths(forest_chart(lines), fill="var(--band)")
 
 
 def test_a_difference_without_interval_is_a_mark():
     """There is nothing to draw a line from, and nothing of it in the text."""
-    chart = forest([line("a", 0.1, ci_low=None, ci_high=None)])
+    chart = forest_chart([line("a", 0.1, ci_low=None, ci_high=None)])
 
     assert not paths(chart, stroke_width="2")
     assert paths(chart, stroke=OPEN)
@@ -107,7 +107,7 @@ def test_a_difference_without_interval_is_a_mark():
 
 def test_rows_are_pairs_where_baselines_differ():
     """All pairs were compared: a row has both names, with a minus between them."""
-    chart = forest([line("c", 0.1), line("c", 0.05, baseline="a")])
+    chart = forest_chart([line("c", 0.1), line("c", 0.05, baseline="a")])
 
     assert {"c − bm25", "c − a"} <= {found.said for found in words(chart)}
     assert chart.title == "Difference by ndcg@10 on web"
@@ -115,24 +115,24 @@ def test_rows_are_pairs_where_baselines_differ():
 
 def test_the_greatest_forty_are_drawn():
     """Of 45 the five that differ least are left out, and that is said."""
-    chart = forest([line(f"m{number}", number / 100 * (-1) ** number) for number in range(45)])
+    chart = forest_chart([line(f"m{number}", number / 100 * (-1) ** number) for number in range(45)])
 
     assert {row["model"] for row in rows(chart)} == {f"m{number}" for number in range(5, 45)}
     assert "40 of 45 differences are drawn." in chart.text
 
 
 def test_unknown_differences_are_left_out():
-    """A line without a difference has no row; where there is none at all there is no chart."""
-    assert [row["model"] for row in rows(forest([line("a", None), line("b", 0.1)]))] == ["b"]
-    assert forest([line("a", None)]) is None
-    assert forest([]) is None
+    """A line without a difference has no row; if there is none at all there is no chart."""
+    assert [row["model"] for row in rows(forest_chart([line("a", None), line("b", 0.1)]))] == ["b"]
+    assert forest_chart([line("a", None)]) is None
+    assert forest_chart([]) is None
 
 
 def test_data_are_those_of_the_record():
     """Every number is the very double of the comparison."""
     found = line("a", 1 / 3, 1 / 7)
 
-    (row,) = rows(forest([found]))
+    (row,) = rows(forest_chart([found]))
 
     assert [float(row[name]) for name in ("difference", "ci_low", "ci_high")] == [
         found.difference,
@@ -151,7 +151,7 @@ def of_slices(*models: str) -> list[Comparison]:
 
 def test_slices_stand_in_a_panel_of_each_model():
     """Three models make three panels, two in a row, with their names above; slices are named beside the left ones."""
-    chart = slices(of_slices("a", "b", "c"))
+    chart = slice_chart(of_slices("a", "b", "c"))
 
     at = {said: [found.at for found in words(chart) if found.said == said] for said in ("a", "b", "c", "language=de")}
     ((a, b, c),) = ([at[name][0] for name in "abc"],)
@@ -163,7 +163,7 @@ def test_slices_stand_in_a_panel_of_each_model():
 
 def test_panels_have_one_scale():
     """The same difference is as far from 0 in every panel, though one of the models has much greater ones."""
-    chart = slices([*of_slices("a", "b"), line("b", 0.5, 0.02, slice="language=fr")])
+    chart = slice_chart([*of_slices("a", "b"), line("b", 0.5, 0.02, slice="language=fr")])
 
     zeros = [path.lines[0][0][0] for path in paths(chart, stroke="currentColor")]
     drawn = [path.lines for path in paths(chart, stroke_width="2", stroke=OPEN)]
@@ -174,7 +174,7 @@ def test_panels_have_one_scale():
 
 def test_slices_alone_are_counted():
     """What holds of all queries is drawn beside, and not one of the slices."""
-    chart = slices(of_slices("a"))
+    chart = slice_chart(of_slices("a"))
 
     assert chart.text.startswith("2 differences: 2 unclear.")
     assert chart.title == "Difference to bm25 by ndcg@10 on web, by slice"
@@ -184,7 +184,7 @@ def test_eight_panels_and_twenty_four_slices_are_drawn():
     """More would not be read; how many there are is said."""
     lines = [line(f"m{number}", 0.1, slice=f"user={user}") for number in range(10) for user in range(30)]
 
-    chart = slices(lines)
+    chart = slice_chart(lines)
 
     assert len(paths(chart, stroke="currentColor")) == 8
     assert len(rows(chart)) == 8 * 24
@@ -193,5 +193,5 @@ def test_eight_panels_and_twenty_four_slices_are_drawn():
 
 def test_there_is_no_chart_without_slices():
     """Neither where only all queries were compared, nor where no slice has a difference."""
-    assert slices([line("a", 0.1)]) is None
-    assert slices([line("a", 0.1), line("a", None, slice="language=de")]) is None
+    assert slice_chart([line("a", 0.1)]) is None
+    assert slice_chart([line("a", 0.1), line("a", None, slice="language=de")]) is None

@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 
 from rankledger.pipeline.report.html.blocks import Cell, PagePart, Table, Words
-from rankledger.pipeline.report.html.leaderboard import leaderboard
+from rankledger.pipeline.report.html.summary import leaderboard
 from rankledger.pipeline.report.tables import page_figures
 from tests.support.sample_page import compared, estimate, page
 
@@ -114,7 +114,7 @@ def test_beyond_2000_rows_slices_are_by_the_leading_measure_alone():
 
 
 def test_marks_are_explained_once_for_all_datasets():
-    """Below the last table, those that one of them has; nothing where there are none."""
+    """Below the last table, those that one of them has; nothing if there are none."""
     lines = [estimate("bm25", 0.5, dataset=name, mark="sparse") for name in ("web", "news")]
     blocks = leaderboard(page_figures(page(estimates=tuple(lines), comparison_lines=()))).blocks
     plain = leaderboard(page_figures(page(estimates=(estimate("bm25", 0.5),), comparison_lines=()))).blocks

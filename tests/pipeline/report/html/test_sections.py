@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from rankledger.pipeline.report.html.about import definitions, provenance, quality
+from rankledger.pipeline.report.html.about import definitions, history, provenance, quality
 from rankledger.pipeline.report.html.blocks import (
     Block,
     Cell,
@@ -20,7 +20,6 @@ from rankledger.pipeline.report.html.blocks import (
 )
 from rankledger.pipeline.report.html.differences import differences, queries
 from rankledger.pipeline.report.html.summary import verdict
-from rankledger.pipeline.report.html.trends import history
 from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.results import Failure
@@ -57,7 +56,7 @@ def test_the_verdict_leads():
     """Its headline counts effects, and what passes is folded away by its gate."""
     blocks = verdict(page_figures(page())).blocks
 
-    assert (blocks[0].text, blocks[0].tone) == ("Gates failed: 1 fail, 1 pass.", "bad")
+    assert (blocks[0].text, blocks[0].tone) == ("Gates failed: 1 failed, 1 passed.", "bad")
     assert [block.name for block in blocks if isinstance(block, Folded)] == ["floor"]
     assert table(blocks, "raised") == [
         ["✗ fail", "ndcg@10 of dense dropped by 0.0300", "no-drop", "web", "dense", "ndcg@10", "all", "fail"]
@@ -142,8 +141,8 @@ def test_worst_slices_without_a_comparison_are_the_worst_figures():
 
 def test_external_metrics_stand_beside_owners():
     """In full, and those that cannot be read with the reason."""
-    extras = sample_page.manifest()["extras"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
-    blocks = verdict(page_figures(page({"extras": extras}))).blocks
+    external_metrics = sample_page.manifest()["external_metrics"] | {"hybrid": {"reason": "costs.json: is not JSON"}}
+    blocks = verdict(page_figures(page({"external_metrics": external_metrics}))).blocks
 
     assert table(blocks, "external") == [["dense", "team-d", "12.5", "3"]]
     assert "hybrid: costs.json: is not JSON" in said(blocks)
@@ -184,8 +183,8 @@ def test_a_query_that_moved_opens_to_its_documents():
 def test_a_query_whose_ranks_were_not_recorded():
     """It says so instead of showing an empty table."""
     pair = page().pairs[0]
-    query = replace(pair.movers[0], documents=None)
-    section = queries(page_figures(page(pairs=(replace(pair, movers=(query,)),))))
+    query = replace(pair.largest_changes[0], documents=None)
+    section = queries(page_figures(page(pairs=(replace(pair, largest_changes=(query,)),))))
 
     assert section is not None
     assert "The ranks of its documents were not recorded." in said(section.blocks)
@@ -194,9 +193,9 @@ def test_a_query_whose_ranks_were_not_recorded():
 def test_a_query_of_a_dataset_without_ranks_has_its_change_alone():
     """Of ratings nothing is said of documents."""
     pair = page().pairs[0]
-    query = replace(pair.movers[0], documents=None)
+    query = replace(pair.largest_changes[0], documents=None)
     datasets = {"web": sample_page.manifest()["datasets"]["web"] | {"kind": "ratings"}}
-    section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, movers=(query,)),))))
+    section = queries(page_figures(page({"datasets": datasets}, pairs=(replace(pair, largest_changes=(query,)),))))
 
     assert section is not None
     assert said(section.blocks)[:2] == ["Queries with the largest changes:", "q1: 1.0000 → 0.2500 (-0.7500)"]
@@ -208,9 +207,7 @@ def test_what_the_outputs_hold():
     section = quality(page_figures(page()))
 
     assert said(section.blocks)[0] == "100 queries with judgments or ratings, 4 of them without relevant documents."
-    assert table(section.blocks, "quality-web") == [
-        ["dense", "2,000", "2", "3", "12.5%", "5", "0", "1", "10.5", "20"],
-    ]
+    assert table(section.blocks, "quality-web") == [["dense", "2,000", "2", "3", "12.5%", "5", "0", "1", "10.5", "20"]]
 
 
 def test_a_measure_is_defined_with_all_its_parameters():
@@ -263,6 +260,6 @@ def test_a_series_opens_to_its_nights():
     (folded,) = [block for block in every(section.blocks) if isinstance(block, Folded)]
     assert (folded.name, folded.title) == ("dense on web", "2 nights")
     assert table(section.blocks, "history-1-1")[1] == [
-        *("2026-11-20", "0.5000", "[0.4000, 0.6000]", "0.0000", "100", "pass", ""),
+        *("2026-11-20", "0.5000", "[0.4000, 0.6000]", "0.0000", "100", "pass", "")
     ]
     assert said(section.blocks)[-1] == "a night is left out"

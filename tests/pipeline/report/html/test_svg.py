@@ -18,10 +18,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankledger.pipeline.report.html import charts, difference_charts
+from rankledger.pipeline.report.html import charts, differences
 from rankledger.pipeline.report.html.charts import Chart
 from rankledger.pipeline.report.html.svg import Drawing, Panel, limits_around, ticks
-from rankledger.pipeline.types.changes import QueryChange
+from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.results import Comparison, Estimate
 from rankledger.pipeline.types.views import CurvePoint, LevelChange, Night, PairedScores, Series, SeriesBreak
 from tests.pipeline.report.html.chart_contents import words
@@ -43,7 +43,7 @@ INEXACT: set[tuple[float, float, int]] = {(0.01, 0.3, 4), (0.01, 0.3, 5)}
 def forest(name: str) -> Chart | None:
     figures = (0.5, 0.4, 0.1, 0.05, 0.15, 0.01, 0.01, 0.02)
     line = Comparison(name, "all", "ap", name, "bm25", *figures, "", 0.1, 9, 1, 2, 0.1, 99, 99)
-    return difference_charts.forest([line], 0.005)
+    return differences.forest_chart([line], 0.005)
 
 
 def slices(name: str) -> Chart | None:
@@ -53,7 +53,7 @@ def slices(name: str) -> Chart | None:
         for part in ("all", f"language={name}")
         for other in ("bm25", name)
     ]
-    return difference_charts.slices(lines, 0.005)
+    return differences.slice_chart(lines, 0.005)
 
 
 def _pair(name: str) -> PairedScores:
@@ -64,11 +64,11 @@ def _pair(name: str) -> PairedScores:
 
 
 def scatter(name: str) -> Chart | None:
-    return difference_charts.scatter(_pair(name))
+    return differences.query_chart(_pair(name))
 
 
 def distribution(name: str) -> Chart | None:
-    return difference_charts.distribution(_pair(name))
+    return differences.change_chart(_pair(name))
 
 
 def precision_recall(name: str) -> Chart | None:

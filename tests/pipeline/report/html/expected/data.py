@@ -12,9 +12,9 @@ __all__ = ["definitions", "moved", "provenance", "quality"]
 
 def moved(recorded: Recorded) -> Tables:
     """The relevant documents of each query that moved; the queries are numbered, for one may move between pairs."""
-    queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.movers if line["grade"])
+    queries = dict.fromkeys((*_pair(line), line["query_id"]) for line in recorded.query_changes if line["grade"])
     for place, query in enumerate(queries, start=1):
-        rows = [_document(line) for line in recorded.movers if (*_pair(line), line["query_id"]) == query]
+        rows = [_document(line) for line in recorded.query_changes if (*_pair(line), line["query_id"]) == query]
         yield f"moved {place}: {query[-1]}", [Expected("", rows)]
 
 
@@ -34,9 +34,11 @@ def definitions(recorded: Recorded) -> Tables:
 
 def provenance(recorded: Recorded) -> Tables:
     """The files that were read."""
-    datasets, extras = recorded.manifest["datasets"], recorded.manifest["extras"]
+    datasets, external_metrics = recorded.manifest["datasets"], recorded.manifest["external_metrics"]
     inputs = [_file(name, file["role"], file) for name, found in datasets.items() for file in found["inputs"]]
-    outside = [_file("", f"external metrics of {model}", file) for model, file in extras.items() if "path" in file]
+    outside = [
+        _file("", f"external metrics of {model}", file) for model, file in external_metrics.items() if "path" in file
+    ]
     yield "inputs", [Expected("", [*inputs, *outside])]
     outputs = recorded.manifest["outputs"]
     rows = [_file(output["dataset"], output["model"], file) for output in outputs for file in output["files"]]

@@ -58,7 +58,7 @@ def standing(recorded: Recorded) -> Tables:
 
 def _outside(recorded: Recorded) -> Tables:
     models = recorded.manifest["models"]
-    found = {model: recorded.manifest["extras"].get(model, {}).get("numbers", {}) for model in models}
+    found = {model: recorded.manifest["external_metrics"].get(model, {}).get("numbers", {}) for model in models}
     names = dict.fromkeys(name for numbers in found.values() for name in numbers)
     rows = [
         {"model": model, "owner": models[model]["owner"] or ""} | {name: _plain(numbers.get(name)) for name in names}
@@ -160,5 +160,5 @@ def _verdict(line: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _plain(value: float | None) -> str:
-    """A number from outside."""
+    """An external metric."""
     return "" if value is None else f"{value:,.10g}"

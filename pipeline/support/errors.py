@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from rankledger.pipeline.support.escaping import visible
 
-__all__ = ["InputError", "LockedError", "likely", "shorten"]
+__all__ = ["InputError", "LockedError", "TrackingError", "likely", "shorten"]
 
 _LONGEST = 200  # characters of a value in a message
 
@@ -18,11 +18,7 @@ class InputError(Exception):
     exit_code = 2
 
     def __init__(self, *lines: str) -> None:
-        """Say it.
-
-        Args:
-            lines: a line for each finding about one input. What stands in one, be it an id or a path, ends no line.
-        """
+        """Say it, a line for each finding about one input; an id or a path in it ends no line."""
         super().__init__(*map(visible, lines))
 
     @property
@@ -39,6 +35,19 @@ class LockedError(Exception):
     """Another process is at the same work: one line that says which, and what to do."""
 
     exit_code = 75
+
+
+class TrackingError(Exception):
+    """MLflow cannot be reached or refuses something: one line that says why. Records are whole all the same.
+
+    Attributes:
+        unreachable: whether nothing else can be asked of it, either.
+    """
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        """Say why."""
+        super().__init__(message)
+        self.unreachable = unreachable
 
 
 def likely(word: str, known: Iterable[str]) -> str:
