@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 
 from rankledger.pipeline.record.lookup import RecordEntry
 from rankledger.pipeline.record.store import Records, Remote, read_receipt, receipt_name
@@ -50,16 +51,21 @@ def stored_records(records: Records) -> Iterator[RecordEntry]:
         OtherSchemaError: another version wrote one: what it was compared with is not known.
         OSError: the place elsewhere cannot be reached.
     """
-    ids = records.ids()
-    for evaluation_id in each("Reading records", ids, len(ids), "records"):
-        entry = RecordEntry(records, evaluation_id)
-        try:
-            _ = entry.manifest
-        except OtherSchemaError:
-            raise
-        except InputError:
-            continue
-        yield entry
+    entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
+    readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
+    for _, same in groupby(readable, key=lambda entry: begun(entry.evaluation_id)):
+        # ids have whole seconds: within one, the manifests say which is the later
+        yield from sorted(same, key=lambda entry: datetime.fromisoformat(entry.manifest.created), reverse=True)
+
+
+def _can_be_read(entry: RecordEntry) -> bool:
+    try:
+        _ = entry.manifest
+    except OtherSchemaError:
+        raise
+    except InputError:
+        return False
+    return True
 
 
 def begun(evaluation_id: str) -> datetime:

@@ -89,6 +89,17 @@ def test_what_a_record_was_held_against_stays_with_it(records, tmp_path):
     assert reasons(records) == {OLD: "baseline of a record that stays"}
 
 
+@pytest.mark.parametrize("first", ["00000001", "ffffffff"])
+def test_two_records_of_one_second_have_an_order(tmp_path, first):
+    """The last is the one that its manifest says began later, whichever random part their ids have."""
+    ids = [f"20260101T000000Z-nightly-{part}" for part in (first, "88888888")]
+    for evaluation_id, millisecond in zip(ids, ("250", "750"), strict=True):
+        write(tmp_path, evaluation_id, created=f"2026-01-01T00:00:00.{millisecond}+00:00")
+
+    assert [found.evaluation_id for found in stored_records(Records(tmp_path))] == ids[::-1]
+    assert reasons(Records(tmp_path)) == {ids[1]: "the last of its evaluation"}
+
+
 def test_the_time_is_that_of_the_id():
     """In UTC, whatever the day was that was evaluated."""
     assert begun(OLD) == datetime(2026, 1, 1, tzinfo=UTC)
