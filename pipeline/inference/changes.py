@@ -297,7 +297,7 @@ def _number(numbers: Floats, blank: Bools, place: int) -> float | None:
     return None if blank[place] else float(numbers[place])
 
 
-_COMPUTING = ("rankledger", "numpy", "scipy", "pyarrow")  # the packages that a figure can depend on
+_COMPUTING = ("rankledger", "numpy", "pyarrow")  # the packages that a figure can depend on
 
 
 def other_versions(before: Environment, after: Environment) -> Iterator[str]:

@@ -18,6 +18,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
@@ -66,12 +67,10 @@ def t_test(difference: Resampled) -> float:
 
     Where all clusters differ alike it is 0, or 1 where none differs.
     """
-    from scipy.special import stdtr
-
     error = cluster_error(difference)
     if error == 0:
         return float(difference.n_away == 0)
-    return 2 * float(stdtr(difference.n_clusters - 1, -abs(difference.estimate) / error))
+    return 2 * t_tail(abs(difference.estimate) / error, difference.n_clusters - 1)
 
 
 def effect_size(difference: Resampled) -> float:
@@ -94,13 +93,11 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     Reference:
         Bloom 1995, doi:10.1177/0193841X9501900504: (t of 1 - alpha / 2 + t of the power) standard errors.
     """
-    from scipy.special import stdtrit
-
     error = cluster_error(difference)
     if math.isnan(error):
         return math.nan
     degrees = difference.n_clusters - 1
-    return error * float(stdtrit(degrees, 1 - alpha / 2) + stdtrit(degrees, _POWER))
+    return error * (t_quantile(1 - alpha / 2, degrees) + t_quantile(_POWER, degrees))
 
 
 def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:

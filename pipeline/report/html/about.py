@@ -187,7 +187,7 @@ def _setting(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else short_text(value)
 
 
-_PACKAGES = ("rankledger", "numpy", "scipy", "pyarrow", "pandas")  # that figures depend on
+_PACKAGES = ("rankledger", "numpy", "pyarrow", "pandas")  # that figures depend on
 _COMMAND = 2_000  # characters
 _PATH = 300  # characters
 _COLUMNS = (

@@ -12,7 +12,7 @@ BEFORE = Environment(
     platform="Linux",
     cpu="",
     blas=["openblas 0.3.31"],
-    packages={"numpy": "2.4.6", "scipy": "1.17.1", "pyarrow": "25.0.1", "pytest": "8.0"},
+    packages={"numpy": "2.4.6", "pyarrow": "25.0.1", "pytest": "8.0"},
     git=Git(commit="a" * 40, dirty=False),
 )
 
