@@ -90,7 +90,8 @@ def group_queries(
             message = f"'{column}' has a slice '{shorten(both[0])}', as has another column; rename one of them"
             raise InputError(f"{queries.path}: {message}")
         members |= found
-    return Groups(clusters=None if cluster is None else _clusters(queries, cluster, rows), slices=members)
+    columns = {name: [texts[row] for row in rows] for name, texts in queries.texts.items() if name != cluster}
+    return Groups(None if cluster is None else _clusters(queries, cluster, rows), members, columns)
 
 
 def _clusters(queries: Ids, column: str, rows: Sequence[int]) -> npt.NDArray[np.int64]:
@@ -165,7 +166,7 @@ def read_dataset(source: DatasetSource, conventions: Conventions) -> DatasetInpu
     groups = Groups()
     documents = interactions = None
     if source.queries is not None:
-        table = readers.read_queries(source.queries, further=source.group_columns)
+        table = readers.read_queries(source.queries, further=source.group_columns, others=source.search_slices)
         _refuse_unknown_queries(rows, table)
         files["queries"] = table.files
         groups = group_queries(indexed.query_ids, table, source.cluster, source.slices)

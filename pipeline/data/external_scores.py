@@ -233,7 +233,7 @@ def external_dataset(
         known = sorted(recorded or {query_id for output in read for query_id in output.query_ids})
         files = tuple(file for output in read for file in output.files)
         return ExternalDataset(np.array(known, dtype=object), Groups(), {"scores": files})
-    table = read_queries(source.queries, further=source.group_columns)
+    table = read_queries(source.queries, further=source.group_columns, others=source.search_slices)
     query_ids = np.array(sorted(table.ids.to_pylist()), dtype=object)
     other = {*recorded} ^ {*query_ids}
     if recorded and other:

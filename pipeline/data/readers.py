@@ -14,8 +14,9 @@ Ids are strings and keep their spelling: "01" is not "1". A row that lacks somet
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
@@ -115,16 +116,22 @@ def read_trec_ranking(source: Source) -> tuple[Rows, list[bytes]]:
     return _rows(table, _RANKING), table.further[-1]
 
 
-def read_queries(source: Source | str, *, further: Sequence[str] = ()) -> Ids:
+def read_queries(source: Source | str, *, further: Sequence[str] = (), others: bool = False) -> Ids:
     """The queries table's ids and the texts of these columns. As `read_judgments`; an id that occurs twice is refused.
 
     Args:
         source: the input, or its path.
         further: columns of the file, by their names there or as its `columns` map them.
+        others: whether to read the other columns, too: those that every file has, with texts or numbers in all cells.
     """
-    queries, parts = _read_ids(source, _QUERIES, lambda part: [_texts(part, name) for name in further])
-    joined = (chain.from_iterable(texts) for texts in zip(*parts, strict=True))
-    return replace(queries, texts={name: [*texts] for name, texts in zip(further, joined, strict=True)})
+
+    def columns(part: FilePart) -> dict[str, list[str | None]]:
+        named = {name: _texts(part, name) for name in further}
+        return named | (_other_texts(part, {part.name(name) for name in ("query_id", *further)}) if others else {})
+
+    queries, parts = _read_ids(source, _QUERIES, columns)
+    names = [name for name in parts[0] if all(name in part for part in parts)]
+    return replace(queries, texts={name: [*chain.from_iterable(part[name] for part in parts)] for name in names})
 
 
 def read_documents(source: Source | str, *, features: Sequence[str] = ()) -> Ids:
@@ -147,6 +154,19 @@ def _texts(part: FilePart, column: str) -> list[str | None]:
     """The texts of a column, None for a cell that is empty or holds blanks alone."""
     name = part.name(column)
     return [_text(part, name, row, cell) for row, cell in enumerate(part.format.cells(part, [name])[name])]
+
+
+def _other_texts(part: FilePart, known: Collection[str]) -> dict[str, list[str | None]]:
+    """The texts of the columns but these; a column that is not of texts or numbers, or occurs twice, is passed over."""
+    columns = part.format.columns(part)
+    texts = {}
+    for name in columns:
+        if name not in known and columns.count(name) == 1:
+            with suppress(InputError):
+                texts[name] = [
+                    _text(part, name, row, cell) for row, cell in enumerate(part.format.cells(part, [name])[name])
+                ]
+    return texts
 
 
 def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:

@@ -21,6 +21,7 @@ from rankledger.pipeline.report.tables import (
     interval_bar,
     interval_text,
     models,
+    p_value,
     scale_header,
     signed,
 )
@@ -94,7 +95,7 @@ def _documents(documents: Sequence[RankedDocument]) -> str:
 
 
 def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> str:
-    """What is compared, and a table of the differences, of the queries, of the slices and of the parts.
+    """What is compared, where it changed, and tables of the differences, the queries, the slices and the parts.
 
     Args:
         report: what to show.
@@ -103,7 +104,7 @@ def comparison_tables(report: ComparisonReport, *, width: int, colour: bool) -> 
     """
     text = TerminalText(width=width, colour=colour)
     text.add(*_heading(report))
-    text.add(_summary(report), style="bold")
+    text.add(*_where(report), _summary(report), style="bold")
     for table in _tables(report):
         text.add_table(table)
     text.add(*_notes(report))
@@ -114,7 +115,8 @@ def comparison_markdown(report: ComparisonReport) -> str:
     """The same in GitHub's Markdown; ids stand as they are."""
     title = ", ".join(f"{pair.base.evaluation_id} → {pair.candidate.evaluation_id}" for pair in report.records)
     lines = [f"### {plain(title)}", ""]
-    lines += [*(f"- {plain(line)}" for line in _heading(report)), "", f"**{plain(_summary(report))}**", ""]
+    lines += [*(f"- {plain(line)}" for line in _heading(report)), ""]
+    lines += [text for line in (*_where(report), _summary(report)) for text in (f"**{plain(line)}**", "")]
     for table in _tables(report):
         lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
     return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(report))]).rstrip("\n") + "\n"
@@ -128,6 +130,7 @@ def comparison_data(report: ComparisonReport) -> dict[str, Any]:
             "unlike": list(report.unlike),
             "moved": report.moved,
             "confidence": report.confidence,
+            "slice_changes": [asdict(line) for line in report.slice_changes],
             "differences": [asdict(line) for line in report.comparisons if line.slice == ALL],
             "slices": [asdict(line) for line in report.comparisons if line.slice != ALL],
             "queries": [asdict(query) for query in report.largest_changes],
@@ -167,6 +170,16 @@ def _description(side: Side) -> str:
     commit = f", commit {side.commit[:12]}{' with changes' if side.dirty else ''}" if side.commit else ""
     created = datetime.fromisoformat(side.created).astimezone(UTC)
     return f"{side.evaluation_id} of {created:%Y-%m-%d %H:%M} UTC{commit}"
+
+
+def _where(report: ComparisonReport) -> Iterator[str]:
+    """A line per slice in which the change differs from the rest; models and datasets are named if they are several."""
+    several = len(report.pairs) > 1
+    for line in report.slice_changes:
+        names = [models(line.model, line.baseline)] if several else []
+        of = " of ".join([line.measure, *names])
+        on = f" on {line.dataset}" if len(report.leading) > 1 else ""
+        yield f"where {of}{on} changed: {line} (p {p_value(line.p_value)})"
 
 
 def _summary(report: ComparisonReport) -> str:

@@ -33,6 +33,7 @@ __all__ = [
     "RecordPair",
     "Reproduction",
     "Side",
+    "SliceChange",
 ]
 
 
@@ -252,6 +253,55 @@ class QueryChange:
     documents: tuple[RankedDocument, ...] | None
 
 
+_MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for many times
+
+
+@dataclass(frozen=True)
+class SliceChange:
+    """A slice in which the change differs from that of the other queries.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        measure: by which it changed.
+        slice: `column=value`, or two of them with ` & ` between.
+        n_queries: queries of the slice that are defined in both.
+        n_all: queries that are defined in both.
+        before: the base's figure over the slice.
+        after: the candidate's.
+        change: the second less the first, the other way round where lower is better.
+        share: of the change of all queries' sum how much is the slice's; None where that is 0.
+        all_before: the base's figure over all queries.
+        all_after: the candidate's.
+        statistic: how many standard errors the change is from that of the rest; above 0 it is the better one.
+        p_value: of the test that no slice differs, corrected for all slices that were searched.
+    """
+
+    dataset: str
+    model: str
+    baseline: str
+    measure: str
+    slice: str
+    n_queries: int
+    n_all: int
+    before: float
+    after: float
+    change: float
+    share: float | None
+    all_before: float
+    all_after: float
+    statistic: float
+    p_value: float
+
+    def __str__(self) -> str:
+        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`."""
+        said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
+        if self.share is None or abs(self.share) > _MOST_SHARE:
+            return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
+        return f"{said}, accounts for {self.share:.0%} of the {'drop' if self.all_after < self.all_before else 'rise'}"
+
+
 @dataclass(frozen=True)
 class DatasetFigure:
     """A figure of all lists together, of which no query has a score; None where it is undefined."""
@@ -314,6 +364,7 @@ class ComparisonReport:
         moved: whether the score of any query of both, or any figure, is another.
         comparisons: the paired differences of every dataset, slice, measure and pair of models.
         leading: by dataset, the measure that queries and slices are looked at by.
+        slice_changes: the slices in which the change by it differs from the rest, for each pair of models.
         largest_changes: the queries that moved most by it, for each pair of models.
         figures: the measures that have one figure of all lists together.
         splits: the changes taken apart, where `unlike` has a line.
@@ -327,6 +378,7 @@ class ComparisonReport:
     moved: bool
     comparisons: tuple[Comparison, ...]
     leading: Mapping[str, str]
+    slice_changes: tuple[SliceChange, ...]
     largest_changes: tuple[QueryChange, ...]
     figures: tuple[DatasetFigure, ...]
     splits: tuple[ChangeSplit, ...]
@@ -365,6 +417,11 @@ class ComparisonReport:
     def slices(self) -> pd.DataFrame:
         """The same of every slice."""
         return frame(Comparison, [line for line in self.comparisons if line.slice != ALL])
+
+    @property
+    def changed_slices(self) -> pd.DataFrame:
+        """A row per slice in which the change differs from the rest, with the columns of `SliceChange`."""
+        return frame(SliceChange, self.slice_changes)
 
     @property
     def queries(self) -> pd.DataFrame:

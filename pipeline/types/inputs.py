@@ -68,6 +68,7 @@ class DatasetSource:
         subtopics: whether the judgments are of subtopics.
         cluster: the column of the queries table whose queries of equal text are drawn as one.
         slices: the columns of it each text of which makes a slice.
+        search_slices: whether to read its other columns, too, so that slices can be searched by them.
     """
 
     judgments: Source | None
@@ -80,6 +81,7 @@ class DatasetSource:
     subtopics: bool = False
     cluster: str | None = None
     slices: tuple[str, ...] = ()
+    search_slices: bool = False
 
     @property
     def group_columns(self) -> tuple[str, ...]:

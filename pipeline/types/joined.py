@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -114,10 +114,13 @@ class Groups:
             where each query stands for itself.
         slices: (Q,) whether each query is in the slice, by `column=value`: columns in the config's order, the values
             of each in the order of their UTF-8 bytes. A query without value is in no slice of that column.
+        columns: (Q,) the text of each query in the columns that were read beside the cluster's, by column; None for a
+            query without.
     """
 
     clusters: npt.NDArray[np.int64] | None = None
     slices: Mapping[str, Bools] = field(default_factory=dict)
+    columns: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

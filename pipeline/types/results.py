@@ -21,6 +21,7 @@ from rankledger.pipeline.types.joined import Quality
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
 
     from rankledger.pipeline.types.manifest import Manifest
 
@@ -601,7 +602,7 @@ class Validation:
     warnings: tuple[str, ...] = ()
 
 
-def frame(kind: type[Estimate] | type[Comparison] | type[Verdict], lines: Sequence[object]) -> pd.DataFrame:
+def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:
     """A row per line and a column per field; figures that may be missing are doubles."""
     import pandas as pd
 

@@ -29,13 +29,22 @@ from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.resampling import Settings, contributions_of
 from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, QueryChange, RecordPair, Side
+from rankledger.pipeline.types.checks import (
+    ChangeSplit,
+    ComparisonReport,
+    DatasetFigure,
+    QueryChange,
+    RecordPair,
+    Side,
+    SliceChange,
+)
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores
@@ -147,7 +156,7 @@ def compare(
             with or without `#model`. Without a model each model of the candidate is compared with itself.
             `last_passed` is looked for before the candidate, as a gate does.
         candidate: what to compare, written likewise.
-        measure: the measure to rank queries and slices by; by default the candidate's lead measure, or the first
+        measure: the measure to rank queries and search slices by; by default the candidate's lead measure, or the first
             measure of both sides if that is not among them.
         top: how many queries to list for each pair of models on each dataset.
         force: whether to compare although judgments, queries or definitions differ; then each change is split.
@@ -158,7 +167,7 @@ def compare(
         jobs: workers, instead of the candidate's.
 
     Returns:
-        The comparison, with the tables `differences`, `slices`, `queries` and `parts`.
+        The comparison, with the tables `changed_slices`, `differences`, `slices`, `queries` and `parts`.
 
     Raises:
         InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
@@ -185,6 +194,7 @@ def compare(
         moved=moved or any(split.change for split in splits),
         comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
         leading={dataset: str(chosen) for dataset, chosen in leading.items()},
+        slice_changes=tuple(line for comparer in comparers for line in comparer.slice_changes()),
         largest_changes=tuple(query for comparer in comparers for query in comparer.largest_changes()),
         figures=figures,
         splits=splits,
@@ -220,11 +230,13 @@ class _Comparer:
         workers = Workers(jobs or config.execution.jobs, config.execution.backend)
         self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
         self._rule = IntervalRule(config.bootstrap.method, confidence)
+        self._search = SearchRule(1 - confidence, config.seed, workers)
         self._test = TestRule(
             test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
         )
         self._top = top
-        self._leading = leading  # by dataset, the measure to look at queries by
+        self._leading = leading  # by dataset, the measure to look at queries and slices by
+        self._groups: dict[str, Groups] = {}  # by dataset
         self.sides = sides
         self.matches = matches
         self.remarks: list[str] = []
@@ -243,9 +255,24 @@ class _Comparer:
         for names, pair in zip(pairs, match.scores, strict=True):
             columns |= dict(zip(names, reversed(match.shared(pair)), strict=True))
         results = [replace(scores, model=name) for name, scores in columns.items()]
-        sample = Sample(results, match.after.profile.conventions, self._groups(match), self._settings)
+        sample = Sample(results, match.after.profile.conventions, self._groups_of(match), self._settings)
         for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test):
             yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
+
+    def slice_changes(self) -> Iterator[SliceChange]:
+        """The slices in which the change differs from the rest."""
+        for match in self.matches:
+            if match.name in self._leading:
+                for pair in each("Searching slices", match.scores, len(match.scores), "pairs of models"):
+                    yield from self._slice_changes(match, pair, self._leading[match.name])
+
+    def _slice_changes(self, match: _Match, pair: Pair, measure: Measure) -> tuple[SliceChange, ...]:
+        row, conventions = match.measures.index(measure), match.after.profile.conventions
+        before, after = (contributions_of(own, row, own.values[row], conventions) for own in match.shared(pair))
+        lines, searched = changed_slices((match.name, *pair), (after, before), self._groups_of(match), self._search)
+        if searched:
+            self.remarks.append(searched)
+        return lines
 
     def largest_changes(self) -> Iterator[QueryChange]:
         """The queries that moved most, with the ranks of their relevant documents where these are known."""
@@ -268,13 +295,15 @@ class _Comparer:
                 self.remarks.append(f"the ranks of documents are left out: {error}")
         yield from changed_queries(scores, self._top, ranked)
 
-    def _groups(self, match: _Match) -> Groups:
-        try:
-            return match.groups()
-        except InputError as error:
-            lost = "slices and clusters are" if match.after.planned.cluster else "slices are"
-            self.remarks.append(f"{match.name}: {lost} left out: {error}")
-            return Groups()
+    def _groups_of(self, match: _Match) -> Groups:
+        if match.name not in self._groups:
+            self._groups[match.name] = Groups()
+            try:
+                self._groups[match.name] = match.groups()
+            except InputError as error:
+                lost = "slices and clusters are" if match.after.planned.cluster else "slices are"
+                self.remarks.append(f"{match.name}: {lost} left out: {error}")
+        return self._groups[match.name]
 
 
 def _leading(matches: Sequence[_Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
@@ -417,18 +446,18 @@ class _Match:
         return before, after
 
     def groups(self) -> Groups:
-        """The clusters and slices of the queries of both, as the candidate's config has them.
+        """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
 
         Raises:
             InputError: the queries table is gone, or is not the one that was evaluated.
         """
         planned = self.after.planned
-        if planned.queries is None or not (planned.cluster or planned.slices):
+        if planned.queries is None:
             return Groups()
         refuse_foreign_servers(self.after.opened)
         queries = source_of(planned.queries)
         refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
-        table = readers.read_queries(queries, further=dataset_source(planned).group_columns)
+        table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
         return group_queries(self.query_ids, table, planned.cluster, planned.slices)
 
 

@@ -479,12 +479,16 @@ def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetIn
 
 def dataset_source(dataset: PlannedDataset) -> DatasetSource:
     """The dataset's own files, and how they are read."""
-    files = {role: getattr(dataset, role) for role in ("queries", "documents", "interactions")}
+    queries, documents, interactions = (
+        None if file is None else source_of(file) for file in (dataset.queries, dataset.documents, dataset.interactions)
+    )
     features = (measure.parameters["feature"] for measure in dataset.measures if "feature" in measure.parameters)
     return DatasetSource(
         judgments=None if dataset.kind == "scores" else source_of(dataset.judged),
         kind=dataset.kind,
-        **{role: source_of(file) for role, file in files.items() if file is not None},
+        queries=queries,
+        documents=documents,
+        interactions=interactions,
         features=tuple(dict.fromkeys(features)),
         keep_first=dataset.duplicates == "keep_first",
         subtopics=dataset.subtopics,

@@ -195,3 +195,19 @@ def test_two_slices_of_one_name_are_refused():
     assert refusal(group_queries, ["q1", "q2"], table, None, ["a", "a=b"]) == (
         "table.csv: 'a=b' has a slice 'a=b=c', as has another column; rename one of them"
     )
+
+
+def test_other_columns_are_read_where_they_are_asked_for():
+    """Texts and numbers of every column, a gap as None; a column of lists and one that another part lacks are left out,
+    and so is the cluster's. What is not asked for is not read.
+    """
+    rows = [{"query_id": "q1", "user": "u", "length": 3, "tags": ["a"], "market": "de", "half": "x"}]
+    write(Path("t/a.jsonl"), lines(rows))
+    more = [{"query_id": q, "user": "u", "length": 4.5, "tags": None, "market": None} for q in QUERIES[1:]]
+    write(Path("t/b.jsonl"), lines(more))
+
+    table = read_queries("t/*.jsonl", further=["user"], others=True)
+    found = group_queries(QUERIES, table, "user", ())
+
+    assert found.columns == {"length": ["3", "4.5", "4.5", "4.5"], "market": ["de", None, None, None]}
+    assert group_queries(QUERIES, read_queries("t/*.jsonl", further=["user"]), "user", ()).columns == {}

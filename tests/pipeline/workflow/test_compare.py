@@ -314,6 +314,30 @@ def test_slices_that_moved(tmp_path):
     assert ["under 30, not judged" in line for line in shown] == [True, False]
 
 
+def test_where_it_changed(tmp_path):
+    """20 of 40 queries are of `se`, and all of these fell from 1 to 1/3: the whole drop. No slices are asked for in the
+    config: columns of the queries table make them, here and in JSON.
+    """
+    path = tmp_path / "queries.tsv"
+    rows = [f"{query_id}\t{'se' if place < 20 else 'no'}\n" for place, query_id in enumerate(QUERIES)]
+    path.write_text("query_id\tmarket\n" + "".join(rows), encoding="utf-8")
+    further = {"dataset": {"queries": str(path)}}
+    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **further)
+    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(tuple(QUERIES[:20]))}, **further)
+
+    found = moved_from(first, second)
+
+    (line,) = found.slice_changes
+    assert (line.dataset, line.model, line.baseline, line.measure) == ("web", "bm25", "bm25", "rr")
+    assert (line.before, line.after, line.change) == (1.0, pytest.approx(1 / 3), pytest.approx(-2 / 3))
+    said = "market=se, 20 of 40 queries, 1.0000 → 0.3333, accounts for 100% of the drop"
+    assert str(line) == said
+    assert f"where rr changed: {said} (p 0.0005)" in comparison_tables(found, width=200, colour=False)
+    assert comparison_data(found)["slice_changes"][0]["slice"] == "market=se"
+    assert found.changed_slices["share"].tolist() == [pytest.approx(1.0)]
+    assert any("2 slices by market were searched; the effect" in remark for remark in found.remarks)
+
+
 def test_queries_of_a_user_are_drawn_as_one(tmp_path):
     """Of 20 users with two queries each, those of q03 and q07 moved: the difference rests on 20 clusters."""
     table = tmp_path / "queries.tsv"

@@ -1,0 +1,320 @@
+"""Where a change sits: slices against an enumeration by loops, permutations against all of them, planted effects."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations, product
+
+import numpy as np
+import pytest
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.resampling import Contributions, Settings
+from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices, search_slices
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+
+ONE = Workers(jobs=1)
+RULE = SearchRule(0.05, 0, ONE)
+
+
+def search(changes, columns, clusters=None, *, permutations=500, seed=0, workers=ONE, alpha=0.05, **options):
+    """The search of these changes by columns of texts."""
+    clusters = None if clusters is None else np.array(clusters)
+    settings = Settings(permutations, seed, workers)
+    return search_slices(np.array(changes, float), columns, clusters, settings, alpha=alpha, **options)
+
+
+def by_loops(columns, least):
+    """The queries of each slice with enough of them in it and outside, by the name of the first of equal ones."""
+    n_queries = len(next(iter(columns.values())))
+    found = {}
+    for size in (1, 2):
+        for names in combinations(columns, size):
+            values = [sorted({text for text in columns[name] if text is not None}) for name in names]
+            for texts in product(*values):
+                inside = frozenset(
+                    query
+                    for query in range(n_queries)
+                    if all(columns[name][query] == text for name, text in zip(names, texts, strict=True))
+                )
+                if least <= len(inside) <= n_queries - least:
+                    found.setdefault(inside, " & ".join(map("=".join, zip(names, texts, strict=True))))
+    return found
+
+
+def greatest_of_all_orders(changes, columns, orders, least):
+    """The names, and in a row for each order the statistics of all slices: their sums in standard deviations."""
+    slices = by_loops(columns, least)
+    sums = np.array([[sum(changes[order[query]] for query in inside) for inside in slices] for order in orders])
+    spread = sums.std(axis=0)
+    apart = np.round(sums - sums.mean(axis=0), 9)
+    return [*slices.values()], np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 1e-9)
+
+
+SMALL = {"a": ["x", "x", "x", "x", "y", "y", "z"], "b": ["s", "t", "s", "t", "s", None, "t"]}
+
+
+def test_every_order_of_seven_queries():
+    """Of 5,040 orders the share in which the greatest statistic of all slices reaches the sample's; 20,000 drawn ones
+    give it to 0.01. The statistic is the sum of a slice in its standard deviations over all orders.
+    """
+    changes = [0.9, 0.7, 0.2, 0.3, -0.4, 0.1, 0.0]
+    names, statistics = greatest_of_all_orders(changes, SMALL, list(permutations(range(7))), 2)
+    greatest = np.abs(statistics).max(axis=1)
+
+    (found,) = search(changes, SMALL, permutations=20_000, alpha=0.99, _least=2).found[:1]
+
+    assert found.name == names[int(np.abs(statistics[0]).argmax())]
+    assert found.statistic == pytest.approx(statistics[0][np.abs(statistics[0]).argmax()])
+    assert found.p_value == pytest.approx((greatest >= greatest[0] - 1e-9).mean(), abs=0.011)
+
+
+def test_every_order_of_clusters():
+    """Two clusters of two queries and three of one: 2 · 2² · 3! = 48 orders keep clusters together and sizes apart."""
+    clusters = [0, 0, 1, 1, 2, 3, 4]
+    changes = [0.9, 0.8, 0.1, 0.3, -0.4, 0.1, 0.0]
+    pairs = [one + other for one, other in [([0, 1], [2, 3]), ([2, 3], [0, 1])]]
+    flips = [[a, b, c, d] for a, b, c, d in permutations(range(4)) if {a, b} in ({0, 1}, {2, 3})]
+    orders = [[*first, *rest] for first in flips for rest in permutations([4, 5, 6])]
+    assert len(orders) == 48
+    assert pairs[0] in flips
+    assert pairs[1] in flips
+    names, statistics = greatest_of_all_orders(changes, SMALL, orders, 2)
+    identity = orders.index(list(range(7)))
+    greatest = np.abs(statistics).max(axis=1)
+
+    (found,) = search(changes, SMALL, clusters, permutations=20_000, alpha=0.99, _least=2).found[:1]
+
+    assert abs(found.statistic) == pytest.approx(greatest[identity])
+    assert found.name in np.array(names)[np.abs(statistics[identity]) >= greatest[identity] - 1e-9]
+    assert found.p_value == pytest.approx((greatest >= greatest[identity] - 1e-9).mean(), abs=0.011)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_slices_are_those_of_loops(seed):
+    """Random columns with gaps, some of them alike: as many different slices as loops over all values find."""
+    rng = np.random.default_rng(seed)
+    draws = {name: rng.choice([None, *values], 60) for name, values in {"a": "xyz", "b": "st", "c": "klmno"}.items()}
+    columns = {name: draw.tolist() for name, draw in draws.items()} | {"copy of a": draws["a"].tolist()}
+    slices = by_loops(columns, 5)
+
+    found = search(rng.normal(size=60), columns, alpha=0.999, _least=5)
+
+    assert found.n_slices == len(slices)
+    for each in found.found:
+        assert slices[frozenset(np.flatnonzero(each.queries).tolist())] == each.name
+
+
+def halves(n_queries):
+    """Columns that have nothing to do with each other: every second query, and every third."""
+    return {
+        "second": [f"{query % 2}" for query in range(n_queries)],
+        "third": [f"{query % 3}" for query in range(n_queries)],
+    }
+
+
+def test_a_change_that_all_share_is_in_no_slice():
+    """All 300 queries lost 0.05, but for what chance makes of them; or all lost just that."""
+    noise = np.random.default_rng(0).normal(-0.05, 0.01, 300)
+
+    assert search(noise, halves(300)).found == ()
+    assert search([-0.05] * 300, halves(300)).found == ()
+
+
+def test_what_overlaps_with_a_slice_is_not_found_again():
+    """Queries of third=0 lost 0.5: half of them are of second=0, which is no slice beside it, nor are parts of it."""
+    columns = halves(300)
+    changes = np.random.default_rng(1).normal(0, 0.1, 300) - 0.5 * (np.array(columns["third"]) == "0")
+
+    (found,) = search(changes, columns).found
+
+    assert found.name == "third=0"
+    assert found.statistic < 0
+    assert found.p_value == 1 / 501
+    assert np.flatnonzero(found.queries).tolist() == [*range(0, 300, 3)]
+
+
+def test_two_slices_are_found_one_after_the_other():
+    """third=0 lost 0.5 and second=1 won 0.2: both, the stronger one first."""
+    columns = halves(300)
+    lost, won = np.array(columns["third"]) == "0", np.array(columns["second"]) == "1"
+    changes = np.random.default_rng(2).normal(0, 0.1, 300) - 0.5 * lost + 0.2 * won
+
+    assert [found.name for found in search(changes, columns).found] == ["third=0", "second=1"]
+
+
+def test_an_effect_of_both_columns_together_is_found_as_one():
+    """Only queries that are of second=1 and of third=2 lost 0.5."""
+    columns = halves(300)
+    both = (np.array(columns["third"]) == "2") & (np.array(columns["second"]) == "1")
+    changes = np.random.default_rng(3).normal(0, 0.1, 300) - 0.5 * both
+
+    assert [found.name for found in search(changes, columns).found] == ["second=1 & third=2"]
+
+
+@pytest.mark.parametrize(("lost", "name"), [("0", "second=0"), ("1", "second=1")])
+def test_of_a_slice_and_all_others_it_is_the_one_that_changed(lost, name):
+    """Both halves are as far from each other; the one that lost is named."""
+    columns = {"second": halves(100)["second"]}
+    changes = np.random.default_rng(4).normal(0, 0.1, 100) - 0.5 * (np.array(columns["second"]) == lost)
+
+    assert [found.name for found in search(changes, columns).found] == [name]
+
+
+def test_a_column_of_many_numbers_is_cut_into_quartiles():
+    """The numbers 0 to 99 three times each, in no order; the queries above 74 lost 0.5. Ten numbers are ten slices."""
+    numbers = np.random.default_rng(5).permutation(np.repeat(np.arange(100), 3))
+    changes = np.random.default_rng(6).normal(0, 0.1, 300) - 0.5 * (numbers > 74)
+
+    found = search(changes, {"length": [*map(str, numbers)]})
+
+    assert (found.n_slices, [each.name for each in found.found]) == (4, ["length=75…99"])
+    assert search(changes, {"length": [f"{number % 10}" for number in range(300)]}).n_slices == 10
+
+
+def test_a_column_of_many_texts_makes_a_slice_of_those_that_are_frequent():
+    """Of 301 texts one is that of 20 queries of 320; a column of which none is so makes none, and is not named."""
+    texts = [f"t{max(query, 19)}" for query in range(320)]
+    changes = np.random.default_rng(7).normal(size=320)
+
+    found = search(changes, {"text": texts, "id": [f"q{query}" for query in range(320)]})
+
+    assert (found.n_slices, found.columns) == (1, ("text",))
+    assert search(changes[:39], {"text": texts[:39]}).n_slices == 0  # 19 are outside
+
+
+def test_undefined_queries_are_in_no_slice():
+    """30 queries of which 11 are undefined make no slice of 20, whatever their text; gaps and NaN may be anywhere."""
+    changes = np.random.default_rng(8).normal(size=100)
+    changes[:11] = np.nan
+    columns = {"part": ["a"] * 30 + [None] * 20 + ["b"] * 50}
+
+    found = search(changes, columns, alpha=0.999)
+
+    assert found.n_slices == 1
+    assert [np.flatnonzero(each.queries).tolist() for each in found.found] == [[*range(50, 100)]]
+
+
+def test_clusters_move_as_a_whole():
+    """Of ten users of one half seven won, of ten of the other three: Fisher's exact p is 0.18. Taken for 200 queries,
+    of which 70 of 100 won and 30 of 100, it would be 2e-8.
+    """
+    won = [*[1.0] * 7, *[0.0] * 3, *[1.0] * 3, *[0.0] * 7]
+    users = np.repeat(np.arange(20), 10)
+    column = {"half": [f"{user // 10}" for user in users]}
+    changes = np.array(won)[users]
+
+    assert search(changes, column).found
+    (found,) = search(changes, column, users, permutations=5_000, alpha=0.5).found
+    assert found.p_value == pytest.approx(0.1789, abs=0.02)
+
+
+@pytest.mark.parametrize("workers", [Workers(3), Workers(2, "processes")], ids=["threads", "processes"])
+def test_workers_never_change_a_bit(workers):
+    """The same slices, statistics and p-values, the latter of several chunks of permutations."""
+    columns = halves(3_000)
+    rng = np.random.default_rng(10)
+    changes = rng.normal(0, 0.1, 3_000) - 0.01 * (np.array(columns["third"]) == "1")
+    alone, together = (
+        search(changes, columns, users, permutations=700, workers=by, alpha=0.999).found
+        for users in [rng.integers(0, 900, 3_000)]
+        for by in (ONE, workers)
+    )
+
+    assert [(found.name, found.statistic, found.p_value) for found in alone] == [
+        (found.name, found.statistic, found.p_value) for found in together
+    ]
+
+
+def test_what_is_too_large_is_left_out_and_counted():
+    """With room for three times the queries, three of 4 columns and 6 pairs are searched."""
+    columns = {name: [f"{(query // 2**place) % 2}" for query in range(400)] for place, name in enumerate("abcd")}
+
+    found = search(np.random.default_rng(11).normal(size=400), columns, _cells=3 * 400 + 1)
+
+    assert (found.n_slices, found.n_skipped) == (6, 7)
+
+
+def test_false_findings_stay_below_the_level():
+    """Skewed changes with a shift in 200 samples: at most 5%, and four standard errors of that."""
+    n_found = 0
+    for seed in range(200):
+        rng = np.random.default_rng([12, seed])
+        columns = {"a": rng.choice([*"uvwxy"], 100).tolist(), "b": rng.choice([*"st"], 100).tolist()}
+        n_found += bool(search(-0.1 * rng.lognormal(0, 1, 100), columns, permutations=100, seed=seed).found)
+
+    assert n_found / 200 <= 0.05 + 4 * (0.05 * 0.95 / 200) ** 0.5
+
+
+def contributions(scores, measure="rr", defined=None):
+    """What queries with these scores add to the mean of a measure."""
+    counted = np.ones(len(scores)) if defined is None else np.array(defined, float)
+    return Contributions(Measure.parse(measure), np.array([scores]) * counted, counted)
+
+
+INTERNET = Groups(columns={"family": ["internet"] * 59 + ["files"] * 241})
+
+
+def test_what_a_slice_accounts_for():
+    """59 of 300 queries fell from 0.5 to 0.1, the others rose from 0.5 to 0.51: -23.6 of -21.19 in all, 111%."""
+    noise = np.tile([0.001, -0.001], 150)
+    noise[58] = 0
+    after = np.array([0.1] * 59 + [0.51] * 241) + noise - np.append(np.zeros(299), noise[59:].sum())
+
+    (line,), searched = changed_slices(
+        ("web", "new", "old"), (contributions(after), contributions([0.5] * 300)), INTERNET, RULE
+    )
+
+    assert (line.dataset, line.model, line.baseline, line.measure) == ("web", "new", "old", "rr")
+    assert (line.n_queries, line.n_all, line.before, line.after) == (59, 300, 0.5, pytest.approx(0.1))
+    assert line.share == pytest.approx(23.6 / 21.19, abs=1e-4)
+    assert str(line) == "family=internet, 59 of 300 queries, 0.5000 → 0.1000, accounts for 111% of the drop"
+    assert searched.startswith("web: 2 slices by family were searched; the effect in those that were found is over")
+
+
+def test_of_an_error_less_is_better():
+    """mae rises on 59 queries: that is a change for the worse, and the figure's rise."""
+    after = np.array([1.0] * 59 + [0.5] * 241)
+
+    (line,), _ = changed_slices(
+        ("web", "new", "old"),
+        (contributions(after, "mae(average=query)"), contributions([0.5] * 300, "mae(average=query)")),
+        INTERNET,
+        RULE,
+    )
+
+    assert (line.change, line.statistic < 0, line.share) == (pytest.approx(-0.5), True, pytest.approx(1.0))
+    assert str(line).endswith("0.5000 → 1.0000, accounts for 100% of the rise")
+
+
+def test_shares_of_next_to_nothing_are_left_out():
+    """59 queries lose what the others win: all together stay as they were, and no share of that is named."""
+    after = np.array([0.5 - 0.241] * 59 + [0.5 + 0.059] * 241)
+
+    (line,), _ = changed_slices(
+        ("web", "new", "old"), (contributions(after), contributions([0.5] * 300)), INTERNET, RULE
+    )
+
+    assert str(line).endswith("0.5000 → 0.2590, while all queries together went 0.5000 → 0.5000")
+
+
+@pytest.mark.parametrize(
+    ("measure", "groups", "said"),
+    [
+        ("gmap", INTERNET, "web: no slices were searched, for gmap is no mean over queries"),
+        ("rr", Groups(), ""),
+        ("rr", Groups(columns={"text": [f"t{query}" for query in range(300)]}), "web: no slices were searched: no col"),
+        ("rr", INTERNET, "web: in none of 2 slices by family does the change of rr of new differ from the rest"),
+    ],
+)
+def test_what_is_said_where_nothing_is_found(measure, groups, said):
+    """Why nothing was searched, or how much was; nothing where there is no column."""
+    after = 0.5 + np.random.default_rng(13).normal(0, 0.1, 300)
+
+    lines, searched = changed_slices(
+        ("web", "new", "old"), (contributions(after, measure), contributions([0.5] * 300, measure)), groups, RULE
+    )
+
+    assert lines == ()
+    assert searched.startswith(said)
+    assert bool(searched) == bool(said)
