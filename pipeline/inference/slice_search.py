@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import combinations
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -32,21 +32,18 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.joined import Groups
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 __all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_slices"]
 
 _LEAST = 20  # queries in a slice, and outside of it
 _MOST = 3  # slices that are found
 _NAMED = 5  # columns that are named
-_PERMUTATIONS = 2_000  # a p-value of 0.05 is then known to 0.005
+_PERMUTATIONS = 1_000  # a p-value of 0.05 is then known to 0.007
 _FEWEST_PERMUTATIONS = 200
-_MOST_PERMUTED = 200_000_000  # queries times permutations: beyond 100,000 queries there are fewer of these
+_MOST_PERMUTED = 200_000_000  # queries times permutations: beyond 200,000 queries there are fewer of these
 _NUMBERS = 10  # different numbers beyond which a column is cut into quartiles
 _CELLS = 5_000_000  # queries times columns and pairs of columns that are searched: tens of seconds
 _CHUNK = 1 << 20  # changes that are permuted at a time: 8 MB. A chunk has its own stream, so this is part of every p.
-_BLOCK = 4096  # slices whose statistics are held at a time
+_BATCH = 200  # permutations that are drawn before the next are known to be needed
 _SAME = 1e-9  # statistics that are closer are equal: the rest is rounding
 _Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -118,12 +115,14 @@ def search_slices(
     own = np.arange(len(defined)) if clusters is None else np.unique(clusters[defined], return_inverse=True)[1]
     cells = np.zeros(len(defined), dtype=np.int64)  # which of the slices found so far each query is in
     while candidates.names and len(found) < _MOST:
-        strongest = _strongest(
-            _Test.of(candidates, exact, own, cells, _least), exact, cells == 0, f"{stream}/{len(found)}", settings
-        )
-        if strongest is None or strongest[2] > alpha:
+        test = _Test.of(candidates.partitions, exact, own, cells, _least)
+        strongest = test.strongest(exact, cells == 0)
+        if strongest is None:
             break
-        place, statistic, p_value = strongest
+        place, statistic = strongest
+        p_value = _p_value(test, abs(statistic), len(exact), f"slices/{stream}/{len(found)}", settings, alpha)
+        if p_value > alpha:
+            break
         queries = np.zeros(len(changes), dtype=bool)
         queries[defined[candidates.queries(place)]] = True
         found.append(FoundSlice(candidates.names[place], queries, statistic, p_value))
@@ -131,24 +130,20 @@ def search_slices(
     return SliceSearch(tuple(found), len(candidates.names), candidates.columns, candidates.n_skipped)
 
 
-def _strongest(
-    test: _Test, exact: Floats, others: Bools, stream: str, settings: Settings
-) -> tuple[int, float, float] | None:
-    """The place, statistic and p-value of the slice with the greatest statistic; None if none can be tested.
+def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float) -> float:
+    """How often the greatest statistic of all slices is at least that great.
 
-    Of equal ones, such as a slice and all other queries, it is the one that changed more, by its queries among the
-    `others`, (Q,), which are in no slice that was found before.
+    As soon as it is certain to be above `alpha` no more is drawn, and 1 stands for it.
     """
-    statistics = test.statistics(exact[:, np.newaxis])[:, 0]
-    sizes = np.abs(statistics)
-    greatest = sizes.max()
-    if not greatest > 0:
-        return None
-    equal = np.flatnonzero(sizes >= greatest - _SAME)
-    place = int(equal[np.argmax(test.mean_changes(exact, others)[equal])])
-    drawn = in_chunks("Searching slices", _greatest, test, len(exact), f"slices/{stream}", settings, _CHUNK)
-    n_reached = int((np.concatenate(drawn) >= greatest - _SAME).sum())
-    return place, float(statistics[place]), (1 + n_reached) / (1 + settings.resamples)
+    n_reached, drawn = 0, 0
+    while drawn < settings.resamples:
+        some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
+        greatest = in_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
+        n_reached += int((np.concatenate(greatest) >= statistic - _SAME).sum())
+        drawn += some.resamples
+        if (1 + n_reached) / (1 + settings.resamples) > alpha:
+            return 1.0
+    return (1 + n_reached) / (1 + settings.resamples)
 
 
 def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: int) -> Floats:
@@ -158,9 +153,8 @@ def _greatest(test: _Test, n_queries: int, entropy: list[int], n_permutations: i
     for stratum in test.strata:
         permuted[stratum.queries.ravel()] = stratum.permuted(rng, n_permutations)
     greatest = np.zeros(n_permutations)
-    for begin in range(0, len(test.expected), _BLOCK):
-        block = test.statistics(permuted, slice(begin, begin + _BLOCK))
-        np.maximum(greatest, np.abs(block).max(axis=0), out=greatest)
+    for statistics in test.statistics(permuted):
+        np.maximum(greatest, np.abs(statistics).max(axis=0), out=greatest)
     return greatest
 
 
@@ -175,6 +169,11 @@ class _Stratum:
 
     queries: _Ints
     changes: Floats
+
+    @classmethod
+    def of(cls, exact: Floats, queries: _Ints) -> _Stratum:
+        """The stratum of these queries, with their changes of all, (Q,)."""
+        return cls(queries, exact[queries])
 
     def permuted(self, rng: np.random.Generator, n_permutations: int) -> Floats:
         """(K · m, n_permutations): the changes, clusters in a random order and the queries of each, too."""
@@ -201,27 +200,57 @@ class _Stratum:
 
 
 @dataclass(frozen=True, eq=False)
-class _Test:
-    """S slices, each tested against the rest of its queries.
+class _Partition:
+    """S slices of the same columns: no query is in two of them.
 
     Attributes:
-        members: (S, Q) 1 for each query of a slice.
-        strata: the queries as they change places.
-        expected: (S,) the mean of the sum of a slice's changes over all permutations.
-        precision: (S,) 1 over its standard deviation; 0 where it is not tested.
+        queries: (N,) the queries of all slices, slice by slice.
+        begins: (S,) where those of each slice begin.
     """
 
-    members: csr_array
-    strata: tuple[_Stratum, ...]
-    expected: Floats
-    precision: Floats
+    queries: _Ints
+    begins: _Ints
+
+    def sums(self, values: Floats) -> Floats:
+        """(S, …): the sum over each slice of what each query has, (Q, …)."""
+        return self.sums_of_members(values[self.queries])
+
+    def sums_of_members(self, values: Floats) -> Floats:
+        """(S, …): the same of what is known for each query within its slice, (N, …)."""
+        sums: Floats = np.add.reduceat(values, self.begins, axis=0)
+        return sums
+
+    def alike(self, labels: _Ints) -> _Ints:
+        """(N,): how many queries of its slice have the label that the query has; labels (Q,), from 0 on."""
+        slices = np.repeat(np.arange(len(self.begins)), np.diff(self.begins, append=len(self.queries)))
+        keys = slices * (int(labels.max()) + 1) + labels[self.queries]
+        _, places, counts = np.unique(keys, return_inverse=True, return_counts=True)
+        alike: _Ints = counts[places]
+        return alike
+
+
+@dataclass(frozen=True, eq=False)
+class _Test:
+    """All slices, each tested against the rest of the queries.
+
+    Attributes:
+        partitions: the slices.
+        strata: the queries as they change places.
+        expected: for each partition, (S,) the means of the slices' sums over all permutations.
+        precision: for each partition, (S,) 1 over their standard deviations; 0 for a slice that is not tested.
+    """
+
+    partitions: Sequence[_Partition]
+    strata: Sequence[_Stratum]
+    expected: Sequence[Floats]
+    precision: Sequence[Floats]
 
     @classmethod
-    def of(cls, candidates: _Candidates, exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
+    def of(cls, partitions: Sequence[_Partition], exact: Floats, clusters: Clusters, cells: _Ints, least: int) -> _Test:
         """The test of all slices.
 
         Args:
-            candidates: the slices.
+            partitions: the slices.
             exact: (Q,) changes whose sums are exact.
             clusters: (Q,) the cluster of each query.
             cells: (Q,) what a query must share with another to change places with it.
@@ -229,61 +258,51 @@ class _Test:
         """
         units = np.unique(np.stack([clusters, cells]), axis=1, return_inverse=True)[1].ravel()
         sizes = np.bincount(units)[units]
-        strata = []
-        expected, variance = np.zeros((2, candidates.members.shape[0]))
-        for cell, size in np.unique(np.stack([cells, sizes]), axis=1).T:
-            own = np.flatnonzero((cells == cell) & (sizes == size))
-            queries = own[np.argsort(units[own], kind="stable")].reshape(-1, size)
-            stratum = _Stratum(queries, exact[queries])
-            mean, spread, together, between = stratum.moments
-            n_queries, n_pairs = _counted(candidates.members, queries)
-            expected += mean * n_queries
-            variance += spread * n_queries + together * n_pairs + between * (n_queries**2 - n_queries - n_pairs)
-            strata.append(stratum)
-        tested = _fewer_side(candidates.members, cells) >= least
-        tested &= variance > _SAME * float(exact @ exact) / len(exact)
-        precision = np.where(tested, 1 / np.sqrt(np.where(tested, variance, 1.0)), 0.0)
-        return cls(candidates.members, tuple(strata), expected, precision)
+        kinds, kind_of = np.unique(np.stack([cells, sizes]), axis=1, return_inverse=True)
+        by_kind = [np.flatnonzero(kind_of.ravel() == kind) for kind in range(kinds.shape[1])]
+        strata = [
+            _Stratum.of(exact, own[np.argsort(units[own], kind="stable")].reshape(-1, size))
+            for own, size in zip(by_kind, kinds[1], strict=True)
+        ]
+        mean, spread, together, apart = np.array([stratum.moments for stratum in strata])[kind_of.ravel()].T
+        expected, precision = [], []
+        for partition in partitions:
+            of_unit, of_kind = partition.alike(units), partition.alike(kind_of.ravel())
+            own, same, other = (values[partition.queries] for values in (spread, together, apart))
+            variance = partition.sums_of_members(own + same * (of_unit - 1) + other * (of_kind - of_unit))
+            tested = (_fewer_side(partition, cells) >= least - _SAME) & (
+                variance > _SAME * float(exact @ exact) / len(exact)
+            )
+            expected.append(partition.sums(mean))
+            precision.append(np.where(tested, 1 / np.sqrt(np.where(tested, variance, 1.0)), 0.0))
+        return cls(partitions, strata, expected, precision)
 
-    def statistics(self, changes: Floats, rows: slice = slice(None)) -> Floats:
-        """(S, B): the statistics of these slices for B orders of the changes, (Q, B)."""
-        sums: Floats = self.members[rows] @ changes
-        sums -= self.expected[rows, np.newaxis]
-        sums *= self.precision[rows, np.newaxis]
-        return sums
+    def statistics(self, changes: Floats) -> Iterator[Floats]:
+        """For each partition (S, B): the statistics for B orders of the changes, (Q, B)."""
+        for partition, expected, precision in zip(self.partitions, self.expected, self.precision, strict=True):
+            sums = partition.sums(changes)
+            sums -= expected[:, np.newaxis]
+            sums *= precision[:, np.newaxis]
+            yield sums
 
-    def mean_changes(self, exact: Floats, queries: Bools) -> Floats:
-        """(S,): how much each slice changed, up or down, over those of its queries; 0 where there are none."""
-        n_queries = self.members @ queries.astype(float)
-        means: Floats = np.abs(self.members @ np.where(queries, exact, 0.0)) / np.maximum(n_queries, 1.0)
-        return means
+    def strongest(self, exact: Floats, others: Bools) -> tuple[int, float] | None:
+        """The place and the statistic of the slice with the greatest one; None if none can be tested.
 
-
-def _counted(members: csr_array, queries: _Ints) -> tuple[Floats, Floats]:
-    """How many of these queries each slice has, and how many ordered pairs of them in one cluster.
-
-    Args:
-        members: (S, Q) 1 for each query of a slice.
-        queries: (K, m) the queries of K clusters.
-    """
-    from scipy.sparse import csr_array
-
-    n_clusters, size = queries.shape
-    of_cluster = csr_array(
-        (np.ones(queries.size), (queries.ravel(), np.repeat(np.arange(n_clusters), size))),
-        shape=(members.shape[1], n_clusters),
-    )
-    counts = members @ of_cluster
-    n_queries = counts.sum(axis=1)
-    return n_queries, counts.power(2).sum(axis=1) - n_queries
+        Of equal ones, such as a slice and all other queries, it is the one that changed more, by its queries among the
+        `others`, (Q,), which are in no slice that was found before.
+        """
+        statistics = np.concatenate([own[:, 0] for own in self.statistics(exact[:, np.newaxis])])
+        equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
+        counted = np.stack([others, np.where(others, exact, 0.0)], axis=1)
+        n_others, sums = np.concatenate([partition.sums(counted) for partition in self.partitions])[equal].T
+        place = int(equal[np.argmax(np.abs(sums) / np.maximum(n_others, 1.0))])
+        return (place, float(statistics[place])) if statistics[place] else None
 
 
-def _fewer_side(members: csr_array, cells: _Ints) -> Floats:
+def _fewer_side(partition: _Partition, cells: _Ints) -> Floats:
     """(S,): how many queries are in each slice, or out of it if these are fewer, added up over the cells."""
-    inside = np.stack([members @ (cells == cell).astype(float) for cell in np.unique(cells)])
-    sizes = np.unique(cells, return_counts=True)[1][:, np.newaxis]
-    fewer: Floats = np.minimum(inside, sizes - inside).sum(axis=0)
-    return fewer
+    inside, sizes = partition.alike(cells), np.bincount(cells)[cells[partition.queries]]
+    return partition.sums_of_members(np.minimum(inside, sizes - inside) / inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,41 +311,46 @@ class _Candidates:
 
     Attributes:
         names: of S slices, those of one column first.
-        members: (S, Q) 1 for each query of a slice.
+        partitions: the same in that order.
         columns: the columns that make them.
         n_skipped: columns and pairs of columns for which the queries are too many.
     """
 
     names: Sequence[str]
-    members: csr_array
+    partitions: Sequence[_Partition]
     columns: tuple[str, ...]
     n_skipped: int
 
     def queries(self, place: int) -> _Ints:
         """The places of a slice's queries."""
-        queries: _Ints = self.members.indices[self.members.indptr[place] : self.members.indptr[place + 1]]
-        return queries
+        for partition in self.partitions:
+            if place < len(partition.begins):
+                return np.split(partition.queries, partition.begins[1:])[place]
+            place -= len(partition.begins)
+        raise IndexError(place)
 
     @classmethod
     def of(
         cls, columns: Mapping[str, npt.NDArray[np.object_]], n_queries: int, least: int, most_cells: int
     ) -> _Candidates:
-        """The slices that these columns make."""
-        from scipy.sparse import csr_array
-
+        """The slices that these columns make; of those with the same queries the first."""
         coded = {name: _Column.of(name, texts) for name, texts in columns.items()}
         kept = [name for name, column in coded.items() if any(column.slices(least))]
         conjunctions = [*combinations(kept, 1), *combinations(kept, 2)]
         searched = conjunctions[: most_cells // max(n_queries, 1)]
-        found: dict[bytes, tuple[str, _Ints]] = {}
-        for names in searched:
-            for name, queries in reduce(_Column.within, (coded[name] for name in names)).slices(least):
-                found.setdefault(hashlib.sha256(queries.tobytes()).digest(), (name, queries))
-        members = [queries for _, queries in found.values()]
-        ends = np.cumsum([0, *map(len, members)])
-        indices = np.concatenate([*members, np.zeros(0, dtype=np.int64)])
-        matrix = csr_array((np.ones(len(indices)), indices, ends), shape=(len(members), n_queries))
-        return cls([name for name, _ in found.values()], matrix, tuple(kept), len(conjunctions) - len(searched))
+        names, partitions, known = [], [], set()
+        for conjunction in searched:
+            own = []
+            for name, queries in reduce(_Column.within, (coded[name] for name in conjunction)).slices(least):
+                digest = hashlib.sha256(queries.tobytes()).digest()
+                if digest not in known:
+                    known.add(digest)
+                    names.append(name)
+                    own.append(queries)
+            if own:
+                begins = np.cumsum([0, *map(len, own[:-1])])
+                partitions.append(_Partition(np.concatenate(own), begins))
+        return cls(names, partitions, tuple(kept), len(conjunctions) - len(searched))
 
 
 @dataclass(frozen=True, eq=False)

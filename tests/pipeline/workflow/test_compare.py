@@ -332,7 +332,7 @@ def test_where_it_changed(tmp_path):
     assert (line.before, line.after, line.change) == (1.0, pytest.approx(1 / 3), pytest.approx(-2 / 3))
     said = "market=se, 20 of 40 queries, 1.0000 → 0.3333, accounts for 100% of the drop"
     assert str(line) == said
-    assert f"where rr changed: {said} (p 0.0005)" in comparison_tables(found, width=200, colour=False)
+    assert f"where rr changed: {said} (p 0.0010)" in comparison_tables(found, width=200, colour=False)
     assert comparison_data(found)["slice_changes"][0]["slice"] == "market=se"
     assert found.changed_slices["share"].tolist() == [pytest.approx(1.0)]
     assert any("2 slices by market were searched; the effect" in remark for remark in found.remarks)
