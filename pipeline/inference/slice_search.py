@@ -369,8 +369,8 @@ class _Column:
     def of(cls, name: str, texts: npt.NDArray[np.object_]) -> _Column:
         """A column by its texts; one of many numbers is cut into quartiles, from the least to the greatest of each."""
         filled = np.flatnonzero(texts != None)  # noqa: E711  # element by element
-        values, places = np.unique(texts[filled].astype(str), return_inverse=True)
-        labels = [str(value) for value in values]
+        values, places = np.unique(texts[filled], return_inverse=True)
+        labels = values.tolist()
         numbers = _numbers(labels)
         if len(labels) > _NUMBERS and numbers is not None:
             cuts = np.quantile(numbers[places], (0.25, 0.5, 0.75), method="inverted_cdf")
