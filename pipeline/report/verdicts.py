@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
-from xml.etree import ElementTree
 
 from rich.table import Table
 from rich.text import Text
@@ -154,6 +153,8 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
         verdicts: in the order of the gates.
         name: of all suites together.
     """
+    from xml.etree import ElementTree  # here, because most evaluations write no JUnit
+
     root = ElementTree.Element("testsuites", {"name": printable(name), **_counts(verdicts)})
     for gate in dict.fromkeys(verdict.gate for verdict in verdicts):
         own = [verdict for verdict in verdicts if verdict.gate == gate]
@@ -161,20 +162,20 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
         for verdict in own:
             parts = (verdict.dataset, verdict.model, verdict.measure, verdict.slice if verdict.slice != ALL else "")
             names = {"classname": printable(gate), "name": printable(" / ".join(filter(None, parts)))}
-            _add_outcome(ElementTree.SubElement(suite, "testcase", names), verdict)
+            tag, attributes, text = _outcome(verdict)
+            ElementTree.SubElement(ElementTree.SubElement(suite, "testcase", names), tag, attributes).text = text
     ElementTree.indent(root)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _add_outcome(case: ElementTree.Element, verdict: Verdict) -> None:
-    """Add the outcome of a test case, with the reason where the servers show it."""
+def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
+    """The element of a test case's outcome, its attributes and text, with the reason where the servers show it."""
     reason = printable(verdict.reason)
     if verdict.effect == "fail":
-        ElementTree.SubElement(case, "failure", {"message": reason, "type": verdict.outcome}).text = reason
-    elif verdict.effect == "warn":
-        ElementTree.SubElement(case, "skipped", {"message": f"{_effect(verdict)}: {reason}"})
-    else:
-        ElementTree.SubElement(case, "system-out").text = reason
+        return "failure", {"message": reason, "type": verdict.outcome}, reason
+    if verdict.effect == "warn":
+        return "skipped", {"message": f"{_effect(verdict)}: {reason}"}, None
+    return "system-out", {}, reason
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
