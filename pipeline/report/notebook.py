@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from markupsafe import Markup
+
 from rankledger.pipeline.report.messages import failures, legend, notes
 from rankledger.pipeline.report.tables import Leaderboard, MeasureColumn, leaderboards
 from rankledger.pipeline.report.terminal import NO_RECORD
@@ -21,40 +23,8 @@ _LENGTH = 400  # characters of a line
 _PIXELS = 120  # of an interval bar
 
 # Styles stand in the elements: an untrusted notebook loses its style sheets. Colours are the page's own.
-_TEMPLATE = """\
-{%- set words = "text-align:left;max-width:20em;overflow-wrap:break-word" -%}
-{%- set number = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums" -%}
-<div style="overflow-x:auto">
-<p><strong>{{ title }}</strong>{% if verdict %}<br>{{ verdict }}{% endif %}</p>
-{%- for table in tables %}
-<table style="color:inherit">
-<caption style="text-align:left;white-space:nowrap">{{ table.board.title }}</caption>
-<thead><tr><th scope="col" style="{{ words }}">model</th>
-{%- for column in table.columns %}<th scope="col" style="{{ number }}">{{ column.measure }}</th>
-{%- if loop.first and table.letters %}<th scope="col" style="{{ words }}">letters</th>{% endif %}
-{%- if loop.first and table.drawn %}<th aria-hidden="true"></th>{% endif %}
-{%- endfor %}</tr></thead>
-<tbody>
-{%- for model in table.models %}
-<tr><th scope="row" style="{{ words }}">{{ short(model) }}</th>
-{%- for column in table.columns -%}
-<td style="{{ number }}">
-{%- if column.is_best(model) %}<b>{{ column.text(model) }}</b>{% else %}{{ column.text(model) }}{% endif %}</td>
-{%- if loop.first and table.letters %}<td style="{{ words }}">{{ table.letters.get(model, "") }}</td>{% endif %}
-{%- if loop.first and table.drawn %}<td aria-hidden="true">{% if table.bars[model] %}
-{%- set low, middle, high = table.bars[model] -%}
-<svg width="{{ width + 6 }}" height="12" viewBox="-3 0 {{ width + 6 }} 12" stroke="currentColor" fill="currentColor">
-<path d="M{{ low }} 6H{{ high }}M{{ low }} 3v6M{{ high }} 3v6"/><circle cx="{{ middle }}" cy="6" r="2.5"/></svg>
-{%- endif %}</td>{% endif %}
-{%- endfor %}</tr>
-{%- endfor %}
-</tbody></table>
-{%- endfor %}
-{%- for line in lines %}
-<p>{{ line }}</p>
-{%- endfor %}
-</div>
-"""
+_WORDS = "text-align:left;max-width:20em;overflow-wrap:break-word"
+_NUMBER = "text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums"
 
 
 @dataclass(frozen=True)
@@ -87,17 +57,66 @@ def leaderboard(evaluation: Evaluation) -> str:
     Args:
         evaluation: what to show.
     """
-    from jinja2 import Environment, StrictUndefined
-
     tables = [_table(board) for board in leaderboards(evaluation)]
-    template = Environment(autoescape=True, undefined=StrictUndefined).from_string(_TEMPLATE)
-    return template.render(
-        title=short_text(evaluation.evaluation_id),
-        verdict=headline(evaluation.verdicts) if evaluation.verdicts else "",
-        tables=tables,
-        lines=[short_text(line, _LENGTH) for line in _lines(evaluation, tables)],
-        width=_PIXELS,
-        short=short_text,
+    verdict = Markup("<br>{}").format(headline(evaluation.verdicts)) if evaluation.verdicts else ""
+    paragraph = Markup("<p>{}</p>")
+    parts = [
+        Markup("<p><strong>{}</strong>{}</p>").format(short_text(evaluation.evaluation_id), verdict),
+        *map(_table_element, tables),
+        *(paragraph.format(short_text(line, _LENGTH)) for line in _lines(evaluation, tables)),
+    ]
+    return str(Markup('<div style="overflow-x:auto">\n{}\n</div>').format(Markup("\n").join(parts)))
+
+
+def _table_element(table: _Table) -> Markup:
+    """The leaderboard of one dataset."""
+    return Markup("""\
+<table style="color:inherit">
+<caption style="text-align:left;white-space:nowrap">{title}</caption>
+<thead><tr><th scope="col" style="{words}">model</th>{heads}</tr></thead>
+<tbody>
+{rows}
+</tbody></table>""").format(
+        title=table.board.title,
+        words=_WORDS,
+        heads=Markup().join(_heads(table)),
+        rows=Markup("\n").join(
+            Markup('<tr><th scope="row" style="{}">{}</th>{}</tr>').format(
+                _WORDS, short_text(model), Markup().join(_cells(table, model))
+            )
+            for model in table.models
+        ),
+    )
+
+
+def _heads(table: _Table) -> Iterator[Markup]:
+    """The headers of the measures; letters and bars follow the first."""
+    for place, column in enumerate(table.columns):
+        yield Markup('<th scope="col" style="{}">{}</th>').format(_NUMBER, column.measure)
+        if place == 0 and table.letters:
+            yield Markup('<th scope="col" style="{}">letters</th>').format(_WORDS)
+        if place == 0 and table.drawn:
+            yield Markup('<th aria-hidden="true"></th>')
+
+
+def _cells(table: _Table, model: str) -> Iterator[Markup]:
+    """A model's figures, the best in bold; letters and the bar follow the first."""
+    for place, column in enumerate(table.columns):
+        figure = Markup("<b>{}</b>" if column.is_best(model) else "{}").format(column.text(model))
+        yield Markup('<td style="{}">{}</td>').format(_NUMBER, figure)
+        if place == 0 and table.letters:
+            yield Markup('<td style="{}">{}</td>').format(_WORDS, table.letters.get(model, ""))
+        if place == 0 and table.drawn:
+            bar = _drawn_bar(*table.bars[model]) if table.bars[model] else ""
+            yield Markup('<td aria-hidden="true">{}</td>').format(bar)
+
+
+def _drawn_bar(low: int, middle: int, high: int) -> Markup:
+    """An interval bar from its pixels."""
+    return Markup("""\
+<svg width="{width}" height="12" viewBox="-3 0 {width} 12" stroke="currentColor" fill="currentColor">
+<path d="M{low} 6H{high}M{low} 3v6M{high} 3v6"/><circle cx="{middle}" cy="6" r="2.5"/></svg>""").format(
+        width=_PIXELS + 6, low=low, middle=middle, high=high
     )
 
 

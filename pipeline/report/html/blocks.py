@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 from unicodedata import bidirectional
 
 from rankledger.pipeline.report.effects import EffectLabel
@@ -117,7 +117,6 @@ class Table:
         searched: the header of the first column if it can be searched, such as `model`; empty otherwise.
     """
 
-    kind: ClassVar[str] = "table"
     name: str
     caption: str
     columns: tuple[Column, ...]
@@ -145,7 +144,6 @@ class Table:
 class Words:
     """A paragraph; one that `leads` stands out."""
 
-    kind: ClassVar[str] = "words"
     text: str
     tone: Tone = ""
     leads: bool = False
@@ -155,7 +153,6 @@ class Words:
 class Chips:
     """A few short statements in a line, each with its colour, after their title."""
 
-    kind: ClassVar[str] = "chips"
     title: str
     items: tuple[Cell, ...]
 
@@ -164,7 +161,6 @@ class Chips:
 class Facts:
     """Names and their values."""
 
-    kind: ClassVar[str] = "facts"
     items: tuple[tuple[str, str], ...]
 
 
@@ -172,7 +168,6 @@ class Facts:
 class Command:
     """A command to type."""
 
-    kind: ClassVar[str] = "command"
     text: str
 
 
@@ -188,7 +183,6 @@ class Drawing:
 class Drawings:
     """Charts beside each other, as many as there is room for, and other blocks after them."""
 
-    kind: ClassVar[str] = "drawings"
     items: tuple[Drawing, ...]
     beside: tuple[Block, ...] = ()
 
@@ -197,7 +191,6 @@ class Drawings:
 class Folded:
     """Blocks that are shown once they are opened, and in print: below `name`, which users gave, and a title."""
 
-    kind: ClassVar[str] = "folded"
     name: str
     title: str
     blocks: tuple[Block, ...]
@@ -207,7 +200,6 @@ class Folded:
 class PagePart:
     """A part of a section, with its own heading."""
 
-    kind: ClassVar[str] = "part"
     title: str
     blocks: tuple[Block, ...]
 

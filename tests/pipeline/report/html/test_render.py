@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import base64
 import hashlib
+import inspect
 import re
 import shlex
 from dataclasses import fields, is_dataclass, replace
@@ -15,6 +17,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
+from rankledger.pipeline.report import notebook
+from rankledger.pipeline.report.html import render
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.types.views import History, Night, Series
 from tests.support.page_reader import read_page
@@ -135,16 +139,25 @@ def test_the_script_and_its_digest_belong_together():
     assert f"sha256-{digest}" in Elements(text).every("content")[-1]
 
 
-def test_only_our_own_text_is_taken_as_markup():
-    """Templates escape all but the style sheet, the script and the charts' drawings."""
-    folder = files("rankledger.pipeline.report.html") / "templates"
+@pytest.mark.parametrize(
+    ("module", "texts"),
+    [
+        (render, ["'\\n'.join(lines)", "_resource('page.css')", "chart.svg", "script"]),  # the lines escape their cells
+        (notebook, ["'<b>{}</b>' if column.is_best(model) else '{}'"]),
+    ],
+    ids=["page", "notebook"],
+)
+def test_only_our_own_text_is_taken_as_markup(module, texts):
+    """All but literals, the style sheet, the script and the charts' drawings is escaped."""
     found = [
-        line
-        for file in folder.iterdir()
-        for line in re.findall(r"{{[^}]*\|\s*safe[^}]*}}", file.read_text(encoding="utf-8"))
+        ast.unparse(argument)
+        for call in ast.walk(ast.parse(inspect.getsource(module)))
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "Markup"
+        for argument in call.args
+        if not isinstance(argument, ast.Constant)
     ]
 
-    assert sorted(found) == ["{{ drawing.chart.svg|safe }}", "{{ script|safe }}", "{{ style|safe }}"]
+    assert sorted(found) == texts
 
 
 def test_sections_stand_in_their_order():
