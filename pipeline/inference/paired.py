@@ -208,9 +208,11 @@ def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_quer
         groups: the clusters and slices of the dataset.
         n_queries: its queries.
     """
-    clusters = np.arange(n_queries) if groups.clusters is None else groups.clusters
-    sizes = {ALL: len(np.unique(clusters))}
-    sizes |= {name: len(np.unique(clusters[mask])) for name, mask in groups.slices.items()}
+    if groups.clusters is None:
+        sizes = {ALL: n_queries} | {name: int(mask.sum()) for name, mask in groups.slices.items()}
+    else:
+        masks = {ALL: np.ones(n_queries, bool)} | dict(groups.slices)
+        sizes = {name: len(np.unique(groups.clusters[mask])) for name, mask in masks.items()}
     return n_pairs * sum(_has_test(measure, name, n) for measure in measures for name, n in sizes.items())
 
 

@@ -223,7 +223,8 @@ def _n_without_relevant(dataset: DatasetInput | ExternalDataset, relevant: float
     judgments = dataset.judgments
     grades = judgments.rows.values[judgments.kept]
     found = judgments.kept[grades > 0 if relevant is None else grades >= relevant]
-    return len(judgments.query_ids) - len(np.unique(judgments.queries[found]))
+    n_relevant = np.bincount(judgments.queries[found], minlength=len(judgments.query_ids))
+    return int((n_relevant == 0).sum())
 
 
 def _depth(joined: Joined | None) -> list[float] | None:

@@ -485,8 +485,9 @@ def _draw_dots(panel: svg.Panel, before: Floats, after: Floats) -> None:
     points, counts = np.unique(np.column_stack([before, after]), axis=0, return_counts=True)
     least, pixels = zip(*_SIZES, strict=True)
     sizes = np.searchsorted(least, counts, side="right") - 1
-    for size in np.unique(sizes):
-        panel.lines(([point, point] for point in points[sizes == size].tolist()), svg.COLOURS[0], width=pixels[size])
+    for size, width in enumerate(pixels):
+        if chosen := points[sizes == size].tolist():
+            panel.lines(([point, point] for point in chosen), svg.COLOURS[0], width=width)
 
 
 def _draw_numbers(panel: svg.Panel, pair: PairedScores) -> None:
