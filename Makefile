@@ -6,6 +6,9 @@ SERVED := .venv/served
 SHOWN := .venv/shown
 DOCUMENTED := .venv/documented
 
+# Tests start many processes: where this is set, each would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run ui test test-system fuzz mutants bench docs site shape golden golden-tools clean startup
 

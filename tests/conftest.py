@@ -17,7 +17,7 @@ from rankledger.metrics.block import JudgedBlock
 from tests.support import warm_worker
 from tests.support.blocks import PlainQuery, plain_block, random_query, ranked
 
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.load_profile("repeatable")
 
 _NOBODY = 65534  # of every Linux
