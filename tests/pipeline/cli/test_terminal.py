@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rankledger.pipeline.cli import terminal as printing
-from rankledger.pipeline.cli.app import cli
+from rankledger.pipeline.cli.app import cli, main
 from tests.support.generated_data import search_collection, write_config
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 
@@ -50,13 +51,34 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def piped(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command with pipes for stdout and stderr."""
-    asked = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "FORCE_COLOR")}
-    command = [sys.executable, "-c", RUN, *arguments]
-    return subprocess.run(
-        command, cwd=folder, env=asked | environment, capture_output=True, text=True, check=False, encoding="utf-8"
-    )
+@dataclass(frozen=True)
+class Piped:
+    """How a command with pipes for stdout and stderr ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def piped(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Piped]:
+    """The command in this process, whose streams are no terminals."""
+    monkeypatch.chdir(folder)
+
+    def run(*arguments: str, **environment: str) -> Piped:
+        code: Any = 0
+        with monkeypatch.context() as patched:
+            for name in ("NO_COLOR", "FORCE_COLOR"):
+                patched.delenv(name, raising=False)
+            for name, value in environment.items():
+                patched.setenv(name, value)
+            try:
+                main([*arguments])
+            except SystemExit as end:
+                code = end.code
+        return Piped(code, *capfd.readouterr())
+
+    return run
 
 
 def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(folder):
@@ -104,21 +126,21 @@ def test_quiet_is_the_path_of_the_record_alone(folder):
     assert terminal.written == f"runs/records/{record.name}\r\n"
 
 
-def test_quiet_leaves_json_and_errors(folder):
+def test_quiet_leaves_json_and_errors(piped):
     """What is asked for is printed, and what is wrong."""
-    done = piped(folder, *EVALUATE, "--quiet", "--json")
+    done = piped(*EVALUATE, "--quiet", "--json")
     assert done.stdout.count("\n") == 1
     assert json.loads(done.stdout)["failures"] == []
 
-    failed = piped(folder, *EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
+    failed = piped(*EVALUATE, "--quiet", "--set", "models={bm25: {outputs: none.txt}}")
     assert failed.returncode == 4
     assert failed.stdout == ""  # there is no record
     assert failed.stderr == "bm25 on web was not evaluated: none.txt: file not found; check the path\n"
     gate = "gates=[{name: floor, models: bm25, measure: ap, at_least: 0.999}]"
-    fallen = piped(folder, *EVALUATE, "--quiet", "--set", gate)
+    fallen = piped(*EVALUATE, "--quiet", "--set", gate)
     assert re.fullmatch(r"runs/records/\S+\n", fallen.stdout)
     assert re.fullmatch(r"fail.*: floor on web: ap of bm25 is .*\n", fallen.stderr)
-    validated = piped(folder, "validate", "none.yaml", "-q")
+    validated = piped("validate", "none.yaml", "-q")
     assert (validated.returncode, validated.stdout, validated.stderr.count("\n")) == (2, "", 1)
 
 
@@ -166,14 +188,14 @@ def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal
     assert printing.colour() is coloured
 
 
-def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(folder):
+def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(folder, piped):
     """No escape sequence among the results on the one, the best figures in bold in the other."""
     terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, environment={"NO_COLOR": "1"})
     assert terminal.end() == 0
     assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
 
-    assert "\x1b[1m" in piped(folder, *EVALUATE, FORCE_COLOR="1", TERM="xterm").stdout
-    assert "\x1b" not in piped(folder, *EVALUATE, TERM="xterm").stdout
+    assert "\x1b[1m" in piped(*EVALUATE, FORCE_COLOR="1", TERM="xterm").stdout
+    assert "\x1b" not in piped(*EVALUATE, TERM="xterm").stdout
 
 
 @pytest.mark.parametrize("columns", [60, 100])

@@ -400,9 +400,9 @@ def test_a_mistake_in_the_config_is_not_waited_for():
 
 
 def test_of_many_that_are_started_at_once_one_evaluates():
-    """Four real processes: one record; each of the others is locked out, or comes later and shows the one's."""
+    """Three real processes: one record; each of the others is locked out, or comes later and shows the one's."""
     write_outputs()
-    processes = [subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(4)]
+    processes = [subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
     ended = [(process, *process.communicate(timeout=600)) for process in processes]
 
     (record,) = records()

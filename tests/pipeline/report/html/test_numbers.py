@@ -246,7 +246,8 @@ def _changes(chart: Chart, recorded: Recorded, record: Path) -> list[tuple[str, 
     model, baseline, measure, dataset, _ = found.groups()
     after = _scores(record, dataset, model, measure)
     other, _, evaluation_id = baseline.partition(" in ")
-    (before_in,) = record.parent.glob(f"{evaluation_id}*") if evaluation_id else (record,)
+    others = (path for path in record.parent.glob(f"{evaluation_id}*") if path != record)  # the title may cut the id
+    (before_in,) = others if evaluation_id else (record,)
     before = _scores(before_in, dataset, other, measure)
     sign = -1 if recorded.lower(measure) else 1
     rows = [(query, before[query], after[query], sign * (after[query] - before[query])) for query in after]
