@@ -28,6 +28,7 @@ from rankledger.pipeline.cli import app, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
 from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
 from rankledger.pipeline.types.views import CurvePoint
@@ -170,12 +171,20 @@ def test_every_convention_is_documented():
 
 def test_every_part_of_a_record_is_documented(scratch):
     """Files, keys of the manifest, columns of the tables, and what the join counts are those of a record."""
-    run_console("rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100")
+    run_console(
+        "rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=100 --set comparison.search_slices=true"
+    )
     (record,) = (scratch / "runs/records").iterdir()
     manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
     text = text_of("docs/records.md")
     keys = text.partition("### manifest.json")[2]
-    tables = {"summary.csv": Estimate, "comparisons.csv": Comparison, "gates.json": Verdict, "curves.csv": CurvePoint}
+    tables = {
+        "summary.csv": Estimate,
+        "comparisons.csv": Comparison,
+        "slice_changes.csv": SliceChange,
+        "gates.json": Verdict,
+        "curves.csv": CurvePoint,
+    }
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 
     assert {file.name for file in record.iterdir()} == set(re.findall(r"^### (\S+\.\w+)$", text, re.MULTILINE))

@@ -111,6 +111,7 @@ def _dataset(
         relevant=dataset.relevant,
         cluster=_cluster(planning, name, dataset),
         slices=_slices(planning, name, dataset),
+        search_slices=planning.config.comparison is not None and planning.config.comparison.search_slices,
     )
     _check_needs(planning, planned, dataset)
     defined = {suite: tuple(map(planned.defined, measures)) for suite, measures in planned.suites.items()}
@@ -413,6 +414,9 @@ def _plan_comparison(
     if section.baseline == _ALL_PAIRS and len(models) > _MANY:
         pairs = f"all pairs of {len(models)} models are {len(models) * (len(models) - 1) // 2} comparisons"
         planning.warn(("comparison", "baseline"), f"{pairs}, so the correction is strict; name a baseline instead")
+    if section.search_slices and not any(dataset.queries for dataset in datasets):
+        message = "slices are searched by the columns of a queries table, and no dataset has one; add `queries:`"
+        planning.find(("comparison", "search_slices"), message)
     lines = section.measures
     every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
     chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
@@ -425,6 +429,7 @@ def _plan_comparison(
         test=section.test,
         permutations=section.permutations,
         correction=section.chosen_correction,
+        search_slices=section.search_slices,
     )
 
 

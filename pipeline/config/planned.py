@@ -68,6 +68,9 @@ class PlannedDataset:
     slices: tuple[str, ...] = ()
     """The columns of the queries table each text of which makes a slice."""
 
+    search_slices: bool = False
+    """Whether all columns of the queries table are read, so that slices can be searched by them."""
+
     @property
     def measures(self) -> tuple[Measure, ...]:
         """The distinct measures of all its suites, in their order."""
@@ -103,6 +106,7 @@ class PlannedComparison:
         test: what the p-values are of.
         permutations: times signs are flipped.
         correction: how p-values are corrected.
+        search_slices: whether slices are searched in which a difference is not that of the rest.
     """
 
     pairs: Mapping[str, tuple[tuple[str, str], ...]]
@@ -110,6 +114,7 @@ class PlannedComparison:
     test: Test
     permutations: int
     correction: Correction
+    search_slices: bool = False
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,10 @@ class Comparison(Section):
     """How p-values are corrected for the number of tests on a dataset: by default `maxt` (Westfall and Young), or
     `holm` if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
 
+    search_slices: bool = False
+    """Whether to search all columns of the queries tables for slices in which the difference by the lead measure
+    differs from the rest."""
+
     @property
     def chosen_correction(self) -> Correction:
         """The correction that is written, or the test's own."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import ComparedFigures, QueryChange
+from rankledger.pipeline.types.checks import ComparedFigures, QueryChange, SliceChange
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
@@ -81,6 +81,7 @@ def write_record(
     estimates: Sequence[Estimate],
     timings: Mapping[str, float] = MappingProxyType({}),
     comparisons: Sequence[Comparison] | None = None,
+    slice_changes: Sequence[SliceChange] | None = None,
     judged: Judged | None = None,
     curves: Sequence[CurvePoint] = (),
     query_changes: Sequence[QueryChange] = (),
@@ -97,6 +98,7 @@ def write_record(
         estimates: the lines of the summary.
         timings: the seconds that each stage took.
         comparisons: the paired comparisons; None where none were asked for.
+        slice_changes: the slices in which a difference is not that of the rest; None where they were not searched.
         judged: what the gates came to; None if there are none.
         curves: the points of the models' curves.
         query_changes: the queries that moved most.
@@ -114,7 +116,7 @@ def write_record(
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         write_scores(partial / "scores.parquet", results)
         write_lines(partial / "summary.csv", Estimate, estimates)
-        _write_optional(partial, comparisons, judged, curves, query_changes)
+        _write_optional(partial, comparisons, slice_changes, judged, curves, query_changes)
         written = _finish(partial, manifest, timings)
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
@@ -128,6 +130,7 @@ def write_record(
         written,
         summary=lambda: tuple(estimates),
         comparisons=lambda: tuple(comparisons or ()),
+        slice_changes=lambda: tuple(slice_changes or ()),
         verdicts=lambda: verdicts,
     )
 
@@ -135,6 +138,7 @@ def write_record(
 def _write_optional(
     folder: Path,
     comparisons: Sequence[Comparison] | None,
+    slice_changes: Sequence[SliceChange] | None,
     judged: Judged | None,
     curves: Sequence[CurvePoint],
     query_changes: Sequence[QueryChange],
@@ -142,6 +146,8 @@ def _write_optional(
     """Write the tables that not every record has."""
     if comparisons is not None:
         write_lines(folder / "comparisons.csv", Comparison, comparisons)
+    if slice_changes is not None:
+        write_lines(folder / "slice_changes.csv", SliceChange, slice_changes)
     if judged is not None:
         write_gates(folder / "gates.json", judged.verdicts, judged.references)
     if curves:
@@ -178,6 +184,8 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+Difference = TypeVar("Difference", Comparison, SliceChange)
+
 _INSTEAD = "name the config instead of the record"
 
 
@@ -194,7 +202,8 @@ def read_record(path: Path) -> Record:
         path,
         manifest,
         summary=lambda: _summary(record),
-        comparisons=lambda: _comparisons(record),
+        comparisons=lambda: _differences(record, "comparisons.csv", Comparison),
+        slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange),
         verdicts=lambda: _verdicts(record),
     )
     return record
@@ -274,9 +283,8 @@ def _summary(record: Record) -> tuple[Estimate, ...]:
     return lines
 
 
-def _comparisons(record: Record) -> tuple[Comparison, ...]:
-    name = "comparisons.csv"
-    lines = _table(record, name, Comparison)
+def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Difference, ...]:
+    lines = _table(record, name, kind)
     refuse_unknown(
         record.manifest,
         record.path / name,
@@ -308,10 +316,15 @@ def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> Non
             raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
 
 
-FIGURES = ("summary.csv", "comparisons.csv", "curves.csv", SCORES)
+FIGURES = ("summary.csv", "comparisons.csv", "slice_changes.csv", "curves.csv", SCORES)
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
 
-_LINES: dict[str, Any] = {"summary.csv": Estimate, "comparisons.csv": Comparison, "curves.csv": CurvePoint}
+_LINES: dict[str, Any] = {
+    "summary.csv": Estimate,
+    "comparisons.csv": Comparison,
+    "slice_changes.csv": SliceChange,
+    "curves.csv": CurvePoint,
+}
 _KEYS = ("dataset", "model", "baseline", "slice", "measure", "query_id", "curve", "at")
 """What a row is called by, where it has them."""
 

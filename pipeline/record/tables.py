@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.checks import QueryChange, RankedDocument
+from rankledger.pipeline.types.checks import QueryChange, RankedDocument, SliceChange
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict
 from rankledger.pipeline.types.views import CurvePoint
@@ -53,7 +53,7 @@ __all__ = [
     "write_query_changes",
 ]
 
-Line = TypeVar("Line", Estimate, Comparison, CurvePoint)
+Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint)
 Parser: TypeAlias = Callable[[str], Any]
 
 _MOST = 2**63  # what a column of counts holds is less

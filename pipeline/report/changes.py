@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from rankledger.pipeline.report.messages import where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
     MOST_CELLS,
@@ -21,7 +22,6 @@ from rankledger.pipeline.report.tables import (
     interval_bar,
     interval_text,
     models,
-    p_value,
     scale_header,
     signed,
 )
@@ -174,12 +174,9 @@ def _description(side: Side) -> str:
 
 def _where(report: ComparisonReport) -> Iterator[str]:
     """A line per slice in which the change differs from the rest; models and datasets are named if they are several."""
-    several = len(report.pairs) > 1
     for line in report.slice_changes:
-        names = [models(line.model, line.baseline)] if several else []
-        of = " of ".join([line.measure, *names])
-        on = f" on {line.dataset}" if len(report.leading) > 1 else ""
-        yield f"where {of}{on} changed: {line} (p {p_value(line.p_value)})"
+        names = models(line.model, line.baseline) if len(report.pairs) > 1 else ""
+        yield where_it_changed(line, names, line.dataset if len(report.leading) > 1 else "")
 
 
 def _summary(report: ComparisonReport) -> str:

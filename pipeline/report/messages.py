@@ -9,14 +9,23 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from rankledger.pipeline.report.tables import FLIPS, UNSURE, Leaderboard, display_name, figure, leaderboards
+from rankledger.pipeline.report.tables import (
+    FLIPS,
+    UNSURE,
+    Leaderboard,
+    display_name,
+    figure,
+    leaderboards,
+    models,
+    p_value,
+)
 from rankledger.pipeline.report.text_table import byte_size, counted, queries
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Acceptance, Evaluation, Failure
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.checks import PruneResult, Reproduction
+    from rankledger.pipeline.types.checks import PruneResult, Reproduction, SliceChange
 
 __all__ = [
     "acceptance",
@@ -29,7 +38,9 @@ __all__ = [
     "reproduction_data",
     "reproduction_lines",
     "rerun_command",
+    "slice_notes",
     "verification",
+    "where_it_changed",
 ]
 
 _NAMED = 3  # intervals with a mark, and failures for one reason
@@ -49,6 +60,26 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
     if slices:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
+    yield from slice_notes(evaluation)
+
+
+def slice_notes(evaluation: Evaluation) -> Iterator[str]:
+    """A line per slice in which a difference is not that of the rest, and what to make of them."""
+    for line in evaluation.slice_changes:
+        yield where_it_changed(line, models(line.model, line.baseline), line.dataset)
+    if evaluation.slice_changes:
+        yield "the effect in slices that were searched for is overstated: confirm it on new queries"
+
+
+def where_it_changed(line: SliceChange, *names: str) -> str:
+    """A slice in which a change is not that of the rest, such as `where rr of bm25 on web changed: …`.
+
+    Args:
+        line: the slice.
+        names: the models and the dataset, where they are not known anyway.
+    """
+    of = "".join(f" {word} {name}" for word, name in zip(("of", "on"), names, strict=False) if name)
+    return f"where {line.measure}{of} changed: {line} (p {p_value(line.p_value)})"
 
 
 def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplete"], str]:

@@ -101,7 +101,7 @@ def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, wid
 
 
 def as_data(evaluation: Evaluation) -> dict[str, Any]:
-    """The evaluation as JSON can hold it: id, record, lead, estimates, comparisons, gates, quality, failures."""
+    """The evaluation as JSON can hold it: id, record, lead, the lines of its tables, quality, failures."""
     return {
         "evaluation_id": evaluation.evaluation_id,
         "record": None if evaluation.record is None else str(evaluation.record),
@@ -110,6 +110,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
+        "slice_changes": [asdict(line) for line in evaluation.slice_changes],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],
         "warnings": [asdict(warning) for warning in evaluation.data_warnings],
         "quality": [

@@ -267,6 +267,7 @@ class RecordedComparison(_Part):
     test: str
     permutations: Count
     correction: str
+    search_slices: bool = False
 
 
 class RecordedExternalMetrics(_Part):

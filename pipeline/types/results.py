@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
+    from rankledger.pipeline.types.checks import SliceChange
     from rankledger.pipeline.types.manifest import Manifest
 
 __all__ = [
@@ -434,6 +435,7 @@ class Record:
         *,
         summary: Callable[[], tuple[Estimate, ...]] = tuple,
         comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
+        slice_changes: Callable[[], tuple[SliceChange, ...]] = tuple,
         verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
     ) -> None:
         """Know where the record is, and how each of its tables is had."""
@@ -441,6 +443,7 @@ class Record:
         self.manifest = manifest
         self._summary = summary
         self._comparisons = comparisons
+        self._slice_changes = slice_changes
         self._verdicts = verdicts
 
     def __eq__(self, other: object) -> bool:
@@ -464,13 +467,18 @@ class Record:
         return self._comparisons()
 
     @cached_property
+    def slice_changes(self) -> tuple[SliceChange, ...]:
+        """Those of `slice_changes.csv`; none if it has none. Errors are those of `summary`."""
+        return self._slice_changes()
+
+    @cached_property
     def verdicts(self) -> tuple[Verdict, ...]:
         """Those of `gates.json`; none if it has none. Errors are those of `summary`."""
         return self._verdicts()
 
     @property
     def _contents(self) -> tuple[object, ...]:
-        return self.path, self.manifest, self.summary, self.comparisons, self.verdicts
+        return self.path, self.manifest, self.summary, self.comparisons, self.slice_changes, self.verdicts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -493,6 +501,7 @@ class Evaluation:
         warnings: what is worth knowing and stopped nothing, a line each.
         data_warnings: what is likely wrong with the inputs.
         comparison_lines: the paired comparisons.
+        slice_changes: the slices in which a difference is not that of the rest, if they were searched.
         verdicts: what the gates say.
         confidence: level of the intervals; tests use 1 − confidence.
         lead: by dataset, the lead measure of the plan.
@@ -513,6 +522,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     data_warnings: tuple[DataWarning, ...] = ()
     comparison_lines: tuple[Comparison, ...] = ()
+    slice_changes: tuple[SliceChange, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     confidence: float = 0.95
     lead: Mapping[str, str] = field(default_factory=dict)
@@ -558,6 +568,13 @@ class Evaluation:
     def comparisons(self) -> pd.DataFrame:
         """A row per pair, measure and slice, with the columns of `Comparison`; NaN if there is no figure."""
         return frame(Comparison, self.comparison_lines)
+
+    @property
+    def changed_slices(self) -> pd.DataFrame:
+        """A row per slice in which a difference is not that of the rest, with the columns of `SliceChange`."""
+        from rankledger.pipeline.types.checks import SliceChange
+
+        return frame(SliceChange, self.slice_changes)
 
     @property
     def gates(self) -> pd.DataFrame:

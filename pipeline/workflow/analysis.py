@@ -31,6 +31,7 @@ from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
+from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, Verdict
 from rankledger.pipeline.types.views import CurvePoint
@@ -53,15 +54,17 @@ class Analysis:
     Attributes:
         estimates: the lines of the summary.
         comparisons: the paired comparisons; None if none were asked for.
+        slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
         judged: what the gates came to; None if there are none.
         curves: the points of the models' curves.
         baselines: by gate and model, what the model was compared with.
         external_metrics: the external metrics, by model.
-        warnings: damaged records that gates skipped, a line each.
+        warnings: what slices were searched, and damaged records that gates skipped, a line each.
     """
 
     estimates: tuple[Estimate, ...]
     comparisons: tuple[Comparison, ...] | None
+    slice_changes: tuple[SliceChange, ...] | None
     judged: Judged | None
     curves: tuple[CurvePoint, ...]
     baselines: Mapping[str, Mapping[str, RecordedBaseline]]
@@ -99,9 +102,11 @@ def analyze(
     if past:
         verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date())
         judged = Judged(verdicts, past.references)
+    slice_changes, searched = _search_slices(config, planned, results, samples, workers)
     return Analysis(
         estimates=_estimate(config, results, samples),
         comparisons=_compare(config, planned, results, samples, workers),
+        slice_changes=slice_changes,
         judged=judged,
         curves=tuple(_curves(samples, recall, _rule(config), inputs)),
         baselines=past.references if past else {},
@@ -111,7 +116,7 @@ def analyze(
             else RecordedExternalMetrics(**asdict(extra.file), numbers=dict(extra.numbers))
             for model, extra in external_metrics.items()
         },
-        warnings=past.warnings if past else (),
+        warnings=(*searched, *(past.warnings if past else ())),
     )
 
 
@@ -241,6 +246,32 @@ def _compare(
         if pairs := _pairs(comparison, sample.dataset, evaluated):
             lines += compare(sample, pairs, comparison.measures[sample.dataset], _rule(config), test)
     return tuple(lines)
+
+
+def _search_slices(
+    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
+) -> tuple[tuple[SliceChange, ...] | None, list[str]]:
+    """The slices in which a difference by the leading measure is not that of the rest; and what was searched."""
+    comparison = planned.comparison
+    if comparison is None or not comparison.search_slices:
+        return None, []
+    from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
+
+    rule = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
+    evaluated = {(result.dataset, result.model) for result in results}
+    lines: list[SliceChange] = []
+    searched: list[str] = []
+    for sample in each("Searching slices", samples, len(samples), "datasets"):
+        lead, measures = planned.lead[sample.dataset], comparison.measures[sample.dataset]
+        for measure in [lead] if lead in measures else measures[:1]:
+            for pair in _pairs(comparison, sample.dataset, evaluated):
+                if any((model, measure) not in sample.contributions for model in pair):
+                    continue
+                after, before = (sample.contributions[model, measure] for model in pair)
+                own, line = changed_slices((sample.dataset, *pair), (after, before), sample.groups, rule)
+                lines += own
+                searched.append(line)
+    return tuple(lines), [*dict.fromkeys(filter(None, searched))]
 
 
 def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:

@@ -34,6 +34,7 @@ def evaluation_of(record: Record) -> Evaluation:
         record=record.path,
         data_warnings=tuple(manifest.warnings),
         comparison_lines=record.comparisons,
+        slice_changes=record.slice_changes,
         verdicts=record.verdicts,
         confidence=manifest.bootstrap.confidence,
         lead=manifest.lead,

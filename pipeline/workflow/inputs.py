@@ -494,6 +494,7 @@ def dataset_source(dataset: PlannedDataset) -> DatasetSource:
         subtopics=dataset.subtopics,
         cluster=dataset.cluster,
         slices=dataset.slices,
+        search_slices=dataset.search_slices,
     )
 
 

@@ -120,6 +120,7 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
         record.manifest.model_copy(update={"lead": {line.dataset: line.measure for line in reversed(summary)}}),
         summary=lambda: tuple(summary),
         comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
+        slice_changes=lambda: tuple(line for line in record.slice_changes if line.measure in place),
         verdicts=lambda: record.verdicts,
     )
 

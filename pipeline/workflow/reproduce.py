@@ -233,6 +233,7 @@ def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir
         results=computed.results,
         estimates=computed.inferred.estimates,
         comparisons=computed.inferred.comparisons,
+        slice_changes=computed.inferred.slice_changes,
         curves=computed.inferred.curves,
     )
     known = {(failure.dataset, failure.model) for failure in recorded.failures}

@@ -33,6 +33,7 @@ from rankledger.pipeline.report.html.blocks import (
     isolated,
 )
 from rankledger.pipeline.report.html.charts import Chart, cut, data, short
+from rankledger.pipeline.report.messages import slice_notes
 from rankledger.pipeline.report.tables import (
     DifferenceRow,
     Key,
@@ -84,15 +85,17 @@ def differences(figures: PageFigures) -> Section | None:
 
 
 def slices(figures: PageFigures) -> Section | None:
-    """The differences on each slice by the leading measure of each dataset; None if no slice was compared."""
+    """Where it changed, and the differences on each slice by the leading measure; None if no slice was compared."""
     charts = []
+    where = tuple(Words(short_text(line, _NOTE)) for line in slice_notes(figures.page.evaluation))
     for dataset, measure in figures.leading_difference.items():
         own = (lines for key, lines in figures.comparisons.items() if (key[0], key[2]) == (dataset, measure))
         lines = [line for group in own for line in group]
         if any(line.slice != ALL for line in lines):
             chart = slice_chart(lines, figures.practical_difference.get(measure))
             charts += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
-    return Section("slices", "Slices", (Drawings(tuple(charts)),)) if charts else None
+    blocks = (*where, Drawings(tuple(charts))) if charts else where
+    return Section("slices", "Slices", blocks) if blocks else None
 
 
 def _difference_blocks(figures: PageFigures, dataset: str, keys: list[Key]) -> Iterator[Block]:

@@ -66,6 +66,21 @@ def test_all_pairs_take_the_one_listed_first_for_the_baseline():
     assert found.pairs["web"] == (("b", "a"),)
 
 
+def test_slices_are_searched_in_a_queries_table():
+    """Without the key no further column is read; with it all are, of each dataset that has a table; one must have."""
+    with_table = CONFIG.replace("shop: {judgments: q, ", "shop: {judgments: q, queries: t, ")
+    asked = planned("{baseline: a, search_slices: true}", with_table)
+
+    assert asked.comparison is not None
+    assert asked.comparison.search_slices
+    assert all(dataset.search_slices for dataset in asked.datasets)
+    assert not any(dataset.search_slices for dataset in planned("{baseline: a}", with_table).datasets)
+    assert findings("{baseline: a, search_slices: true}") == [
+        "a.yaml:5: comparison.search_slices: slices are searched by the columns of a queries table, and no dataset has "
+        "one; add `queries:`"
+    ]
+
+
 def test_measures_may_be_chosen():
     """As a suite writes them, scores by their names; a dataset without them has none."""
     found = planned("{baseline: a, measures: ['ndcg@5,10', faithfulness]}").comparison
