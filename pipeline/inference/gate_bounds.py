@@ -18,6 +18,7 @@ import numpy.typing as npt
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey, Outcome, PlannedGate
 
@@ -81,6 +82,7 @@ class Evidence:
         nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
             reason why that is not known.
         today: the day by which waivers end.
+        search: how slices are searched in which a drop sits; None where they are not.
     """
 
     samples: Mapping[str, Sample]
@@ -92,6 +94,7 @@ class Evidence:
     baselines: Mapping[tuple[str, str, str], Baseline]
     nights: Mapping[NightKey, int] | str
     today: date
+    search: SearchRule | None = None
 
     def has(self, dataset: str, measure: Measure) -> bool:
         """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""

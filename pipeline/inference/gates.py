@@ -35,6 +35,7 @@ from rankledger.pipeline.inference.gate_bounds import (
 )
 from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.results import ALL, GateKind, Outcome, PlannedGate, Verdict
 
@@ -130,7 +131,20 @@ def _judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence:
     for dataset in dict.fromkeys(dataset for dataset, _, _ in subjects):
         own = [subject for subject in subjects if subject[0] == dataset]
         lines += _differences(gate, own, evidence.samples[dataset], evidence)
-    return _interval_verdicts(gate, lines, evidence.rule)
+    verdicts = _interval_verdicts(gate, lines, evidence.rule)
+    return [_located(line, verdict, evidence) for line, verdict in zip(lines, verdicts, strict=True)]
+
+
+def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
+    """The verdict with the slice in which a drop sits; as it was if it did not fail, or no slice lost more."""
+    if verdict.outcome != "fail" or verdict.slice != ALL or evidence.search is None or line.baseline is None:
+        return verdict
+    dataset, model, measure = line.subject
+    sample = evidence.samples[dataset]
+    sides = sample.contributions[model, measure], sample.contributions[line.baseline.key, measure]
+    found, _ = changed_slices((dataset, model, line.baseline.label), sides, sample.groups, evidence.search)
+    worse = next((change for change in found if change.statistic < 0), None)
+    return verdict if worse is None else replace(verdict, reason=f"{verdict.reason}; where it changed: {worse}")
 
 
 def _differences(

@@ -16,6 +16,7 @@ from rankledger.pipeline.data.join import judged_share_by_rank
 from rankledger.pipeline.inference.paired import TestRule, compare, most_tests, refuse_too_few
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import (
     IntervalRule,
     estimate,
@@ -96,13 +97,14 @@ def analyze(
     config, planned = opened.loaded.config, opened.planned
     before = datetime.fromisoformat(opened.record.manifest.created) if opened.record else started
     past = _look_back(opened, inputs, workspace, workers, before) if planned.gates else None
+    search = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
     samples = _draw(config, [*results, *(past.scores if past else ())], recall, inputs, workers)
     external_metrics = _external_metrics(planned)
     judged = None
     if past:
-        verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date())
+        verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date(), search)
         judged = Judged(verdicts, past.references)
-    slice_changes, searched = _search_slices(config, planned, results, samples, workers)
+    slice_changes, searched = _search_slices(planned, results, samples, search)
     return Analysis(
         estimates=_estimate(config, results, samples),
         comparisons=_compare(config, planned, results, samples, workers),
@@ -249,15 +251,12 @@ def _compare(
 
 
 def _search_slices(
-    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
+    planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], rule: SearchRule
 ) -> tuple[tuple[SliceChange, ...] | None, list[str]]:
     """The slices in which a difference by the leading measure is not that of the rest; and what was searched."""
     comparison = planned.comparison
     if comparison is None or not comparison.search_slices:
         return None, []
-    from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
-
-    rule = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
     evaluated = {(result.dataset, result.model) for result in results}
     lines: list[SliceChange] = []
     searched: list[str] = []
@@ -308,6 +307,7 @@ def _judge(
     past: ResolvedBaselines,
     external_metrics: Mapping[str, ExternalMetrics | str],
     today: date,
+    search: SearchRule,
 ) -> tuple[Verdict, ...]:
     from rankledger.pipeline.inference.gate_bounds import Evidence
     from rankledger.pipeline.inference.gates import judge
@@ -324,6 +324,7 @@ def _judge(
         baselines=past.baselines,
         nights=_nights(past.history),
         today=today,
+        search=search,
     )
     return judge(opened.planned.gates, evidence)
 

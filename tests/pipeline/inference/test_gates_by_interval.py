@@ -10,6 +10,8 @@ import pytest
 
 from rankledger.pipeline.inference.gate_bounds import format_amount
 from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.inference.slice_search import SearchRule
+from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Reference
 from tests.benchmarks.gate_errors import outcomes
@@ -391,3 +393,23 @@ def test_a_resample_without_figure_leaves_nothing_to_judge_by():
 
     assert (found[0].outcome, found[0].ci_low, found[0].confidence) == ("inconclusive", None, None)
     assert "but there is no interval, for some resamples hold no query that counts; " in found[0].reason
+
+
+def test_the_reason_of_a_failure_says_where_the_drop_sits():
+    """60 of 300 queries fell from 0.5 to 0.1, which is named; or all fell by 0.08, which no slice is to blame for. The
+    verdict is the same with and without the search.
+    """
+    families = Groups(columns={"family": ["internet"] * 60 + ["files"] * 240})
+    inside, everywhere = noise(300, 0.02) - np.repeat([0.4, 0.0], [60, 240]), noise(300, 0.02) - 0.08
+    rule = SearchRule(0.05, 0, Workers(jobs=1))
+
+    def verdict(change, search=rule):
+        results = before_and_after([0.5] * 300, 0.5 + change)
+        return judge([no_drop()], evidence(*results, groups={"web": families}, search=search))[0]
+
+    said = "; where it changed: family=internet, 60 of 300 queries, 0.5000 → 0."
+    assert said in verdict(inside).reason
+    assert "of the drop" in verdict(inside).reason
+    assert verdict(inside).outcome == verdict(inside, None).outcome == verdict(everywhere).outcome == "fail"
+    assert "where it changed" not in verdict(everywhere).reason + verdict(inside, None).reason
+    assert "where it changed" not in verdict(-inside).reason
