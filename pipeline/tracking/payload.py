@@ -169,6 +169,7 @@ class MetricSelection:
         self._lines: dict[tuple[str, str], dict[str, list[Estimate]]] = defaultdict(lambda: defaultdict(list))
         for line in record.summary:
             self._lines[line.dataset, line.model][line.measure].append(line)
+        self._slice_changes = record.slice_changes
         self._compared: dict[tuple[str, str], dict[str, list[Comparison]]] = defaultdict(lambda: defaultdict(list))
         for compared in record.comparisons:
             if compared.slice == ALL:
@@ -185,11 +186,11 @@ class MetricSelection:
             whole = next(line for line in lines if line.slice == ALL)
             parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
             parts += self._differences(task, measure, name, measure in primary)
-            worst = _worst(lines, self._direction(measure)) if measure in primary else None
+            worst = self._worst_slice(task, measure) if measure in primary else None
             if worst is not None:
-                found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst.estimate),)
+                found = ((self._naming.worst_slice(name), f"the worst slice of {measure}", worst[1]),)
                 parts.append(_part(_Order.WORST_SLICE, found))
-                tags[WORST_SLICE + name] = worst.slice
+                tags[WORST_SLICE + name] = worst[0]
         return _logged([*parts, *self._external_metrics(model)], tags)
 
     def of_evaluation(self) -> Logged:
@@ -226,6 +227,14 @@ class MetricSelection:
             if self._direction(measure) != "neither":
                 return self._name(suite, measure), self._direction(measure) == "higher"
         return None
+
+    def _worst_slice(self, task: tuple[str, str], measure: str) -> tuple[str, float | None] | None:
+        """The slice that lost most against the rest, where slices were searched; else the one with the worst figure."""
+        for change in self._slice_changes:
+            if (change.dataset, change.model, change.measure) == (*task, measure) and change.statistic < 0:
+                return change.slice, change.after
+        worst = _worst(self._lines[task][measure], self._direction(measure))
+        return None if worst is None else (worst.slice, worst.estimate)
 
     def _key(self, measure: str) -> str:
         return self._manifest.definitions[measure].mlflow_key

@@ -16,6 +16,7 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection
+from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
@@ -209,6 +210,24 @@ def test_the_worst_slice_is_that_of_the_first_measure_with_the_least_figure():
         "search.worst_slice/ndcg_at_10": 0.3
     }
     assert found.tags == {"rankledger.worst_slice.search/ndcg_at_10": "market=fr"}
+
+
+def test_a_slice_that_lost_most_against_the_rest_is_the_worst():
+    """If slices were searched, the first of the model's by the measure that lost; else that with the least figure."""
+    lost = SliceChange(
+        *("web", "dense", "bm25", "ndcg@10", "family=internet", 30, 60, 0.5, 0.4, -0.1, 1.0, 0.5, 0.45, -4.0, 0.001)
+    )
+    won = replace(lost, slice="family=files", statistic=4.0)
+    others = [replace(lost, **change) for change in ({"model": "bm25"}, {"measure": "ap"}, {"dataset": "shop"})]
+    summary = (estimate(), estimate(slice="market=fr", estimate=0.3))
+
+    def tags(*changes: SliceChange) -> tuple[str, float]:
+        plain = record(summary=summary)
+        found = logged(Record(plain.path, plain.manifest, summary=lambda: summary, slice_changes=lambda: changes))
+        return found.tags["rankledger.worst_slice.search/ndcg_at_10"], found.metrics["search.worst_slice/ndcg_at_10"]
+
+    assert tags(won, *others, lost, replace(lost, slice="family=shell")) == ("family=internet", 0.4)
+    assert tags(won, *others) == ("market=fr", 0.3)
 
 
 def test_a_slice_that_is_better_than_all_queries_is_not_the_worst():
