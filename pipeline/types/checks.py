@@ -295,9 +295,12 @@ class SliceChange:
     p_value: float
 
     def __str__(self) -> str:
-        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`."""
+        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`.
+
+        A slice that went the other way than all queries, or of a change that is next to nothing, has no share.
+        """
         said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
-        if self.share is None or abs(self.share) > _MOST_SHARE:
+        if self.share is None or not 0 <= self.share <= _MOST_SHARE:
             return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
         return f"{said}, accounts for {self.share:.0%} of the {'drop' if self.all_after < self.all_before else 'rise'}"
 

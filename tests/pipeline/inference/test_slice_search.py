@@ -287,15 +287,16 @@ def test_of_an_error_less_is_better():
     assert str(line).endswith("0.5000 → 1.0000, accounts for 100% of the rise")
 
 
-def test_shares_of_next_to_nothing_are_left_out():
-    """59 queries lose what the others win: all together stay as they were, and no share of that is named."""
-    after = np.array([0.5 - 0.241] * 59 + [0.5 + 0.059] * 241)
+@pytest.mark.parametrize(("won", "all_after"), [(0.059, "0.5000"), (0.1, "0.5329")])
+def test_no_share_is_named_of_nothing_or_of_what_went_the_other_way(won, all_after):
+    """59 queries lose what the others win, or less: all together stay as they were, or rise."""
+    after = np.array([0.5 - 0.241] * 59 + [0.5 + won] * 241)
 
     (line,), _ = changed_slices(
         ("web", "new", "old"), (contributions(after), contributions([0.5] * 300)), INTERNET, RULE
     )
 
-    assert str(line).endswith("0.5000 → 0.2590, while all queries together went 0.5000 → 0.5000")
+    assert str(line).endswith(f"0.5000 → 0.2590, while all queries together went 0.5000 → {all_after}")
 
 
 @pytest.mark.parametrize(
