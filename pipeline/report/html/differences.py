@@ -94,7 +94,7 @@ def slices(figures: PageFigures) -> Section | None:
         if any(line.slice != ALL for line in lines):
             chart = slice_chart(lines, figures.practical_difference.get(measure))
             charts += [Drawing(f"slices-{short_text(dataset)}", chart)] if chart else []
-    blocks = (*where, Drawings(tuple(charts))) if charts else where
+    blocks: tuple[Block, ...] = (*where, Drawings(tuple(charts))) if charts else where
     return Section("slices", "Slices", blocks) if blocks else None
 
 
