@@ -10,7 +10,7 @@ DOCUMENTED := .venv/documented
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz mutants bench docs site shape golden golden-tools clean startup
+.PHONY: help setup run ui test test-system fuzz mutants simulate bench docs site shape golden golden-tools clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -62,6 +62,9 @@ fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; s
 
 mutants: $(EQUIPPED) ## Change the code in one place at a time, 200 times, and count what the tests notice. Takes hours.
 	$(BIN)/python -m tests.mutants $(MUTANTS)
+
+simulate: $(EQUIPPED) ## Repeat the simulations of the guides on inference and gates; WRITE=--write puts them there. About 10 minutes.
+	$(BIN)/python -m tests.simulations $(WRITE)
 
 bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds

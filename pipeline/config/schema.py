@@ -375,9 +375,9 @@ class Bootstrap(Section):
     confidence: Number = Field(0.95, gt=0, lt=1)
     """Share of intervals that should cover the true value."""
 
-    method: Literal["percentile", "basic", "bca"] = "bca"
-    """How the resamples give an interval: by their quantiles, by these mirrored at the figure, or by quantiles
-    corrected for bias and skewness."""
+    method: Literal["bca+t", "bca", "percentile", "basic"] = "bca+t"
+    """How the resamples give an interval: `percentile`, by their quantiles; `basic`, by these mirrored at the figure;
+    `bca`, by quantiles corrected for bias and skewness; `bca+t`, by the outer ends of these and of Student's t."""
 
 
 class Execution(Section):

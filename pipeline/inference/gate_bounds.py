@@ -15,8 +15,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.bounded import bounded_interval
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -32,6 +34,7 @@ __all__ = [
     "NightKey",
     "Subject",
     "format_amount",
+    "is_enough",
     "limits_of",
     "reason_of",
     "simultaneous",
@@ -135,7 +138,8 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
 
     Args:
         figures: each with B resamples, of which resample b of one goes with resample b of the others: drawn together
-            within a dataset, and independently in different ones. None is undefined.
+            within a dataset, and independently in different ones. One that leaves a figure undefined counts
+            as infinitely far.
         rule: how an interval is read off, and how often all of them together should cover.
 
     Reference:
@@ -146,7 +150,8 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
     greatest = np.zeros(len(figures[0].resamples))
     for figure in figures:  # one by one: all of them side by side would be large
         if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
-            np.maximum(greatest, np.abs(figure.resamples - figure.centre) / figure.std_error, out=greatest)
+            apart = np.abs(figure.resamples - figure.centre) / figure.std_error
+            np.maximum(greatest, np.where(np.isnan(apart), np.inf, apart), out=greatest)
     reach = max(float(np.quantile(greatest, rule.confidence)), _NORMAL.inv_cdf((1 + rule.confidence) / 2))
     # The level beyond which that share of further resamples is expected: the least of B resamples has the level 0, yet
     # 1 in B + 1 further ones would lie below it.
@@ -157,6 +162,22 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
 
 Ends = tuple[float | None, float | None]
 """The two ends of an interval; (None, None) if there is none."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """An interval that a line is judged by.
+
+    Attributes:
+        ends: its two ends.
+        method: how it was made: a method of `Bootstrap`, `betting` or `exact`; empty if there is none.
+        confidence: how often it should cover.
+    """
+
+    ends: Ends
+    method: str
+    confidence: float
+
 
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
 _SAME = 1e-12  # an estimate this close to its limit equals it: the rest is rounding
@@ -200,6 +221,11 @@ def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
     return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
 
 
+def is_enough(figure: Resampled) -> bool:
+    """Whether a figure rests on enough clusters for its resamples to decide."""
+    return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
+
+
 @dataclass(frozen=True, eq=False)
 class GateCheck:
     """A figure, or a difference of two, that is compared with limits.
@@ -211,6 +237,8 @@ class GateCheck:
         plain: the difference as it is, where a share of the baseline is taken off what is judged; else the same.
         limits: all of which must hold.
         unit: what is drawn as one: `queries` or `clusters`.
+        values: (Q,) what `judged` is the plain mean of, by sorted query id; None if it is no plain mean of queries,
+            or the resamples decide.
         baseline: what the model is compared with; None for a figure.
         factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
         theirs: the baseline's figure over the same queries.
@@ -222,6 +250,7 @@ class GateCheck:
     plain: Resampled
     limits: tuple[Limit, ...]
     unit: str
+    values: Floats | None = None
     baseline: Baseline | None = None
     factor: float = 1.0
     theirs: float = math.nan
@@ -229,13 +258,33 @@ class GateCheck:
     @property
     def unchanged(self) -> bool:
         """Whether every difference is 0, on enough queries to say that the models are the same."""
-        same = self.baseline is not None and self.plain.mark == "degenerate"
+        same = self.baseline is not None and self.plain.mark == "degenerate" and abs(self.plain.estimate) <= _SAME
         return same and self.plain.n_clusters >= LEAST_CLUSTERS
 
     @property
-    def decidable(self) -> bool:
-        """Whether an interval of it may decide: not where it is sparse or constant, or a resample is undefined."""
-        return self.plain.mark == "" and math.isfinite(self.judged.std_error)
+    def trusted(self) -> bool:
+        """Whether the interval of the resamples may decide: not if it rests on few queries, nor on fewer than 30."""
+        return is_enough(self.plain) and math.isfinite(self.judged.std_error)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the interval for scores in a range takes its place."""
+        finite = all(math.isfinite(end) for end in self.judged.range)
+        return not (self.trusted or self.unchanged) and finite and self.values is not None and len(self.values) > 0
+
+    def found(self, rule: IntervalRule, bounded_confidence: float) -> Found:
+        """The interval to judge by, how it was made, and its confidence.
+
+        Args:
+            rule: by which the interval of the resamples is read off.
+            bounded_confidence: the confidence of an interval for scores in a range.
+        """
+        if self.bounded:
+            assert self.values is not None, "that is what bounded means"
+            method, exact = bounded_interval(self.values, self.judged.range, bounded_confidence)
+            return Found(exact, method, bounded_confidence)
+        ends = rule.of(self.judged)
+        return Found(ends, "" if ends[0] is None else rule.method, rule.confidence)
 
     def outcome(self, ends: Ends) -> tuple[Outcome, Limit]:
         """What comes of it with this interval, and the limit that it is due to."""
@@ -245,26 +294,40 @@ class GateCheck:
         if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
             return "pass" if self.judged.estimate >= limit.value else "fail"
         low, high = ends
-        if not self.decidable or low is None or high is None:
+        if not (self.trusted or self.bounded) or low is None or high is None:
             return "inconclusive"
         return limit.outcome(low, high)
 
-    def n_needed(self, ends: Ends, limit: Limit) -> int | None:
+    def n_needed(self, rule: IntervalRule, found: Found, limit: Limit) -> int | None:
         """How many queries would decide, if the estimate stays; None where none would.
 
         An interval shrinks with the root of the number of queries, and must shrink to the distance between estimate
-        and limit. And what it rests on must grow to 30 clusters, that many of them away from the most frequent value.
+        and limit: that in use does it by itself, or that of the resamples once it rests on enough queries.
         """
+        times = [self._times(found.ends, limit, 1.0)]
+        if self.bounded and self.plain.kappa:
+            grown = max(ENOUGH / self.plain.kappa, LEAST_CLUSTERS / self.plain.n_clusters)
+            times.append(self._times(rule.of(self.judged), limit, grown))
+        elif not self.trusted and self.plain.n_clusters:
+            few = LEAST_CLUSTERS / self.plain.n_clusters
+            grown = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
+            times = [self._times(found.ends, limit, grown)]
+        needed = min((n for n in times if n is not None), default=None)
+        if needed is None:
+            return None
+        return max(math.ceil(self.judged.n_queries * needed), self.judged.n_queries + 1)
+
+    def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
+        """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
         low, high = ends
-        alike = self.baseline is None and self.plain.mark == "degenerate"  # more of the same would tell nothing
+        alike = self.baseline is None and self.plain.mark == "degenerate" and not self.bounded
         distance = self.judged.estimate - limit.value
         if low is None or high is None or alike or (abs(distance) <= _SAME and low < high):
             return None
-        times = [LEAST_CLUSTERS / n for n in (self.plain.n_clusters, self.plain.n_away) if n]
-        if low < high:
-            reach = self.judged.estimate - low if distance > 0 else high - self.judged.estimate
-            times.append((reach / distance) ** 2)
-        return max(math.ceil(self.judged.n_queries * max(times)), self.judged.n_queries + 1)
+        if low == high:
+            return least
+        reach = self.judged.estimate - low if distance > 0 else high - self.judged.estimate
+        return max(least, (reach / distance) ** 2)
 
 
 def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, needed: int | None) -> str:
@@ -340,7 +403,7 @@ def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
     what = "figure" if line.baseline is None else "difference"
     if ends[0] is None:
         return "but there is no interval, for some resamples hold no query that counts"
-    if line.plain.mark == "degenerate" and line.baseline is None:
+    if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
         return "but scores that are all alike leave nothing to judge by"
     if needed is None:
         return f"but {_weakness(line)}: and no number of queries would settle it while the {what} stays just there"
@@ -349,13 +412,13 @@ def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
 
 
 def _weakness(line: GateCheck) -> str:
-    n_clusters, n_away = line.plain.n_clusters, math.floor(line.plain.n_away)
+    n_clusters = line.plain.n_clusters
+    if line.trusted:
+        return "the interval holds that limit"
     if n_clusters < LEAST_CLUSTERS:
         return f"{n_clusters} {line.unit} are too few to judge by"
-    if line.plain.mark:
-        differ = "differ" if line.baseline else "differ from the most frequent score"
-        return f"only {n_away} of {n_clusters:,} {line.unit} {differ}, too few to judge by"
-    return "the interval holds that limit"
+    rests = f"it rests on about {max(1, round(line.plain.kappa))} of {n_clusters:,} {line.unit}"
+    return f"{rests}, and the interval for scores in a range holds that limit" if line.bounded else f"{rests}, too few"
 
 
 def _interval(ends: Ends, difference: float = 0.0) -> str:

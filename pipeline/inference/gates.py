@@ -10,6 +10,7 @@ then weighed: what an undecided line comes to, how many nights in a row it must 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -26,6 +27,7 @@ from rankledger.pipeline.inference.gate_bounds import (
     Limit,
     Subject,
     format_amount,
+    is_enough,
     limits_of,
     reason_of,
     simultaneous,
@@ -121,7 +123,9 @@ def _judge_figures(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evi
         sample = evidence.samples[dataset]
         for name in slices_of(gate, sample, model, measure):
             figure = sample.figure(model, measure, name)
-            lines.append(GateCheck((dataset, model, measure), name, figure, figure, limits_of(gate), _unit(sample)))
+            values = None if is_enough(figure) else sample.scores_of(model, measure, name)
+            subject = dataset, model, measure
+            lines.append(GateCheck(subject, name, figure, figure, limits_of(gate), _unit(sample), values))
     return _interval_verdicts(gate, lines, evidence.rule)
 
 
@@ -157,13 +161,14 @@ def _differences(
     for subject, name in asked:
         baseline = evidence.baselines[gate.name, *subject[:2]]
         plain = next(found)
-        if not gate.relative:
-            yield GateCheck(subject, name, plain, plain, (Limit(0.0 - gate.margin),), _unit(sample), baseline)
-            continue
-        judged, own = next(found), next(found)
-        theirs = _sign(subject) * (own.estimate - plain.estimate)
-        factor = _factor(gate, subject)
-        yield GateCheck(subject, name, judged, plain, (Limit(0.0),), _unit(sample), baseline, factor, theirs)
+        judged, factor, theirs, limit = plain, 1.0, math.nan, Limit(0.0 - gate.margin)
+        if gate.relative:
+            judged, own = next(found), next(found)
+            factor, limit = _factor(gate, subject), Limit(0.0)
+            theirs = _sign(subject) * (own.estimate - plain.estimate)
+        pair = Pair(subject[1], baseline.key, subject[2], name, factor)
+        values = None if is_enough(plain) else sample.differences_of(pair)
+        yield GateCheck(subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs)
 
 
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:
@@ -188,14 +193,19 @@ def _unit(sample: Sample) -> str:
 
 
 def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
-    joint = simultaneous([line.judged for line in lines if line.decidable], rule)
-    return [_interval_verdict(gate, line, joint) for line in lines]
+    """All intervals hold at once: the error allowed is shared by those for scores in a range and all others jointly."""
+    trusted, n_bounded = [line.judged for line in lines if line.trusted], sum(line.bounded for line in lines)
+    error = (1 - rule.confidence) / max(1, len(trusted) + n_bounded)
+    shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_bounded else rule
+    joint = simultaneous(trusted, shared)
+    return [_interval_verdict(gate, line, joint, 1 - error) for line in lines]
 
 
-def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule) -> Verdict:
-    ends = rule.of(line.judged)
+def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule, bounded_confidence: float) -> Verdict:
+    found = line.found(rule, bounded_confidence)
+    ends = found.ends
     outcome, limit = line.outcome(ends)
-    needed = line.n_needed(ends, limit) if outcome == "inconclusive" else None
+    needed = line.n_needed(rule, found, limit) if outcome == "inconclusive" else None
     return replace(
         _verdict(gate, line.subject, outcome, reason_of(line, ends, outcome, limit, needed), line.slice),
         reference=line.baseline.label if line.baseline else None,
@@ -203,7 +213,8 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule) ->
         ci_low=ends[0],
         ci_high=ends[1],
         limit=limit.value,
-        confidence=None if ends[0] is None else rule.confidence,
+        confidence=None if ends[0] is None else found.confidence,
+        interval=found.method,
         n_needed=needed,
         mark=line.plain.mark,
     )

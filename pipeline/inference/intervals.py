@@ -1,4 +1,4 @@
-"""Resampled figures to confidence intervals: percentile, basic and BCa, and whether an interval may be trusted.
+"""Resampled figures to confidence intervals, and whether an interval may be trusted.
 
 Efron & Tibshirani 1993, chapters 13 and 14; Davison & Hinkley 1997, chapter 5, for the basic interval.
 """
@@ -14,16 +14,21 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.types.results import LEAST_CLUSTERS
+from rankledger.pipeline.inference.distributions import t_quantile
 
-__all__ = ["ROUNDING", "Method", "Resampled", "interval", "known"]
+__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known"]
 
-Method: TypeAlias = Literal["percentile", "basic", "bca"]
+Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
 
 ROUNDING = 1e-9
 """Standard errors up to which figures are equal: 0.1 + 0.2 and 0.3 are, though as doubles they are apart."""
 
+ENOUGH = 8.0
+"""The least `kappa` at which an interval is trusted."""
+
 _NORMAL = NormalDist()
+_MOST_UNDEFINED = 0.01  # of the resamples: with more, those that are left are no sample of all
+_UNBOUNDED = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +42,7 @@ class Resampled:
         influence: (K,) how much each cluster moves the figure; the sum is 0.
         n_queries: queries that count.
         n_clusters: clusters that they are in.
-        n_away: the effective number of clusters whose value is not the most frequent one; for a difference, not 0.
-            Clusters of one size count one each; where a few outweigh the others they count as fewer.
+        range: the least and the greatest value that the figure can have.
     """
 
     estimate: float
@@ -47,46 +51,88 @@ class Resampled:
     influence: Floats
     n_queries: int
     n_clusters: int
-    n_away: float
+    range: tuple[float, float] = _UNBOUNDED
+
+    @cached_property
+    def error(self) -> float:
+        """The standard error by the influences of C clusters, √(C / (C - 1) · Σ influence²); NaN for fewer than two.
+
+        It is 0 if all clusters are alike. Without clusters it is exactly that of Student's t.
+        """
+        n = self.n_clusters
+        return math.sqrt(n / (n - 1)) * self._spread if n > 1 else math.nan
+
+    @cached_property
+    def kappa(self) -> float:
+        """As how many clusters the variance rests on: (Σ influence²)² / Σ influence⁴, in [1, C]; 0 if all are alike.
+
+        A few clusters that differ from the others make it small, and so does a heavy tail.
+        """
+        if self._spread == 0:
+            return 0.0
+        shares = self.influence / self._spread  # so that no power underflows
+        shares *= shares
+        return 1 / float((shares * shares).sum())
 
     @property
     def mark(self) -> Literal["", "sparse", "degenerate"]:
-        """Why its interval is not to be trusted: the sample is constant (`degenerate`) or nearly so (`sparse`)."""
-        if self.n_away == 0:
+        """Why its interval is not to be trusted: all clusters are alike (`degenerate`), or few decide (`sparse`)."""
+        if self._spread == 0:
             return "degenerate"
-        return "sparse" if self.n_away < LEAST_CLUSTERS else ""
+        return "sparse" if self.kappa < ENOUGH else ""
 
     @property
     def std_error(self) -> float:
-        """The standard deviation over the resamples; NaN where one of them is undefined."""
-        shifted = self.resamples - self.resamples[0]  # so that equal figures have none at all
-        return float(shifted.std(ddof=1))
+        """The standard deviation over the resamples; NaN if more than 1% of them leave it undefined."""
+        if self.n_undefined > _MOST_UNDEFINED * len(self.resamples):
+            return math.nan
+        defined = self.ascending if self.n_undefined else self.resamples
+        return float((defined - defined[0]).std(ddof=1))  # shifted, so that equal figures have none at all
 
     @cached_property
     def ascending(self) -> Floats:
-        """(B,): the resamples in order."""
-        return np.sort(self.resamples)
+        """The resamples that define the figure, in order."""
+        ordered = np.sort(self.resamples)  # NaN last
+        return ordered[: int(np.searchsorted(ordered, np.nan))]
+
+    @property
+    def n_undefined(self) -> int:
+        """How many resamples leave it undefined."""
+        return len(self.resamples) - len(self.ascending)
+
+    @cached_property
+    def _spread(self) -> float:
+        """√(Σ influence²); 0 if it is only what rounding leaves of clusters that are alike."""
+        spread = math.sqrt(float((self.influence * self.influence).sum()))
+        reach = [abs(end) for end in self.range if math.isfinite(end)]
+        return spread if spread > 1e-12 * max(abs(self.estimate), *reach, 0.0) else 0.0
 
 
 def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[float | None, float | None]:
-    """The two ends of a confidence interval; (None, None) where a resample leaves the figure undefined.
+    """The two ends of a confidence interval; (None, None) if there is none.
+
+    A resample that leaves the figure undefined counts as the least of all for the lower end, and as the greatest for
+    the upper one: if an end then falls on such a resample, there is no interval.
 
     Args:
         resampled: the figure with its resamples.
         method: `percentile`, the quantiles of the resamples; `basic`, these mirrored at the estimate; `bca`, the
-            quantiles that are bias-corrected and accelerated.
+            quantiles that are bias-corrected and accelerated; `bca+t`, the outer ends of these and of Student's t,
+            within the range of the figure. BCa falls short on differences, t on skewed levels.
         confidence: how often the interval should cover, in (0, 1).
     """
-    if not math.isfinite(resampled.estimate) or not math.isfinite(resampled.ascending[-1]):
+    if not math.isfinite(resampled.estimate) or not len(resampled.ascending):
         return None, None
     tail = (1 - confidence) / 2
-    if method == "bca":
-        lower, upper = _corrected(resampled, tail), _corrected(resampled, 1 - tail)
-        return _quantile(resampled, lower), _quantile(resampled, upper)
-    low, high = _quantile(resampled, tail), _quantile(resampled, 1 - tail)
+    levels = (tail, 1 - tail)
+    if method in ("bca", "bca+t"):
+        levels = _corrected(resampled, tail, first=True), _corrected(resampled, 1 - tail, first=False)
+    low, high = _quantile(resampled, levels[0], first=True), _quantile(resampled, levels[1], first=False)
     if method == "basic":
-        return 2 * resampled.estimate - high, 2 * resampled.estimate - low
-    return low, high
+        low, high = 2 * resampled.estimate - high, 2 * resampled.estimate - low
+    if method == "bca+t":
+        low, high = _outer(resampled, low, high, tail)
+    return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
 def known(figure: float) -> float | None:
@@ -94,7 +140,16 @@ def known(figure: float) -> float | None:
     return figure if math.isfinite(figure) else None
 
 
-def _corrected(resampled: Resampled, level: float) -> float:
+def _outer(resampled: Resampled, low: float, high: float, tail: float) -> tuple[float, float]:
+    """The ends as they are, or those of Student's t if they are further out; none for a single cluster."""
+    if resampled.n_clusters < 2:
+        return math.nan, math.nan
+    least, greatest = map(float, resampled.range)
+    reach = t_quantile(1 - tail, resampled.n_clusters - 1) * resampled.error
+    return (min(low, max(resampled.estimate - reach, least)), max(high, min(resampled.estimate + reach, greatest)))
+
+
+def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
     """The level of the quantile that BCa takes in place of this one.
 
     Reference:
@@ -104,7 +159,7 @@ def _corrected(resampled: Resampled, level: float) -> float:
     variance = float(squares.sum())
     if variance == 0:
         return level
-    bias = _bias(resampled, math.sqrt(variance))
+    bias = _bias(resampled, math.sqrt(variance), first=first)
     acceleration = float((squares * resampled.influence).sum()) / (6 * variance**1.5)
     moved = bias + _NORMAL.inv_cdf(level)
     room = 1 - acceleration * moved
@@ -113,20 +168,26 @@ def _corrected(resampled: Resampled, level: float) -> float:
     return _NORMAL.cdf(bias + moved / room)
 
 
-def _bias(resampled: Resampled, error: float) -> float:
+def _bias(resampled: Resampled, error: float, *, first: bool) -> float:
     """How far the median resample is from the estimate, in standard normal units."""
     nearly = ROUNDING * error
     below = int(np.searchsorted(resampled.ascending, resampled.centre - nearly, side="left"))
     up_to = int(np.searchsorted(resampled.ascending, resampled.centre + nearly, side="right"))
-    n_resamples = len(resampled.ascending)
-    share = (below + up_to) / (2 * n_resamples)
+    n_resamples = len(resampled.resamples)
+    share = (below + up_to) / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
     least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
     return _NORMAL.inv_cdf(min(max(share, least), 1 - least))
 
 
-def _quantile(resampled: Resampled, level: float) -> float:
-    """Linear between the order statistics: definition 7 of Hyndman & Fan 1996, doi:10.1080/00031305.1996.10473566."""
-    place = level * (len(resampled.ascending) - 1)
-    below = int(place)
-    low, high = resampled.ascending[below], resampled.ascending[min(below + 1, len(resampled.ascending) - 1)]
+def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
+    """Linear between the order statistics: definition 7 of Hyndman & Fan 1996, doi:10.1080/00031305.1996.10473566.
+
+    Undefined resamples come first for a lower end, and last for an upper one; NaN if the level falls among them.
+    """
+    ascending = resampled.ascending
+    place = level * (len(resampled.resamples) - 1) - (resampled.n_undefined if first else 0)
+    below = math.floor(place)
+    if below < 0 or place > len(ascending) - 1:
+        return math.nan
+    low, high = ascending[below], ascending[min(below + 1, len(ascending) - 1)]
     return float(low + (high - low) * (place - below))

@@ -41,7 +41,6 @@ __all__ = [
     "Test",
     "TestRule",
     "bootstrap_test",
-    "cluster_error",
     "compare",
     "effect_size",
     "minimum_detectable_difference",
@@ -50,16 +49,8 @@ __all__ = [
     "t_test",
 ]
 
+_SAME = 1e-12  # up to this, a difference is what rounding leaves of none
 _POWER = 0.8  # how often the least detectable difference is detected
-
-
-def cluster_error(difference: Resampled) -> float:
-    """The standard error over C clusters, √(C / (C - 1) · Σ influence²); NaN where there are fewer than two."""
-    n = difference.n_clusters
-    if n < 2:
-        return math.nan
-    error = math.sqrt(n / (n - 1) * float((difference.influence * difference.influence).sum()))
-    return error if error > 1e-12 * abs(difference.estimate) else 0.0  # what rounding leaves of equal differences
 
 
 def t_test(difference: Resampled) -> float:
@@ -67,9 +58,9 @@ def t_test(difference: Resampled) -> float:
 
     Where all clusters differ alike it is 0, or 1 where none differs.
     """
-    error = cluster_error(difference)
+    error = difference.error
     if error == 0:
-        return float(difference.n_away == 0)
+        return float(abs(difference.estimate) <= _SAME)
     return 2 * t_tail(abs(difference.estimate) / error, difference.n_clusters - 1)
 
 
@@ -79,7 +70,7 @@ def effect_size(difference: Resampled) -> float:
     Reference:
         Cohen 1988, Statistical Power Analysis for the Behavioral Sciences, section 2.3.5.
     """
-    error = cluster_error(difference)
+    error = difference.error
     return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
 
 
@@ -93,7 +84,7 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     Reference:
         Bloom 1995, doi:10.1177/0193841X9501900504: (t of 1 - alpha / 2 + t of the power) standard errors.
     """
-    error = cluster_error(difference)
+    error = difference.error
     if math.isnan(error):
         return math.nan
     degrees = difference.n_clusters - 1

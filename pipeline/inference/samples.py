@@ -13,7 +13,8 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
-from rankledger.metrics.block import Bools, Floats, divide
+from rankledger.metrics.aggregation import MEAN
+from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
@@ -107,6 +108,7 @@ class Sample:
             for scores in (*results, *whole)
             for row, measure in enumerate(scores.measures)
         }
+        self._query_ids = results[0].query_ids
         self._settings = settings
         self._denominators: dict[bytes, Floats] = {}
         sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
@@ -119,15 +121,14 @@ class Sample:
         drawn = self._drawn[model, measure, slice]
         figures = drawn.figures
         ratio = drawn.ratio
-        counted = ratio.denominators > 0
         return Resampled(
             estimate=ratio.estimate,
             centre=float(figures[0]),
             resamples=figures[1:],
             influence=ratio.influence,
             n_queries=self._n_queries(self.contributions[model, measure].counted, slice),
-            n_clusters=int(counted.sum()),
-            n_away=_effective(ratio.denominators[counted][_away_from_mode(ratio.values)]),
+            n_clusters=int((ratio.denominators > 0).sum()),
+            range=measure.metric.range,
         )
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
@@ -162,6 +163,27 @@ class Sample:
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
 
+    def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
+        """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
+        return self._in_order(self._drawn[model, measure, slice].ratio)
+
+    def differences_of(self, pair: Pair) -> Floats | None:
+        """(Q,) the differences whose plain mean a pair's is, oriented; None if it is no plain mean of queries."""
+        one, other = self.sides(pair)
+        ours, theirs = self._in_order(one), self._in_order(other)
+        if ours is None or theirs is None or not one.is_mean_over(other):
+            return None
+        sign = -1.0 if pair.measure.metric.direction == "lower" else 1.0
+        return sign * (ours - pair.factor * theirs)
+
+    def _in_order(self, ratio: Ratio) -> Floats | None:
+        """The values of a ratio that is a plain mean of queries with equal weights."""
+        counted = ratio.denominators > 0
+        weights = ratio.denominators[counted]
+        if ratio.aggregation is not MEAN or ratio.clusters is not None or not np.all(weights == 1):
+            return None
+        return ratio.values[np.argsort(self._query_ids[counted], kind="stable")]
+
     def clusters_of(self, slice: str) -> npt.NDArray[np.int64]:
         """The clusters that have a query in a slice, ascending."""
         mask = self.slices[slice]
@@ -178,7 +200,6 @@ class Sample:
             figures = sign * one.figure(sums, drawn[0].denominators)
         else:
             figures = sign * (drawn[0].figures - factor * drawn[1].figures)
-        moved = (one.numerators != factor * other.numerators).any(axis=0) | (one.denominators != other.denominators)
         counted = [self.contributions[name, pair.measure].counted for name in (pair.model, pair.baseline)]
         return Resampled(
             estimate=sign * (one.estimate - factor * other.estimate),
@@ -187,7 +208,7 @@ class Sample:
             influence=sign * (one.influence - factor * other.influence),
             n_queries=self._n_queries(counted[0] & counted[1], pair.slice),
             n_clusters=int((one.denominators > 0).sum()),
-            n_away=_effective(one.denominators[moved]),
+            range=_range_of(pair),
         )
 
     def _n_queries(self, counted: Bools, slice: str) -> int:
@@ -255,20 +276,11 @@ class _Columns:
             yield _Drawn(ratio, own, denominators[place])
 
 
-def _away_from_mode(values: Floats) -> Bools:
-    """Which values are not the most frequent one; all of them where no value occurs twice, for then there is none."""
-    distinct, place, counts = np.unique(values, return_inverse=True, return_counts=True)
-    most = int(counts.max(initial=0))
-    return place != counts.argmax() if most > 1 or len(distinct) == 1 else np.ones(len(values), dtype=bool)
-
-
-def _effective(sizes: Floats) -> float:
-    """As how many clusters of one size these count: fewer, the more a few of them outweigh the others.
-
-    Reference:
-        Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
-    """
-    return float(divide(sizes.sum() ** 2, (sizes * sizes).sum())) if sizes.size else 0.0
+def _range_of(pair: Pair) -> tuple[float, float]:
+    """The least and the greatest difference that there can be, oriented."""
+    least, greatest = pair.measure.metric.range
+    low, high = least - pair.factor * greatest, greatest - pair.factor * least
+    return (-high, -low) if pair.measure.metric.direction == "lower" else (low, high)
 
 
 def pool(figures: Sequence[Resampled]) -> Resampled:
@@ -281,5 +293,5 @@ def pool(figures: Sequence[Resampled]) -> Resampled:
         influence=np.concatenate([figure.influence for figure in figures]) / n,
         n_queries=sum(figure.n_queries for figure in figures),
         n_clusters=sum(figure.n_clusters for figure in figures),
-        n_away=sum(figure.n_away for figure in figures),
+        range=(min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)),
     )

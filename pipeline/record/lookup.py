@@ -11,15 +11,12 @@ If records are kept in a remote store, these files are read there, several at a 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import count, groupby, islice
-from operator import itemgetter
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -47,7 +44,6 @@ __all__ = [
     "failures_in_a_row",
     "failures_of",
     "no_records",
-    "oldest_first",
     "read_accepted",
     "record_at",
     "resolve",
@@ -385,11 +381,6 @@ class RecordEntry:
         return Record(self.path, self.manifest)
 
     @property
-    def began(self) -> tuple[str, datetime]:
-        """When the evaluation began: the second in its id, and by its manifest, which orders those of one second."""
-        return _second(self.evaluation_id), created_at(self.record)
-
-    @property
     def name(self) -> str:
         """What the evaluation is called."""
         return self.manifest.name
@@ -478,12 +469,11 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
         OSError: the place elsewhere cannot be reached.
     """
 
-    def looked(evaluation_id: str) -> tuple[tuple[str, datetime], T] | None:
-        entry = RecordEntry(records, evaluation_id)
+    def looked(evaluation_id: str) -> tuple[T, ...]:
         try:
-            return entry.began, look(entry)
+            return (look(RecordEntry(records, evaluation_id)),)
         except InputError:
-            return None
+            return ()
 
     ids = records.ids(name)
     if records.remote is None:
@@ -491,29 +481,10 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
     else:
         with ThreadPoolExecutor(_AT_A_TIME) as pool:
             found = list(each("Reading records", pool.map(looked, ids), len(ids), "records"))
-    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if read is None)
+    unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
     if name is not None and len(unreadable) == len(ids):
         raise InputError(no_records(records, name, ids))
-    by_time = sorted((read for read in found if read is not None), key=itemgetter(0), reverse=True)
-    return RecordScan(tuple(item for _, item in by_time), unreadable)
-
-
-def oldest_first(records: Records) -> list[str]:
-    """The ids of all records, in the order in which they began; manifests are read of those that share a second.
-
-    Raises:
-        OSError: the place elsewhere cannot be reached.
-    """
-    ids = records.ids()
-    count_of = Counter(map(_second, ids))
-
-    def began(evaluation_id: str) -> tuple[str, datetime]:
-        if count_of[_second(evaluation_id)] > 1:
-            with suppress(InputError):
-                return RecordEntry(records, evaluation_id).began
-        return _second(evaluation_id), datetime.min.replace(tzinfo=UTC)
-
-    return sorted(ids, key=began)
+    return RecordScan(tuple(item for read in found for item in read), unreadable)
 
 
 def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:

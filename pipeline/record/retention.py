@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from datetime import UTC, datetime
+from itertools import groupby
 
 from rankledger.pipeline.record.lookup import RecordEntry
 from rankledger.pipeline.record.store import Records, Remote, read_receipt, receipt_name
@@ -43,7 +44,7 @@ UNDELIVERED = "not delivered yet"
 ELSEWHERE = "stored remotely; name the store with --records"
 
 
-def stored_records(records: Records) -> list[RecordEntry]:
+def stored_records(records: Records) -> Iterator[RecordEntry]:
     """Every record whose manifest can be read, most recent first.
 
     Raises:
@@ -52,7 +53,9 @@ def stored_records(records: Records) -> list[RecordEntry]:
     """
     entries = [RecordEntry(records, evaluation_id) for evaluation_id in records.ids()]
     readable = filter(_can_be_read, each("Reading records", entries, len(entries), "records"))
-    return sorted(readable, key=lambda entry: entry.began, reverse=True)
+    for _, same in groupby(readable, key=lambda entry: begun(entry.evaluation_id)):
+        # ids have whole seconds: within one, the manifests say which is the later
+        yield from sorted(same, key=lambda entry: datetime.fromisoformat(entry.manifest.created), reverse=True)
 
 
 def _can_be_read(entry: RecordEntry) -> bool:

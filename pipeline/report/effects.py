@@ -40,8 +40,8 @@ def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
         within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
     return (
         f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
-        f"no practical difference {within}, unclear otherwise or if fewer than {LEAST_CLUSTERS} queries or clusters "
-        "tell the two apart; each pair by itself, not corrected for the number of tests"
+        f"no practical difference {within}, unclear otherwise, if a few queries or clusters decide it, or if there are "
+        f"fewer than {LEAST_CLUSTERS}; each pair by itself, not corrected for the number of tests"
     )
 
 

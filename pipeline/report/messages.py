@@ -22,7 +22,7 @@ from rankledger.pipeline.report.tables import (
 from rankledger.pipeline.report.text_table import byte_size, counted, queries
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Acceptance, Evaluation, Failure
+from rankledger.pipeline.types.results import ALL, Acceptance, Evaluation, Failure
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.checks import PruneResult, Reproduction, SliceChange
@@ -165,10 +165,7 @@ def _leads_by_ties(board: Leaderboard) -> Iterator[str]:
 
 def _unreliable_intervals(board: Leaderboard) -> Iterator[str]:
     """The intervals that are not reliable, by the reason."""
-    reasons = {
-        "sparse": f"fewer than {LEAST_CLUSTERS} queries or clusters differ from the most frequent score",
-        "degenerate": "all of them score alike",
-    }
+    reasons = {"sparse": "a few queries or clusters decide it", "degenerate": "all of them score alike"}
     for mark, reason in reasons.items():
         names = [
             f"{model} {column.measure}"

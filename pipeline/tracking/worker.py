@@ -74,7 +74,7 @@ def _make(path: Path) -> None:
     partial = path.with_name(f".{path.name}.partial")
     for left in (partial, partial.with_name(f"{partial.name}-journal")):
         left.unlink(missing_ok=True)
-    SqlAlchemyStore(f"{_DATABASE}{partial}", _ARTIFACTS).engine.dispose()
+    SqlAlchemyStore(f"{_DATABASE}{partial}", _ARTIFACTS).engine.dispose()  # type: ignore[no-untyped-call]
     partial.rename(path)
 
 

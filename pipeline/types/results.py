@@ -55,7 +55,7 @@ ALL = "all"
 """The slice that every query is in."""
 
 LEAST_CLUSTERS = 30
-"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged, an interval of fewer is sparse."""
+"""Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +132,8 @@ class Estimate:
         n_undefined: those whose score is undefined.
         n_clusters: clusters that the figure rests on: those of the queries that are in its mean, each query being one
             if there are no clusters.
-        mark: why the interval is not to be trusted: `sparse`, where it rests on fewer than 30 (effective) clusters away
-            from the most frequent value, `degenerate`, where all are equal; or empty.
+        mark: why the interval is not to be trusted: `sparse`, where a few clusters decide it (κ below 8),
+            `degenerate`, where all clusters are alike; or empty.
         ties_least: the least figure over all orders of tied documents; None where that was not asked for.
         ties_expected: the mean figure over them.
         ties_greatest: the greatest.
@@ -343,6 +343,7 @@ class Verdict:
         ci_high: upper end.
         limit: what it was held to, in the same unit.
         confidence: the level of the interval.
+        interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty.
         n_needed: queries that would settle an inconclusive verdict, if the estimate stays; None where none would.
         nights: how many evaluations in a row failed, this one included.
         mark: `sparse`, `degenerate`, or empty.
@@ -362,6 +363,7 @@ class Verdict:
     ci_high: float | None = None
     limit: float | None = None
     confidence: float | None = None
+    interval: str = ""
     n_needed: int | None = None
     nights: int = 0
     mark: str = ""

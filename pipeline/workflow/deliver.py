@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 from rankledger.pipeline.config.loader import allowed_variables
 from rankledger.pipeline.config.schema import Loaded, Tracking
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.lookup import oldest_first
 from rankledger.pipeline.record.store import (
     DamagedError,
     Receipt,
@@ -409,8 +408,8 @@ def sync(
     clear_left_behind(workspace.records, workspace.runs_dir)
     with Stores(open_store, workspace) as stores:
         syncer = _Syncer(workspace, stores, allow_env, again=again)
-        ids = oldest_first(workspace.records)
-        for evaluation_id in each("Delivering", ids, len(ids), "records"):
+        ids = workspace.records.ids()
+        for evaluation_id in each("Delivering", reversed(ids), len(ids), "records"):
             result = syncer.deliver(evaluation_id)
             if result != SyncResult(evaluation_id):
                 yield result

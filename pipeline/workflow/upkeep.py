@@ -260,7 +260,7 @@ def _sorted_out(
 ) -> tuple[list[PrunedRecord], Counter[str]]:
     """The old records that go, the oldest first, and how many stay, by the reason."""
     records = workspace.records
-    stored = stored_records(records)
+    stored = [*stored_records(records)]
     beside = {config_of(found.record).parent for found in stored} | {Path(config).parent for config in configs}
     lists = [read_accepted(folder / ACCEPTED) for folder in sorted(beside)]
     accepted = {entry.record for entries in lists for models in entries.values() for entry in models.values()}

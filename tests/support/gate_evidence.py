@@ -70,7 +70,7 @@ def evidence(
     }
     return Evidence(
         samples=samples,
-        rule=IntervalRule("bca", 0.95),
+        rule=IntervalRule("bca+t", 0.95),
         query_ids=query_ids,
         **(fields | told),  # type: ignore[arg-type]
     )

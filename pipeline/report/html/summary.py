@@ -413,10 +413,7 @@ def _ties(line: Estimate) -> str:
 def _legend(unreliable: bool, layouts: Collection[_Layout]) -> Iterator[str]:
     """What the marks and headers of the tables mean."""
     if unreliable:
-        yield (
-            f"{UNSURE} an interval that is not reliable: fewer than {LEAST_CLUSTERS} queries or clusters differ from "
-            "the most frequent score, or all of them score alike."
-        )
+        yield (f"{UNSURE} an interval that is not reliable: few queries or clusters decide it, or all score alike.")
     if any(layout.baseline is not None for layout in layouts):
         yield "Differences above 0 are better; p: of no difference, corrected unless the config says not to."
     if any(layout.letters for layout in layouts):

@@ -10,7 +10,7 @@ import pytest
 from rankledger.pipeline.inference.gate_bounds import simultaneous
 from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.summary import IntervalRule
-from tests.benchmarks.gate_errors import outcomes
+from tests.simulations.gates import outcomes, skewed
 
 RULE = IntervalRule("bca", 0.95)
 
@@ -18,7 +18,7 @@ RULE = IntervalRule("bca", 0.95)
 def figure(resamples, centre=0.0):
     """A figure with these resamples."""
     resamples = np.asarray(resamples, dtype=float)
-    return Resampled(centre, centre, resamples, np.array([-1.0, 1.0]), 100, 100, 100.0)
+    return Resampled(centre, centre, resamples, np.array([-1.0, 1.0]), 100, 100)
 
 
 def normal(seed, n=200_000):
@@ -29,6 +29,15 @@ def normal(seed, n=200_000):
 def test_a_figure_alone_keeps_its_level(n_figures):
     """With nothing beside it there is nothing to account for."""
     assert simultaneous([figure(normal(0, 100))] * n_figures, RULE) is RULE
+
+
+def test_a_resample_that_leaves_a_figure_undefined_is_infinitely_far():
+    """If 1% of the resamples do, the others must hold in 0.95 / 0.99 of themselves."""
+    undefined = normal(0)
+    undefined[::100] = np.nan
+
+    level = simultaneous([figure(undefined), figure(np.zeros(200_000))], RULE).confidence
+    assert level == pytest.approx(0.95 / 0.99, abs=0.001)
 
 
 def test_independent_figures_need_sidaks_level():
@@ -80,7 +89,9 @@ def test_a_gate_of_twelve_slices_errs_no_more_often_than_one_line():
 
     Of 200 samples, 0.05 and three standard errors are 0.096.
     """
-    found = list(outcomes(truth=-0.01, margin=0.01, n_queries=1200, n_slices=12, draws=200, resamples=2000))
+    found = list(
+        outcomes(skewed(1.0), truth=-0.01, margin=0.01, n_queries=1200, n_slices=12, draws=200, resamples=2000)
+    )
 
     assert {len(lines) for lines in found} == {13}
     assert 0 < np.mean([set(lines) != {"inconclusive"} for lines in found]) <= 0.096

@@ -8,13 +8,14 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_bounds import format_amount
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Reference
-from tests.benchmarks.gate_errors import outcomes
+from tests.simulations.gates import outcomes, skewed
 from tests.support.gate_evidence import (
     BEFORE,
     MAE,
@@ -114,16 +115,12 @@ def test_a_difference_at_its_limit_is_never_settled():
 
 
 @pytest.mark.parametrize(("drop", "outcome"), [(0.25, "fail"), (0.125, "inconclusive"), (0.0625, "pass")])
-def test_queries_that_all_move_alike_leave_no_doubt(drop, outcome):
-    """Every query drops by exactly as much, in both slices too: the interval is that one number."""
-    groups = {"web": Groups(slices={"part=a": np.arange(80) < 40, "part=b": np.arange(80) >= 40})}
-    verdicts = judge(
-        [no_drop(0.125, slices=("part",))],
-        evidence(*before_and_after(np.full(80, 0.5), np.full(80, 0.5 - drop)), groups=groups),
-    )
+def test_queries_that_all_move_alike_may_hide_others(drop, outcome):
+    """Every query drops by exactly as much: the resamples do not vary, and an interval for scores in a range does."""
+    verdict = judged(no_drop(0.125), np.full(400, 0.5), np.full(400, 0.5 - drop))
 
-    assert [verdict.outcome for verdict in verdicts] == [outcome] * 3
-    assert {(verdict.ci_low, verdict.ci_high) for verdict in verdicts} == {(-drop, -drop)}
+    assert (verdict.outcome, verdict.interval, verdict.mark) == (outcome, "betting", "degenerate")
+    assert verdict.ci_low < -drop < verdict.ci_high
 
 
 def test_nothing_is_written_as_minus_zero():
@@ -134,21 +131,18 @@ def test_nothing_is_written_as_minus_zero():
     assert format_amount(-0.0) == "0.0000"
 
 
-def test_20_queries_are_too_few():
-    """Twenty queries that all drop by half decide nothing; thirty would, if they did the same."""
+def test_20_queries_decide_a_plain_case_alone():
+    """Twenty queries that all drop by 0.05 of 0.5 settle no margin of 0.005; a collapse from 0.9 to 0 is settled."""
     before = np.linspace(0.4, 0.8, 20)
-    verdict = judged(no_drop(), before, before / 2)
+    verdict = judged(no_drop(), before, before - 0.05)
 
-    assert (verdict.outcome, verdict.n_needed) == ("inconclusive", 30)
-    assert verdict.reason.endswith(
-        "but 20 queries are too few to judge by: about 30 queries would settle it if the difference stays; "
-        "undecided counts as fail; set on_inconclusive: warn to get a warning instead"
-    )
-    assert (
-        "on_inconclusive"
-        not in judged(dataclasses.replace(no_drop(), on_inconclusive="warn"), before, before / 2).reason
-    )
-    assert judged(no_drop(), np.tile(before, 2)[:30], np.tile(before, 2)[:30] / 2).outcome == "fail"
+    assert (verdict.outcome, verdict.interval) == ("inconclusive", "betting")
+    assert verdict.n_needed > 20
+    assert "but 20 queries are too few to judge by: about " in verdict.reason
+    assert verdict.reason.endswith("undecided counts as fail; set on_inconclusive: warn to get a warning instead")
+    warned = judged(dataclasses.replace(no_drop(), on_inconclusive="warn"), before, before - 0.05)
+    assert "on_inconclusive" not in warned.reason
+    assert judged(no_drop(), np.full(20, 0.9) + before / 100, np.zeros(20)).outcome == "fail"
 
 
 @pytest.mark.parametrize(
@@ -174,19 +168,29 @@ def test_an_unchanged_model_has_not_dropped_and_is_not_better(gate, outcome):
 
 @pytest.mark.parametrize("relative", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_what_rests_on_fewer_than_30_queries_never_passes_or_fails(seed, relative):
-    """Up to 29 of 1,000 queries moved, by anything and in any direction: too few to judge by."""
+def test_what_few_queries_decide_is_judged_by_the_range_of_scores(seed, relative):
+    """Up to 7 of 1,000 queries moved, by anything: the resamples decide nothing, an interval by betting may."""
     rng = np.random.default_rng(seed)
     before = random_scores(1000, seed)
     after = before.copy()
-    moved = rng.choice(1000, rng.integers(1, 30), replace=False)
+    moved = rng.choice(1000, rng.integers(1, 8), replace=False)
     after[moved] = rng.random(len(moved)) * rng.choice([0.1, 1])
     verdict = judged(no_drop(float(rng.choice([-0.01, 0.0, 0.02, 0.5])), relative=relative), before, after)
 
-    assert (verdict.outcome, verdict.mark) == ("inconclusive", "sparse")
-    if verdict.n_needed is not None:
-        assert verdict.n_needed >= 1000 * 30 / len(moved)
-    assert f"only {len(moved)} of 1,000 queries differ" in verdict.reason
+    assert (verdict.interval, verdict.mark) == ("betting", "sparse")
+    assert (verdict.ci_low <= verdict.limit <= verdict.ci_high) == (verdict.outcome == "inconclusive")
+    if verdict.outcome == "inconclusive":
+        assert " of 1,000 queries, and the interval for scores in a range" in verdict.reason
+        assert verdict.n_needed is None or verdict.n_needed > 1000
+
+
+@pytest.mark.parametrize(("n_crashes", "n"), [(1, 100), (2, 60), (0, 30)])
+def test_a_few_crashes_beside_noise_pass_no_small_margin(n_crashes, n):
+    """Crashes that decide the mean mark it; and of 30 queries without one the interval is too wide for 0.01."""
+    after = 0.5 + noise(n, 0.02 if n_crashes else 0.2)
+    after[:n_crashes] -= 0.5
+
+    assert judged(no_drop(0.01), np.full(n, 0.5), after).outcome == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -256,7 +260,7 @@ def test_an_error_worsens_as_it_rises(change, outcome, said):
 def test_a_gate_at_its_margin_errs_as_often_as_it_says():
     """Of 1,000 skewed samples whose true drop is the margin, about 25 fail and 25 pass; the others are undecided."""
     found = Counter(
-        line for (line,) in outcomes(truth=-0.005, margin=0.005, n_queries=500, share=0.3, draws=1000, resamples=1000)
+        line for (line,) in outcomes(skewed(0.3), truth=-0.005, margin=0.005, n_queries=500, draws=1000, resamples=1000)
     )
 
     assert 10 <= found["fail"] <= 42  # 25 and 17, three standard errors and a half
@@ -267,9 +271,9 @@ def test_a_gate_at_its_margin_errs_as_often_as_it_says():
 
 
 def test_slices_of_the_gates_columns_are_judged_beside_all():
-    """Each slice of `market` with 30 queries has a verdict; a smaller one has none, nor has one of another column."""
+    """Each slice of `market` with 60 queries has a verdict; one of 29 has none, nor has one of another column."""
     before = random_scores(400)
-    masks = {"market=de": np.arange(400) < 30, "market=fr": np.arange(400) >= 371, "length=long": np.arange(400) < 200}
+    masks = {"market=de": np.arange(400) < 60, "market=fr": np.arange(400) >= 371, "length=long": np.arange(400) < 200}
     found = judge(
         [no_drop(slices=("market",))],
         evidence(*before_and_after(before, before - 0.1 + noise(400, 0.01)), groups={"web": Groups(slices=masks)}),
@@ -308,18 +312,19 @@ def test_several_datasets_share_one_level():
     assert found[0].confidence == found[1].confidence == pytest.approx(0.95**0.5, abs=0.002)
 
 
-def test_what_cannot_decide_costs_the_others_nothing():
-    """Beside a sparse slice and an unchanged one, `all` keeps the level of one line."""
+def test_intervals_of_two_kinds_share_the_error():
+    """Beside an unchanged slice, which costs nothing, and one of few moved queries, which takes half of the 5%."""
     before = random_scores(400)
     after = before.copy()
-    after[100:] -= 0.1 * np.random.default_rng(0).random(300)
+    after[105:] -= 0.1 * np.random.default_rng(0).random(295)
     masks = {"market=de": np.arange(400) < 50, "market=fr": (np.arange(400) >= 50) & (np.arange(400) < 110)}
     found = judge(
         [no_drop(slices=("market",))], evidence(*before_and_after(before, after), groups={"web": Groups(slices=masks)})
     )
 
     assert [verdict.mark for verdict in found] == ["", "degenerate", "sparse"]
-    assert found[0].confidence == 0.95
+    assert [verdict.interval for verdict in found] == ["bca+t", "bca+t", "betting"]
+    assert found[0].confidence == found[2].confidence == pytest.approx(0.975)
 
 
 def test_a_model_beside_changes_no_plain_verdict():
@@ -357,20 +362,40 @@ def test_a_figure_is_held_to_its_limits(asked, outcome, words):
     assert found[0].reference is None
 
 
-def test_equal_scores_leave_nothing_to_judge_by():
-    """Of 400 queries that all score 0.5 nobody knows how far the next may be off; more of them would not tell."""
-    found = judge([floor(at_least=0.3)], evidence(scores("dense", np.full(400, 0.5))))
+@pytest.mark.parametrize(("at_least", "outcome"), [(0.3, "pass"), (0.499, "inconclusive"), (0.6, "fail")])
+def test_equal_scores_are_judged_by_their_range(at_least, outcome):
+    """400 queries that all score 0.5 settle what is far from it; of other scores, nothing says how far they may be."""
+    (found,) = judge([floor(at_least=at_least)], evidence(scores("dense", np.full(400, 0.5))))
 
-    assert (found[0].outcome, found[0].n_needed, found[0].mark) == ("inconclusive", None, "degenerate")
-    assert "but scores that are all alike leave nothing to judge by; " in found[0].reason
+    assert (found.outcome, found.interval, found.mark) == (outcome, "betting", "degenerate")
 
 
-def test_a_figure_of_few_non_zero_scores_is_inconclusive():
-    """Of 400 scores 20 are not 0: 600 queries would have 30 of them."""
-    found = judge([floor(at_least=0.3)], evidence(scores("dense", np.where(np.arange(400) < 20, 0.5, 0.0))))
+def test_equal_errors_leave_nothing_to_judge_by():
+    """An error has no greatest value: of 400 that are all 0.5 nobody knows how far the next may be off."""
+    (found,) = judge([floor(at_most=0.7, measures=(MAE,))], evidence(scores("dense", np.full(400, 0.5), MAE)))
 
-    assert (found[0].outcome, found[0].n_needed) == ("inconclusive", 600)
-    assert "only 20 of 400 queries differ from the most frequent score" in found[0].reason
+    assert (found.outcome, found.n_needed, found.mark) == ("inconclusive", None, "degenerate")
+    assert "but scores that are all alike leave nothing to judge by; " in found.reason
+
+
+def test_a_figure_of_few_non_zero_scores_is_judged_by_its_range():
+    """Of 400 scores 4 are not 0: far below 0.3, and not settled at 0.008."""
+    results = scores("dense", np.where(np.arange(400) < 4, 0.5, 0.0))
+    ((low,), (near,)) = (judge([floor(at_least=limit)], evidence(results)) for limit in (0.3, 0.008))
+
+    assert (low.outcome, low.interval, near.outcome) == ("fail", "betting", "inconclusive")
+    assert "it rests on about 4 of 400 queries, and the interval for scores in a range holds that limit" in near.reason
+
+
+def test_the_thirty_topics_of_a_track_settle_a_level():
+    """30 topics of which 2 found nothing: 0.67 is at least 0.3; no success among 30 is below 0.2, by 0.116 at most."""
+    topics = np.concatenate([np.linspace(0.4, 1, 28), [0, 0]])
+    hits = Measure.parse("success@10")
+    (level,) = judge([floor(at_least=0.3)], evidence(scores("dense", topics)))
+    (exact,) = judge([floor(at_most=0.2, measures=(hits,))], evidence(scores("dense", np.zeros(30), hits)))
+
+    assert level.outcome == exact.outcome == "pass"
+    assert (exact.interval, exact.ci_high) == ("exact", pytest.approx(0.11570, abs=1e-5))
 
 
 def test_a_figure_that_is_undefined_is_inconclusive():

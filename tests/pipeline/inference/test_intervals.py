@@ -13,10 +13,11 @@ from scipy import stats
 from rankledger.pipeline.inference.intervals import Resampled, interval
 
 
-def resampled(estimate, resamples, influence, *, n_away=100.0):
+def resampled(estimate, resamples, influence, **fields):
     """A figure whose resamples are those given."""
     resamples = np.asarray(resamples, dtype=float)
-    return Resampled(estimate, estimate, resamples, np.asarray(influence, dtype=float), 100, 100, n_away)
+    fields = {"n_clusters": 100} | fields
+    return Resampled(estimate, estimate, resamples, np.asarray(influence, dtype=float), n_queries=100, **fields)
 
 
 @pytest.mark.parametrize(("method", "theirs"), [("percentile", "percentile"), ("basic", "basic"), ("bca", "BCa")])
@@ -74,7 +75,7 @@ def test_bca_stays_within_the_resamples_where_all_lie_on_one_side(side, skew):
     assert 0 <= low <= high <= 1
 
 
-@given(st.integers(0, 2**32), st.sampled_from(["percentile", "basic", "bca"]))
+@given(st.integers(0, 2**32), st.sampled_from(["percentile", "basic", "bca", "bca+t"]))
 def test_a_higher_confidence_never_narrows_an_interval(seed, method):
     """Each end moves outwards, or stays, as the confidence rises."""
     rng = np.random.default_rng(seed)
@@ -85,15 +86,79 @@ def test_a_higher_confidence_never_narrows_an_interval(seed, method):
     assert all(wider[0] <= low <= high <= wider[1] for (low, high), wider in pairwise(ends))
 
 
-@pytest.mark.parametrize("method", ["percentile", "basic", "bca"])
-def test_a_resample_without_figure_leaves_none(method):
-    """One undefined resample of a hundred: no interval, rather than one of the others."""
-    assert interval(resampled(0.5, [*np.linspace(0, 1, 99), np.nan], [1, -1]), method, 0.95) == (None, None)
+@pytest.mark.parametrize("n", [5, 30, 200])
+def test_the_outer_ends_hold_those_of_bca_and_of_students_t(n):
+    """Each end is SciPy's of Student's t where that is further out, and that of BCa where it is not."""
+    rng = np.random.default_rng(n)
+    values = rng.standard_exponential(n)
+    means = rng.choice(values, (4000, n)).mean(axis=1)
+    figure = resampled(values.mean(), means, (values - values.mean()) / n, n_clusters=n)
+    ends = stats.t.interval(0.95, n - 1, values.mean(), stats.sem(values))
+    bca, outer = interval(figure, "bca", 0.95), interval(figure, "bca+t", 0.95)
+
+    assert outer == pytest.approx((min(bca[0], ends[0]), max(bca[1], ends[1])), rel=1e-12)
+
+
+def test_no_end_leaves_the_range_of_the_figure():
+    """Of 30 scores, 29 being 1 and one 0, t alone would end at 1.035."""
+    values = np.array([1.0] * 29 + [0.0])
+    means = np.random.default_rng(0).choice(values, (2000, 30)).mean(axis=1)
+    figure = resampled(values.mean(), means, (values - values.mean()) / 30, n_clusters=30, range=(0.0, 1.0))
+
+    assert stats.t.interval(0.95, 29, values.mean(), stats.sem(values))[1] > 1.03
+    assert interval(figure, "bca+t", 0.95)[1] == 1
+
+
+def test_a_single_cluster_has_no_interval():
+    """One query says nothing of how far others are from it."""
+    assert interval(resampled(0.5, [0.5] * 100, [0.0], n_clusters=1), "bca+t", 0.95) == (None, None)
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca", "bca+t"])
+def test_an_undefined_resample_counts_at_either_end(method):
+    """One of 100 moves an end by at most one order statistic; four at an end that takes 2.5% leave no interval."""
+    resamples = np.linspace(0, 1, 100)
+    some, many = resamples.copy(), resamples.copy()
+    some[50], many[50:54] = np.nan, np.nan
+    low, high = interval(resampled(0.5, some, [1e-9, -1e-9]), method, 0.95)
+    without = interval(resampled(0.5, np.delete(resamples, 50), [1e-9, -1e-9]), method, 0.95)
+
+    assert without[0] - 0.03 < low < without[0]
+    assert without[1] < high < without[1] + 0.03
+    assert interval(resampled(0.5, many, [1e-9, -1e-9]), method, 0.95) == (None, None)
+
+
+def test_the_standard_error_is_that_of_the_resamples_that_define_the_figure():
+    """Of 200 resamples one may be undefined; of 20 none may, for those left would be no sample of all."""
+    resamples = np.arange(200.0)
+    resamples[7] = np.nan
+
+    assert resampled(99.5, resamples, [1, -1]).std_error == pytest.approx(np.nanstd(resamples, ddof=1))
+    assert np.isnan(resampled(9.5, resamples[:20], [1, -1]).std_error)
 
 
 @pytest.mark.parametrize(
-    ("n_away", "mark"), [(0.0, "degenerate"), (1.0, "sparse"), (29.0, "sparse"), (29.9, "sparse"), (30.0, "")]
+    ("influence", "kappa", "mark"),
+    [
+        ([0.0] * 40, 0, "degenerate"),
+        ([1, -1] * 20, 40, ""),
+        ([3, -1, -1, -1] + [0] * 96, 144 / 84, "sparse"),
+        ([1e-18, -1e-18] * 20, 0, "degenerate"),
+    ],
 )
-def test_marks(n_away, mark):
-    """Nothing away from the modal value is a constant sample; fewer than 30 clusters are too few to trust."""
-    assert resampled(0.5, [0.4, 0.6], [1, -1], n_away=n_away).mark == mark
+def test_marks(influence, kappa, mark):
+    """κ of (3, -1, -1, -1) is (9 + 3)² / (81 + 3); what rounding leaves of equal scores is nothing."""
+    figure = resampled(0.5, [0.4, 0.6], influence)
+
+    assert (figure.kappa, figure.mark) == (pytest.approx(kappa), mark)
+
+
+@given(st.integers(0, 2**32), st.floats(1e-6, 1e6))
+def test_kappa_has_no_unit(seed, scale):
+    """It stays where all influences are multiplied, lies in 1 to their number, and is that if all are alike."""
+    influence = np.random.default_rng(seed).standard_exponential(30)
+    figures = [resampled(0.0, [0, 1], factor * influence) for factor in (1, scale)]
+
+    assert figures[0].kappa == pytest.approx(figures[1].kappa)
+    assert 1 <= figures[0].kappa <= 30
+    assert resampled(0.0, [0, 1], [scale] * 30).kappa == pytest.approx(30)

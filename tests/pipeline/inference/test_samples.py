@@ -21,7 +21,7 @@ from tests.pipeline.inference.made_up_samples import drawn_counts
 CONVENTIONS = PROFILES["trec_eval"].conventions
 SKIPPING = dataclasses.replace(CONVENTIONS, undefined_queries="skip")
 SETTINGS = Settings(resamples=200, seed=0, workers=Workers(jobs=1))
-AP, RMSE, KENDALL = map(Measure.parse, ("ap", "rmse", "kendall_distance"))
+AP, MAE, RMSE, KENDALL = map(Measure.parse, ("ap", "mae", "rmse", "kendall_distance"))
 N_QUERIES = 90
 CLUSTERS = np.random.default_rng(1).permutation(np.arange(N_QUERIES) // 2)
 MARKET = np.arange(N_QUERIES) % 3 == 0
@@ -175,27 +175,23 @@ def test_what_stands_beside_changes_no_bit():
     np.testing.assert_array_equal(two.differences(pairs)[0].resamples, three.differences(pairs)[0].resamples)
 
 
-@pytest.mark.parametrize(
-    ("values", "n_away"),
-    [
-        ([0.5] * 40, 0),
-        ([0.0] * 25 + [0.1 * i for i in range(1, 16)], 15),
-        (np.linspace(0.1, 0.9, 40), 40),
-        ([0.0, 0.0, 1.0, 1.0, 1.0], 2),
-        ([0.7], 0),
-    ],
-)
-def test_clusters_away_from_the_modal_value(values, n_away):
-    """The most frequent value is the mode; where none occurs twice there is none, and all of them count."""
-    assert sample(scores("m", values)).figure("m", AP).n_away == n_away
+def test_the_scores_of_a_mean_are_in_the_order_of_the_query_ids():
+    """Whatever the order of the results: q0, q1 and q10 before q2; an undefined query and others of a slice are out."""
+    results = scores("m", [0.3, 0.1, np.nan, 0.2])
+    ids = np.array(["q10", "q2", "q0", "q1"], dtype=object)
+    found = sample(dataclasses.replace(results, query_ids=ids), conventions=SKIPPING)
+
+    np.testing.assert_array_equal(found.scores_of("m", AP), [0.2, 0.3, 0.1])
 
 
-def test_clusters_of_unlike_size_count_as_fewer():
-    """Three clusters of 1, 1 and 4 queries count as 6² / (1 + 1 + 16) = 2."""
-    clusters = np.array([0, 1, 2, 2, 2, 2])
-    values = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
+def test_differences_are_oriented_and_take_off_a_share():
+    """0.9 of an error of 2 less one of 1 is 0.8 better; clusters and pooled errors are no plain means of queries."""
+    both = sample(scores("m", [1.0, 2.0], MAE), scores("n", [2.0, 2.0], MAE))
+    clusters = sample(scores("m", [1.0, 2.0]), groups=Groups(clusters=np.array([0, 0])))
 
-    assert sample(scores("m", values), groups=Groups(clusters=clusters)).figure("m", AP).n_away == pytest.approx(2)
+    np.testing.assert_allclose(both.differences_of(Pair("m", "n", MAE, factor=0.9)), [0.8, -0.2])
+    assert clusters.scores_of("m", AP) is None
+    assert sample(scores("m", [1.0, 2.0], RMSE)).scores_of("m", RMSE) is None
 
 
 def test_the_mean_over_datasets_is_unweighted_and_stratified():

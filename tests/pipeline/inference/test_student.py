@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.inference.paired import cluster_error, effect_size, minimum_detectable_difference, t_test
+from rankledger.pipeline.inference.paired import effect_size, minimum_detectable_difference, t_test
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, RMSE, sample, scores, two_models
@@ -27,7 +27,7 @@ def test_agrees_with_scipys_paired_test(n_queries):
     found, expected = difference(ours, theirs), stats.ttest_rel(ours, theirs)
 
     assert t_test(found) == pytest.approx(expected.pvalue, rel=1e-9)
-    assert found.estimate / cluster_error(found) == pytest.approx(expected.statistic, rel=1e-9)
+    assert found.estimate / found.error == pytest.approx(expected.statistic, rel=1e-9)
 
 
 def test_clusters_of_one_size_are_tested_by_their_means():
@@ -68,7 +68,7 @@ def test_the_detectable_difference_is_found_in_80_percent(n_queries):
     ours, theirs = np.random.default_rng(3).beta(1, 2, (2, n_queries))
     found = difference(ours, theirs)
     critical = stats.t.ppf(0.975, n_queries - 1)
-    power = stats.nct.sf(critical, n_queries - 1, minimum_detectable_difference(found, 0.05) / cluster_error(found))
+    power = stats.nct.sf(critical, n_queries - 1, minimum_detectable_difference(found, 0.05) / found.error)
 
     assert power == pytest.approx(0.8, abs=0.02)
 
@@ -78,10 +78,7 @@ def test_a_single_cluster_says_nothing():
     found = difference([0.5], [0.4])
 
     assert all(
-        map(
-            math.isnan,
-            (cluster_error(found), t_test(found), effect_size(found), minimum_detectable_difference(found, 0.05)),
-        )
+        map(math.isnan, (found.error, t_test(found), effect_size(found), minimum_detectable_difference(found, 0.05)))
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import astuple
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.record.folder import Judged, new_evaluation_id, read_record, write_record
-from rankledger.pipeline.record.lookup import RecordEntry, oldest_first, scan_records
+from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
 from rankledger.pipeline.support.errors import InputError
@@ -43,13 +43,13 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
     query_ids = np.array(["q1"], dtype=object)
     nothing = np.empty((0, 1))
     scores = Scores("web", "bm25", query_ids, (), nothing, nothing, {}, np.zeros(1, dtype=bool))
-    said = {"evaluation_id": new_evaluation_id(name, NIGHT), "created": NIGHT.isoformat()} | manifest_changes
+    said = {"created": NIGHT.isoformat()} | manifest_changes
     return write_record(
         folder,
         config="name: nightly\n",
         results=[scores],
         estimates=lines,
-        manifest=description(name, lines=lines, **said),
+        manifest=description(name, evaluation_id=new_evaluation_id(name, NIGHT), lines=lines, **said),
         judged=Judged((VERDICT,), {}),
     ).path
 
@@ -95,37 +95,6 @@ def test_elsewhere_only_the_small_files_are_read(tmp_path, monkeypatch):
     assert found.found == tuple((path.name, 3, (VERDICT,)) for path in sorted(far, key=lambda path: path.name)[::-1])
     assert {name.partition("/")[2] for name in asked} == {"manifest.json", "summary.csv", "gates.json"}
     assert not near.folder.exists()
-
-
-@pytest.mark.parametrize("elsewhere", [False, True])
-def test_records_of_one_second_have_an_order(tmp_path, elsewhere):
-    """Ids have whole seconds, so that random parts order those of one; the manifests have more, of any evaluation."""
-    written_at = {
-        written(
-            tmp_path / "far", name, created=(NIGHT + timedelta(milliseconds=milliseconds)).isoformat()
-        ).name: milliseconds
-        for name, milliseconds in [("nightly", 400), ("other", 200), ("nightly", 0), ("nightly", 600), ("other", 800)]
-    }
-    records = (
-        Records(tmp_path / "near", Remote(f"file://{tmp_path / 'far'}")) if elsewhere else Records(tmp_path / "far")
-    )
-    in_order = sorted(written_at, key=written_at.__getitem__)
-
-    assert oldest_first(records) == in_order
-    assert scan_records(records, None, lambda entry: entry.evaluation_id).found == tuple(in_order[::-1])
-
-
-def test_order_asks_for_no_more_than_it_needs(tmp_path, monkeypatch):
-    """Of records that began in different seconds no manifest is read, and one that cannot be read is still named."""
-    alone = written(tmp_path, evaluation_id="20261120T233001Z-nightly-00000000").name
-    monkeypatch.setattr(RecordEntry, "began", property(lambda entry: pytest.fail(entry.evaluation_id)))
-    assert oldest_first(Records(tmp_path)) == [alone]
-    monkeypatch.undo()
-    cut = [written(tmp_path) for _ in range(2)]
-    for path in cut:
-        (path / "manifest.json").write_text("{", encoding="utf-8")
-
-    assert set(oldest_first(Records(tmp_path))) == {alone, *(path.name for path in cut)}
 
 
 def test_what_is_here_is_not_read_elsewhere(tmp_path, monkeypatch):

@@ -524,7 +524,7 @@ def test_an_interval_that_is_not_to_be_trusted_is_marked_and_explained():
     )
 
     assert [row[1].endswith("~") for row in cells(text)] == [False, True, True]
-    assert "~ sparse on web (fewer than 30 queries or clusters differ from the most frequent score): dense ap" in text
+    assert "~ sparse on web (a few queries or clusters decide it): dense ap" in text
     assert "~ degenerate on web (all of them score alike): rrf ap" in text
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -12,14 +12,14 @@ import numpy as np
 from rankledger.metrics.block import Floats
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.intervals import Method, Resampled, interval
+from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["POPULATIONS", "Coverage", "Drawn", "Population", "coverage", "resampled_draws"]
+__all__ = ["POPULATIONS", "Drawn", "Population", "resampled_draws"]
 
 CONVENTIONS = PROFILES["trec_eval"].conventions
 AT_A_TIME = 100  # samples that share their resamples: each stands as the scores of a measure of its own
@@ -53,23 +53,6 @@ class Population:
     draw: Callable[[np.random.Generator, int, int], Drawn]
     truth: float
     measure: str = "ap"
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """How often intervals held the truth.
-
-    Attributes:
-        covered: the share of the intervals that are not marked.
-        n_trusted: how many are not marked.
-        covered_marked: the share of the marked ones; NaN if there is none.
-        n_marked: how many are.
-    """
-
-    covered: float
-    n_trusted: int
-    covered_marked: float
-    n_marked: int
 
 
 def _each(draw: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Callable[..., Drawn]:
@@ -117,18 +100,43 @@ def _errors(rng: np.random.Generator, n_samples: int, n_queries: int) -> Drawn:
     return Drawn(rng.gamma(2.0, 0.5, shape) * (0.5 + 1 / n_pairs), n_pairs)
 
 
+def _mixture(
+    share: float, few: tuple[float, float], many: tuple[float, float]
+) -> Callable[[np.random.Generator, tuple[int, int]], Floats]:
+    """Uniform scores, of a share of the queries from another range."""
+    return lambda rng, shape: np.where(rng.random(shape) < share, rng.uniform(*few, shape), rng.uniform(*many, shape))
+
+
+def _rr_differences(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Reciprocal ranks before less those after, of which 30% were drawn anew; without a cutoff."""
+    before, after = 1 / rng.geometric(0.3, shape), 1 / rng.geometric(0.3, shape)
+    return (before - after) * (rng.random(shape) < 0.3)
+
+
 _SIZES = np.arange(1.0, 51.0)
+_RANKS = np.arange(1, 11)
 
 POPULATIONS: Mapping[str, Population] = MappingProxyType(
     {
-        "nDCG-like": Population(_each(lambda rng, shape: rng.beta(1.2, 1.8, shape)), 0.4),
-        "RR-like": Population(_each(_reciprocal_ranks), float((0.3 * 0.7 ** np.arange(10) / np.arange(1, 11)).sum())),
-        "skewed": Population(_each(lambda rng, shape: rng.beta(0.4, 1.6, shape)), 0.2),
-        "20% non-zero": Population(_each(_few_non_zero(0.2)), 0.2 / 3),
+        "nDCG": Population(_each(lambda rng, shape: rng.beta(1.2, 1.8, shape)), 0.4),
+        "RR@10": Population(_each(_reciprocal_ranks), float((0.3 * 0.7 ** (_RANKS - 1) / _RANKS).sum())),
+        "P@10": Population(_each(lambda rng, shape: rng.binomial(10, rng.beta(0.7, 1.3, shape)) / 10), 0.35),
+        "AP": Population(_each(lambda rng, shape: rng.beta(0.4, 1.6, shape)), 0.2),
+        "differences, 30% differ": Population(_each(_moved(0.3)), 0.0),
+        "differences of RR": Population(_each(_rr_differences), 0.0),
+        "lognormal, σ = 1": Population(_each(lambda rng, shape: rng.lognormal(0, 1, shape)), math.exp(0.5), "mae"),
+        "lognormal, σ = 1.5": Population(
+            _each(lambda rng, shape: rng.lognormal(0, 1.5, shape)), math.exp(1.125), "mae"
+        ),
+        "Pareto, 2.5": Population(_each(lambda rng, shape: rng.pareto(2.5, shape)), 1 / 1.5, "mae"),
+        "small gains, 5% large losses": Population(
+            _each(_mixture(0.05, (-0.8, -0.2), (0.0, 0.05))), 0.95 * 0.025 - 0.05 * 0.5
+        ),
+        "97% tiny, 3% large": Population(_each(_mixture(0.03, (0.5, 1.0), (0.0, 0.01))), 0.97 * 0.005 + 0.03 * 0.75),
+        "success, 2%": Population(_each(lambda rng, shape: 1.0 * (rng.random(shape) < 0.02)), 0.02),
         "5% non-zero": Population(_each(_few_non_zero(0.05)), 0.05 / 3),
-        "differences, 30% non-zero": Population(_each(_moved(0.3)), 0.0),
         "clustered": Population(_users, 1 / 3),
-        "ratio": Population(_errors, float((0.5 * _SIZES + 1).sum() / _SIZES.sum()), "mae"),
+        "mean of errors": Population(_errors, float((0.5 * _SIZES + 1).sum() / _SIZES.sum()), "mae"),
     }
 )
 
@@ -149,19 +157,3 @@ def resampled_draws(
         settings = Settings(resamples, seed * 1000 + part, Workers(jobs=1))
         sample = Sample(results, CONVENTIONS, Groups(clusters=drawn.clusters), settings)
         yield from (sample.figure(scores.model, measure) for scores in results)
-
-
-def coverage(figures: Sequence[Resampled], truth: float, method: Method, confidence: float = 0.95) -> Coverage:
-    """How often the intervals of these figures hold the truth, those that are marked apart from the others."""
-    found = {True: [], False: []}
-    for figure in figures:
-        low, high = interval(figure, method, confidence)
-        side = -1 if low is None or high is None or high < truth else int(low > truth)
-        found[figure.mark == ""].append(side)
-    trusted, marked = (np.array(found[key]) for key in (True, False))
-    return Coverage(
-        covered=float((trusted == 0).mean()) if trusted.size else math.nan,
-        n_trusted=len(trusted),
-        covered_marked=float((marked == 0).mean()) if marked.size else math.nan,
-        n_marked=len(marked),
-    )

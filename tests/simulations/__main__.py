@@ -1,0 +1,48 @@
+"""`python -m tests.simulations [--write]`, or `make simulate`: the tables of docs/inference.md, from the code itself.
+
+Each table stands in a page between `<!-- simulated: NAME -->` and `<!-- end -->`, NAME being a module of this folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Mapping
+from importlib import import_module
+from multiprocessing import Pool
+from pathlib import Path
+
+DOCS = Path(__file__).parents[2] / "docs"
+_PLACE = re.compile(r"(<!-- simulated: (?P<name>\w+) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+
+
+def _made(name: str) -> tuple[str, str, float]:
+    began = time.process_time()
+    return name, import_module(f"tests.simulations.{name}").table(), time.process_time() - began
+
+
+def main() -> None:
+    """Print the tables that the guides show; with --write, put them in their places."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/*.md")
+    parser.add_argument("--only", metavar="NAME", help="simulate only this table")
+    options = parser.parse_args()
+    pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
+    named = {match["name"] for text in pages.values() for match in _PLACE.finditer(text)}
+    with Pool(2) as pool:
+        tables = {}
+        for name, table, seconds in pool.imap(_made, sorted(named & {options.only} if options.only else named)):
+            tables[name] = table
+            print(f"{name}, {seconds:.0f} s of CPU", table, "", sep="\n\n", flush=True)
+    if options.write:
+        for path, text in pages.items():
+            path.write_text(_PLACE.sub(lambda match: _filled(match, tables), text), encoding="utf-8")
+
+
+def _filled(match: re.Match[str], tables: Mapping[str, str]) -> str:
+    return match[1] + tables[match["name"]] + match[3] if match["name"] in tables else match[0]
+
+
+if __name__ == "__main__":
+    main()

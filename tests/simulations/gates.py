@@ -1,0 +1,108 @@
+"""How often a gate errs: samples from populations whose true difference is known, at its margin and away from it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from datetime import date
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.gate_bounds import Baseline, Evidence
+from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Outcome, PlannedGate, Reference, Scores
+
+__all__ = ["crashes", "outcomes", "skewed", "table"]
+
+AT_A_TIME = 100  # samples that share their resamples: each stands as a model of its own
+MEASURE = Measure.parse("ap")
+Draw = Callable[[np.random.Generator, int, float], Floats]
+"""Takes a generator, the number of queries and the true mean; gives (100, Q) differences."""
+
+
+def skewed(share: float) -> Draw:
+    """Differences of a share of the queries: many small steps up and few large ones down, 0 on average."""
+
+    def draw(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
+        shape = (AT_A_TIME, n_queries)
+        steps = np.where(rng.random(shape) < 0.8, rng.uniform(0.0, 0.25, shape), -rng.uniform(0.0, 1.0, shape))
+        return (steps + truth / share) * (rng.random(shape) < share)
+
+    return draw
+
+
+def crashes(rng: np.random.Generator, n_queries: int, truth: float) -> Floats:
+    """Jitter of 0.02 and crashes of 0.5, on as many queries as make the true mean: 2% for a drop of 0.01."""
+    shape = (AT_A_TIME, n_queries)
+    return rng.normal(0.0, 0.02, shape) - 0.5 * (rng.random(shape) < -truth / 0.5)
+
+
+def outcomes(
+    draw: Draw, *, truth: float, margin: float, n_queries: int, draws: int, resamples: int, n_slices: int = 0
+) -> Iterator[tuple[Outcome, ...]]:
+    """What a gate finds of each of so many samples, line by line.
+
+    Args:
+        draw: draws the differences.
+        truth: the mean difference over endlessly many queries, in all slices.
+        margin: the drop that the gate accepts.
+        n_queries: of each sample.
+        draws: how many samples.
+        resamples: how often each is resampled.
+        n_slices: of how many equal slices each sample consists; each is judged, beside `all`.
+    """
+    query_ids = np.arange(n_queries).astype(str).astype(object)
+    slices = {f"part={i}": np.arange(n_queries) % n_slices == i for i in range(n_slices)}
+    models = [f"model {i}" for i in range(AT_A_TIME)]
+    against = Reference("baseline", None, "baseline")
+    gates = [
+        PlannedGate(model, "difference", (("d", model),), (MEASURE,), against, margin, slices=("part",))
+        for model in models
+    ]
+    for part in range(draws // AT_A_TIME):
+        drawn = [np.zeros(n_queries), *draw(np.random.default_rng(part), n_queries, truth)]
+        results = [_scores(name, row, query_ids) for name, row in zip(["baseline", *models], drawn, strict=True)]
+        settings = Settings(resamples, part, Workers(jobs=1))
+        sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(slices=slices), settings)
+        baselines = {(model, "d", model): Baseline("baseline", "baseline") for model in models}
+        evidence = Evidence(
+            {"d": sample}, IntervalRule("bca+t", 0.95), {"d": query_ids}, {}, {}, {}, baselines, {}, date.max
+        )
+        verdicts = judge(gates, evidence)
+        for model in models:
+            yield tuple(verdict.outcome for verdict in verdicts if verdict.model == model)
+
+
+def _scores(model: str, values: Floats, query_ids: np.ndarray) -> Scores:
+    row = values[np.newaxis]
+    return Scores("d", model, query_ids, (MEASURE,), row, np.ones_like(row), {}, np.zeros(len(query_ids), dtype=bool))
+
+
+_POPULATIONS: dict[str, Draw] = {"all differ": skewed(1.0), "30% differ": skewed(0.3), "jitter, rare crashes": crashes}
+_MARGIN = 0.01
+_DRAWS = 1_000
+
+
+def table() -> str:
+    """Markdown: what gates find at the margin, beyond it, and without a drop; by population and number of queries."""
+    head = "| differences | queries | at the margin: pass | fail | twice the margin: pass | no drop: fail | pass |"
+    lines = [head, "|---|" + "---:|" * 6]
+    for name, draw in _POPULATIONS.items():
+        for n_queries in (30, 50, 100, 200, 500):
+            at, twice, none = (_shares(draw, -times * _MARGIN, n_queries) for times in (1, 2, 0))
+            shares = at["pass"], at["fail"], twice["pass"], none["fail"], none["pass"]
+            lines.append(f"| {name} | {n_queries} | " + " | ".join(f"{n / _DRAWS:.1%}" for n in shares) + " |")
+    return "\n".join(lines)
+
+
+def _shares(draw: Draw, truth: float, n_queries: int) -> Counter[Outcome]:
+    found = outcomes(draw, truth=truth, margin=_MARGIN, n_queries=n_queries, draws=_DRAWS, resamples=1_000)
+    return Counter(line for (line,) in found)
