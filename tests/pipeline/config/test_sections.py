@@ -91,7 +91,7 @@ def test_what_is_left_out_or_left_empty_has_its_default():
     assert left_out == empty
     assert left_out.model_dump(include={"conventions", "bootstrap", "seed", "execution", "tracking"}) == {
         "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
-        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca"},
+        "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca+t"},
         "seed": 20261120,
         "execution": {"jobs": -1, "backend": "threads", "cache": True},
         "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
@@ -302,7 +302,7 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("bootstrap: {confidence: .nan}", "bootstrap.confidence: found nan; write a number below 1"),
         ("bootstrap: {confidence: x}", "bootstrap.confidence: found 'x'; write a number"),
         ("bootstrap: {confidence: yes}", "bootstrap.confidence: found true; write a number"),
-        ("bootstrap: {method: t}", "bootstrap.method: found 't'; write 'percentile', 'basic' or 'bca'"),
+        ("bootstrap: {method: t}", "bootstrap.method: found 't'; write 'bca+t', 'bca', 'percentile' or 'basic'"),
         ("bootstrap: 5", "bootstrap: found 5; write a mapping of `key: value`"),
         ("seed: -1", "seed: found -1; write a number of at least 0"),
         ("seed: no", "seed: found false; write a number"),

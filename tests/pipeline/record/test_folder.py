@@ -317,7 +317,7 @@ def test_the_manifest_says_what_was_asked_for(evaluation):
     assert manifest["date"] == "2026-11-20"
     assert manifest["seed"] == 5
     assert manifest["conventions"] == {"profile": "trec_eval", **asdict(PROFILES["trec_eval"].conventions)}
-    assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca"}
+    assert manifest["bootstrap"] == {"resamples": 200, "confidence": 0.95, "method": "bca+t"}
     assert manifest["datasets"]["web"]["suites"] == {"search": SUITES["search"]}
     assert manifest["datasets"]["stars"]["kind"] == "ratings"
     assert manifest["models"]["dense"] == {
