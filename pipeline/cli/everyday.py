@@ -196,7 +196,7 @@ def history(
     """Show a figure night by night, with its intervals.
 
     Marks changes of the judgments, of the definition and of rankledger's version, and steps of the level between
-    them, which are looked for in all nights.
+    them, which are looked for in all nights. A "step or drift" is no step if nights are correlated.
 
     \b
     Example:

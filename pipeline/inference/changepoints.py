@@ -1,15 +1,22 @@
 """Step changes in a series of nightly figures: where the level moved, beyond what nights differ by anyhow.
 
-The figure of a night is taken to be a level, constant between steps, plus independent normal noise whose standard
-deviation is the series' `noise` × the night's standard error. Nights share their queries, so that the noise is usually
-far below 1. It is estimated from the differences of successive nights, a fifth of which may hold steps.
+The figure of a night is taken to be a level, constant between steps, plus noise whose standard deviation is the series'
+`noise` × the night's standard error. Nights share their queries, so that the noise is usually far below 1. It is
+estimated from the differences of successive nights, 15% of which may hold steps.
 
 The method is a multiscale likelihood-ratio test. In each of many intervals of nights the statistic is that of a change
 of the mean at the most likely night, every night weighted by its precision (CUSUM). An interval is significant where
 its statistic, less a penalty for how many others are as short (Frick, Munk & Sieling 2014), exceeds what 95% of series
-without steps stay below in all intervals together. The intervals are nested grids of growing length, as in seeded
-binary segmentation (Kovács et al. 2023). Of the significant ones the narrowest is taken, those that overlap it are left
-out, and so on (Fryzlewicz 2024): with 95% confidence each interval taken holds a step, however many there are.
+of independent, normal nights without a step stay below in all intervals together. The intervals are nested grids of
+growing length, as in seeded binary segmentation (Kovács et al. 2023). Of the significant ones the narrowest is taken,
+those that overlap it are left out, and so on (Fryzlewicz 2024).
+
+Heavy tails: before the test each night is clipped at the median of the nine nights around it ± 1.5 standard deviations
+of the noise. A level that lasts one or two nights is therefore no step.
+
+Correlated nights: the noise is taken to be a first-order autoregression, whose correlation is estimated from the mean
+square of differences of nights that are 2 to 5 apart, in that of successive nights. A change that is significant
+against such noise is a *step*; one that is significant against independent noise alone is a *step or drift*.
 
 Nights that repeat the figure of the night before measured the same output again, and count as one. Where outputs last
 ten nights and more, or most nights repeat and the others are too few to tell noise, every change is a step.
@@ -22,14 +29,16 @@ Reference:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
+from rankledger.pipeline.types.views import FalseSteps, Tier
 
 __all__ = ["FEWEST", "Changepoint", "Changepoints", "critical_excess", "find_changepoints", "greatest_excess"]
 
@@ -37,14 +46,31 @@ FEWEST = 8
 """Different outputs that a series needs before steps can be distinguished from noise."""
 
 _LASTING = 10  # nights that an output stays, on average, where every other output is a step
-_KEPT = 0.8  # of the squared differences, from which the noise is estimated: the smallest
+_KEPT = 0.85  # of the squared differences, from which the noise is estimated: the smallest
 _SAME = 1e-12  # figures no further apart are of one output: other versions of libraries move them by as much
 
 _SPAN = 1e3  # a thousandth of the median standard error is rounding, where all queries score alike; weights stay finite
 
-# Nights, and the excess that 95% of series without steps stay below: bench_steps.py simulates them.
-_NIGHTS = (8, 12, 24, 48, 96, 192, 384, 768, 1536)
-_CRITICAL = (1.84, 2.03, 2.05, 2.08, 2.10, 2.13, 2.17, 2.21, 2.25)
+_AROUND = 4  # nights on either side, with which the median is taken
+_CLIPPED = 1.5  # standard deviations of the noise, from that median
+
+_LAGS = (2, 3, 4, 5)  # nights between those that are compared for the correlation; 2 at least, and
+_PER_LAG = 15  # one more for so many nights: a step is in as many differences as the lag has nights
+_CORRELATIONS = np.linspace(0.0, 0.99, 100)
+
+# By nights, the shares of series without a step in which a step is found, and one of either tier; simulated likewise.
+_NOISES = ("independent nights", "heavy tails", "5% outlying nights", "correlation 0.3", "correlation 0.6")
+_FALSE = {
+    12: ((0.011, 0.050), (0.007, 0.035), (0.009, 0.034), (0.033, 0.183), (0.068, 0.432)),
+    30: ((0.018, 0.051), (0.014, 0.039), (0.011, 0.035), (0.071, 0.316), (0.148, 0.790)),
+    60: ((0.015, 0.047), (0.013, 0.034), (0.013, 0.033), (0.054, 0.445), (0.078, 0.948)),
+    120: ((0.018, 0.043), (0.019, 0.037), (0.014, 0.034), (0.046, 0.593), (0.061, 0.996)),
+    365: ((0.025, 0.044), (0.027, 0.041), (0.025, 0.037), (0.038, 0.823), (0.037, 1.000)),
+}
+
+# Nights, and the excess that 95% of series without steps stay below: tests/simulations/steps.py simulates them.
+_NIGHTS = (8, 12, 16, 24, 48, 96, 192, 384, 768, 1536)
+_CRITICAL = (1.16, 1.42, 1.47, 1.64, 1.81, 1.95, 2.03, 2.11, 2.18, 2.24)
 _NORMAL = NormalDist()
 
 Places = npt.NDArray[np.int64]
@@ -57,10 +83,12 @@ class Changepoint:
     Attributes:
         place: the first night of the new level, the most likely one, as a place in the series.
         earliest: the first night that it may be.
-        latest: the last one. In 95% of series all steps found are within these bounds.
+        latest: the last one.
         before: the level since the step before, a mean weighted by precision.
         after: the level until the next step.
-        std_error: the standard deviation of the change; 0 if there is no noise.
+        std_error: the standard deviation of the change, where nights are as correlated as they seem to be; 0 if there
+            is no noise.
+        tier: `step` where it is significant against correlated noise, too; else `step or drift`.
     """
 
     place: int
@@ -69,6 +97,7 @@ class Changepoint:
     before: float
     after: float
     std_error: float
+    tier: Tier
 
 
 @dataclass(frozen=True)
@@ -79,15 +108,14 @@ class Changepoints:
         noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
             None where there are too few nights to tell.
         steps: in their order.
-        correlation: of successive nights, once the levels are taken off; near 0 where the noise is independent, as the
-            method takes it to be. None if there is no noise, or none known.
-        correlated: whether it is more than chance makes it (2 / √nights), so that steps may be noise.
+        correlation: of successive nights, from 0 to 0.99. None if there is no noise, or none known.
+        false_steps: how often a series like it shows a step though it has none; empty likewise.
     """
 
     noise: float | None
     steps: tuple[Changepoint, ...] = ()
     correlation: float | None = None
-    correlated: bool = False
+    false_steps: tuple[FalseSteps, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +125,14 @@ class _Stretch:
     places: Places  # where they stand in the series
     figures: Floats
     std_errors: Floats
+
+
+class _Bounds(NamedTuple):
+    """The first and the last night at which a new level may begin, as places in a stretch."""
+
+    earliest: int
+    latest: int
+    tier: Tier
 
 
 def find_changepoints(
@@ -121,19 +157,21 @@ def find_changepoints(
         return Changepoints(None)
     n_nights = n_moved + len(stretches)
     noise = float(_noise([_differences(stretch.figures, stretch.std_errors) for stretch in stretches]))
-    bounds = [_bounds(stretch, noise, n_nights) for stretch in stretches]
-    at = [_located(stretch, own) for stretch, own in zip(stretches, bounds, strict=True)]
-    steps = [step for found in zip(stretches, at, bounds, strict=True) for step in _described(*found, noise)]
-    correlation = _correlation([_left(*found) for found in zip(stretches, at, strict=True)])
-    return Changepoints(noise, tuple(steps), correlation, correlated=correlation > 2 / math.sqrt(n_nights))
+    clipped = [replace(stretch, figures=_clipped(stretch.figures, noise * stretch.std_errors)) for stretch in stretches]
+    correlation = float(_correlation([(stretch.figures, stretch.std_errors) for stretch in clipped], n_nights))
+    steps: list[Changepoint] = []
+    for stretch, own in zip(stretches, clipped, strict=True):
+        bounds = _bounds(own, noise, correlation, n_nights)
+        steps += _described(stretch, _located(own, bounds), bounds, noise, correlation)
+    return Changepoints(noise, tuple(steps), correlation, _false_steps(n_nights))
 
 
 def critical_excess(n_nights: int) -> float:
-    """What `greatest_excess` of that many nights without a step stays below in 95% of series."""
+    """What `greatest_excess` of that many independent, normal nights without a step stays below in 95% of series."""
     return float(np.interp(math.log(n_nights), np.log(_NIGHTS), _CRITICAL))
 
 
-def greatest_excess(figures: Floats, std_errors: Floats) -> Floats:
+def greatest_excess(figures: Floats, std_errors: Floats) -> Mapping[Tier, Floats]:
     """What decides whether any step is found: the greatest statistic of all intervals, less their penalties.
 
     Args:
@@ -141,16 +179,19 @@ def greatest_excess(figures: Floats, std_errors: Floats) -> Floats:
         std_errors: (n,) of every series.
 
     Returns:
-        (B,).
+        (B,) by tier: against independent noise for `step or drift`, against correlated noise for `step`.
     """
-    noise = _noise([_differences(figures, std_errors)])
+    noise = _noise([_differences(figures, std_errors)])[:, np.newaxis]
+    clipped = _clipped(figures, noise * std_errors)
     n_nights = figures.shape[-1]
-    excesses = [
-        (statistics / noise[:, np.newaxis] - _penalty(length, n_nights)).max(axis=1)
-        for length, _, statistics in _scan(figures, std_errors)
-    ]
-    greatest: Floats = np.max(excesses, axis=0)
-    return greatest
+    correlation = _correlation([(clipped, std_errors)], n_nights)
+    either, steps = [], []
+    for length, _, statistics in _scan(clipped, std_errors):
+        greatest = statistics.max(axis=1) / noise[:, 0]
+        penalty = _penalty(length, n_nights)
+        either.append(greatest - penalty)
+        steps.append(greatest / _inflation(length // 2, length - length // 2, correlation) - penalty)
+    return {"step": np.max(steps, axis=0), "step or drift": np.max(either, axis=0)}
 
 
 def _stretches(figures: Floats, std_errors: Floats, breaks: Sequence[int]) -> list[_Stretch]:
@@ -169,20 +210,90 @@ def _filled(std_errors: Sequence[float | None]) -> Floats:
     return np.where(known < median / _SPAN, median, np.minimum(known, median * _SPAN))
 
 
-def _differences(figures: Floats, std_errors: Floats) -> Floats:
-    """(…, n - 1) the changes from night to night, each in its own standard deviation were the noise 1."""
-    return np.diff(figures, axis=-1) / np.hypot(std_errors[1:], std_errors[:-1])
+def _differences(figures: Floats, std_errors: Floats, lag: int = 1) -> Floats:
+    """(…, n - lag) the changes over so many nights, each in its own standard deviation were the noise 1."""
+    return (figures[..., lag:] - figures[..., :-lag]) / np.hypot(std_errors[lag:], std_errors[:-lag])
 
 
 def _noise(differences: Sequence[Floats]) -> Floats:
-    """(…,) the scale of differences: of their smallest squares, so that steps and odd nights do not count."""
+    """(…,) the scale of differences, two at least: of their smallest squares, without steps and odd nights."""
     squares = np.sort(np.concatenate(differences, axis=-1) ** 2, axis=-1)
-    n_kept = math.ceil(_KEPT * squares.shape[-1])
+    n_kept = min(math.ceil(_KEPT * squares.shape[-1]), squares.shape[-1] - 1)
     share = n_kept / squares.shape[-1]
     bound = _NORMAL.inv_cdf((1 + share) / 2)
     expected = 1 - 2 * bound * _NORMAL.pdf(bound) / share  # E[Z² | |Z| < bound]
     noise: Floats = np.sqrt(squares[..., :n_kept].mean(axis=-1) / expected)
     return noise
+
+
+def _clipped(figures: Floats, spread: Floats) -> Floats:
+    """(…, n) the figures, none further from the median of the nights around it than so many `spread` (…, n).
+
+    That is the night's own or, if greater, the median of those nights: the median is no surer than they are. Where
+    there are two nights in the middle the nearer one counts, so that a step near the end of a series stays.
+    """
+    low, high = _middle(figures)
+    reach = _CLIPPED * np.maximum(spread, _middle(spread)[1])
+    return np.clip(figures, low - reach, high + reach)
+
+
+def _middle(values: Floats) -> tuple[Floats, Floats]:
+    """(…, n) the values in the middle of the nights around each: the lower and the higher one, or the same twice.
+
+    At the ends of a series there are fewer nights around, and none beyond.
+    """
+    ends = [(0, 0)] * (values.ndim - 1) + [(_AROUND, _AROUND)]
+    padded = np.pad(values, ends, constant_values=np.inf)
+    windows = np.sort(np.lib.stride_tricks.sliding_window_view(padded, 2 * _AROUND + 1, axis=-1), axis=-1)
+    night = np.arange(values.shape[-1])
+    n_around = np.minimum(night, _AROUND) + np.minimum(night[::-1], _AROUND) + 1
+    return windows[..., night, (n_around - 1) // 2], windows[..., night, n_around // 2]
+
+
+def _correlation(stretches: Sequence[tuple[Floats, Floats]], n_nights: int) -> Floats:
+    """(…,) of successive nights, that of the autoregression in which differences grow with the lag as they do here.
+
+    Differences of nights `lag` apart have variance 2 σ² (1 - ρ^lag), 1 + ρ + … + ρ^(lag - 1) times that of successive
+    ones. Where no two nights can be compared it is the greatest.
+
+    Args:
+        stretches: figures (…, n) and their standard errors (n,) between breaks.
+        n_nights: of all.
+    """
+    near = _noise([_differences(*stretch) for stretch in stretches])
+    grown, expected = [], []
+    for lag in _LAGS[: max(1, n_nights // _PER_LAG - 1)]:
+        apart = [_differences(*stretch, lag) for stretch in stretches if stretch[0].shape[-1] > lag]
+        if sum(part.shape[-1] for part in apart) > 1:
+            grown.append((_noise(apart) / near) ** 2)
+            expected.append(np.sum([_CORRELATIONS**power for power in range(lag)], axis=0))
+    if not grown:
+        return np.full_like(near, _CORRELATIONS[-1])
+    return np.asarray(np.interp(np.mean(grown, axis=0), np.mean(expected, axis=0), _CORRELATIONS))
+
+
+def _inflation(n_before: int, n_after: int, correlation: Floats | float) -> Floats:
+    """(…,) how much greater the standard deviation of a change is than if nights were independent.
+
+    The variance of a sum of h nights of an autoregression of variance 1 is (h (1 - ρ²) - 2 ρ (1 - ρ^h)) / (1 - ρ)², the
+    covariance of two neighbouring sums ρ (1 - ρ^a) (1 - ρ^b) / (1 - ρ)². The noise is that of differences of successive
+    nights, 1 - ρ times as great in variance. Over two nights nothing is inflated.
+
+    Args:
+        n_before: nights until the change.
+        n_after: nights from then on.
+        correlation: (…,) of successive nights, below 1.
+    """
+    rho = np.asarray(correlation)
+    lost = [1 - rho**n_nights for n_nights in (n_before, n_after)]
+    variances = [
+        (n_nights * (1 - rho**2) - 2 * rho * own) / n_nights**2
+        for n_nights, own in zip((n_before, n_after), lost, strict=True)
+    ]
+    covariance = rho * lost[0] * lost[1] / (n_before * n_after)
+    variance = (variances[0] + variances[1] - 2 * covariance) / (1 - rho) ** 3
+    inflation: Floats = np.sqrt(variance / (1 / n_before + 1 / n_after))
+    return inflation
 
 
 def _penalty(length: int, n_nights: int) -> float:
@@ -220,57 +331,77 @@ def _lengths(n_nights: int) -> list[int]:
 def _every_change(stretch: _Stretch) -> Iterator[Changepoint]:
     """A step at every change of a stretch in which outputs stay."""
     at = range(1, len(stretch.places))
-    yield from _described(stretch, at, [(i, i) for i in at], noise=0.0)
+    yield from _described(stretch, at, [_Bounds(i, i, "step") for i in at], noise=0.0, correlation=0.0)
 
 
-def _bounds(stretch: _Stretch, noise: float, n_nights: int) -> list[tuple[int, int]]:
-    """The first and the last night of each step's new level, as far as is known: narrowest intervals first."""
-    least = critical_excess(n_nights)
-    significant: list[tuple[int, float, int]] = []
-    for length, starts, statistics in _scan(stretch.figures[np.newaxis], stretch.std_errors):
-        excess = statistics[0] / noise - _penalty(length, n_nights) - least
-        significant += [(length, -float(excess[i]), int(starts[i])) for i in np.flatnonzero(excess > 0)]
-    taken: list[tuple[int, int]] = []
-    for length, _, start in sorted(significant):
-        first, last = start + 1, start + length - 1
-        if all(last < earliest or latest < first for earliest, latest in taken):
-            taken.append((first, last))
+def _bounds(stretch: _Stretch, noise: float, correlation: float, n_nights: int) -> list[_Bounds]:
+    """The first and the last night of each step's new level, as far as is known: steps first, then narrowest intervals.
+
+    Args:
+        stretch: with clipped figures.
+        noise: its standard deviation, in standard errors.
+        correlation: of successive nights.
+        n_nights: of all stretches.
+    """
+    scanned = list(_scan(stretch.figures[np.newaxis], stretch.std_errors))
+    against: dict[Tier, float] = {"step": correlation, "step or drift": 0.0}
+    taken: list[_Bounds] = []
+    for tier, assumed in against.items():
+        for first, last in _significant(scanned, noise, assumed, n_nights):
+            if all(last < other.earliest or other.latest < first for other in taken):
+                taken.append(_Bounds(first, last, tier))
     return sorted(taken)
 
 
-def _located(stretch: _Stretch, bounds: Sequence[tuple[int, int]]) -> list[int]:
+def _significant(
+    scanned: Sequence[tuple[int, Places, Floats]], noise: float, correlation: float, n_nights: int
+) -> list[tuple[int, int]]:
+    """The nights at which the level may change in each interval that is significant; the narrowest first."""
+    least = critical_excess(n_nights)
+    found: list[tuple[int, float, int]] = []
+    for length, starts, statistics in scanned:
+        deviation = noise * float(_inflation(length // 2, length - length // 2, correlation))
+        excess = statistics[0] / deviation - _penalty(length, n_nights) - least
+        found += [(length, -float(excess[i]), int(starts[i])) for i in np.flatnonzero(excess > 0)]
+    return [(start + 1, start + length - 1) for length, _, start in sorted(found)]
+
+
+def _located(stretch: _Stretch, bounds: Sequence[_Bounds]) -> list[int]:
     """The most likely first night of each new level within its bounds, given those of its neighbours."""
-    at = [_likeliest(stretch, first - 1, (first, last), last + 1) for first, last in bounds]
+    at = [_likeliest(stretch, own.earliest - 1, own, own.latest + 1) for own in bounds]
     for _ in range(2):  # a second time, from neighbours that have moved
         ends = [0, *at, len(stretch.places)]
         at = [_likeliest(stretch, ends[i], bounds[i], ends[i + 2]) for i in range(len(at))]
     return at
 
 
-def _likeliest(stretch: _Stretch, begin: int, bounds: tuple[int, int], end: int) -> int:
+def _likeliest(stretch: _Stretch, begin: int, bounds: _Bounds, end: int) -> int:
     """The night within bounds at which a change of the level fits the nights from `begin` until before `end` best."""
     weights = stretch.std_errors[begin:end] ** -2
     summed = np.cumsum(weights * (stretch.figures[begin:end] - stretch.figures[begin]))
     share = np.cumsum(weights) / weights.sum()
-    splits = np.arange(bounds[0], bounds[1] + 1) - begin
+    splits = np.arange(bounds.earliest, bounds.latest + 1) - begin
     before = share[splits - 1]
     moved = np.abs(summed[splits - 1] - before * summed[-1]) / np.sqrt(before * (1.0 - before))
-    return bounds[0] + int(moved.argmax())
+    return bounds.earliest + int(moved.argmax())
 
 
 def _described(
-    stretch: _Stretch, at: Sequence[int], bounds: Sequence[tuple[int, int]], noise: float
+    stretch: _Stretch, at: Sequence[int], bounds: Sequence[_Bounds], noise: float, correlation: float
 ) -> Iterator[Changepoint]:
     """The steps at these nights, with the levels between them."""
     levels, weights = _levels(stretch, at)
-    for i, (earliest, latest) in enumerate(bounds):
+    lasting = np.diff([0, *at, len(stretch.places)])
+    for i, own in enumerate(bounds):
+        inflation = float(_inflation(lasting[i], lasting[i + 1], correlation))
         yield Changepoint(
             place=int(stretch.places[at[i]]),
-            earliest=int(stretch.places[earliest]),
-            latest=int(stretch.places[latest]),
+            earliest=int(stretch.places[own.earliest]),
+            latest=int(stretch.places[own.latest]),
             before=float(levels[i]),
             after=float(levels[i + 1]),
-            std_error=noise * math.sqrt(1 / weights[i] + 1 / weights[i + 1]),
+            std_error=noise * inflation * math.sqrt(1 / weights[i] + 1 / weights[i + 1]),
+            tier=own.tier,
         )
 
 
@@ -282,14 +413,9 @@ def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
     return np.add.reduceat(weights * stretch.figures, begins) / totals, totals
 
 
-def _left(stretch: _Stretch, at: Sequence[int]) -> Floats:
-    """(n,) what is left of the figures without their levels, in standard errors."""
-    levels, _ = _levels(stretch, at)
-    passed = np.searchsorted(at, np.arange(len(stretch.places)), side="right")
-    return (stretch.figures - levels[passed]) / stretch.std_errors
-
-
-def _correlation(left: Sequence[Floats]) -> float:
-    """Of what is left of successive nights, none of them over a break."""
-    products = sum(float((part[1:] * part[:-1]).sum()) for part in left)
-    return products / sum(float((part**2).sum()) for part in left)
+def _false_steps(n_nights: int) -> tuple[FalseSteps, ...]:
+    """The rates of false steps in series of about that many nights."""
+    n_simulated = min(_FALSE, key=lambda simulated: abs(math.log(simulated / n_nights)))
+    return tuple(
+        FalseSteps(noise, n_simulated, *shares) for noise, shares in zip(_NOISES, _FALSE[n_simulated], strict=True)
+    )

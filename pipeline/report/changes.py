@@ -36,7 +36,7 @@ from rankledger.pipeline.types.checks import (
     Side,
 )
 from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.views import FigureMatch, History, LevelChange, Night, RecordList, Series
+from rankledger.pipeline.types.views import FalseSteps, FigureMatch, History, LevelChange, Night, RecordList, Series
 
 __all__ = [
     "comparison_data",
@@ -357,7 +357,7 @@ def _marks(night: Night, step: LevelChange | None, commit_before: str | None) ->
     if night.failure:
         yield "not evaluated"
     if step is not None:
-        yield f"step {signed(step.after - step.before)}{' for 1 night' if step.n_nights == 1 else ''}"
+        yield f"{step.tier} {signed(step.after - step.before)}{' for 1 night' if step.n_nights == 1 else ''}"
     for change in night.breaks:
         if change.kind == "rankledger":
             yield f"rankledger {change.before or '?'} → {change.after or '?'}"
@@ -377,13 +377,10 @@ def notes_below(history: History, series: Series) -> Iterator[str]:
         levels = f"{figure(step.before)} → {figure(step.after)}"
         lasting = f"{_direction(history, step)}, for {counted(step.n_nights, 'night')}"
         between = "" if step.earliest == step.latest else f" ({step.earliest} to {step.latest})"
-        yield f"step {step.date}{between}: {levels} ({change}{error}){lasting}"
+        yield f"{step.tier} {step.date}{between}: {levels} ({change}{error}){lasting}"
     yield _basis(series)
-    if series.correlated:
-        yield (
-            f"successive nights are correlated ({series.correlation:.2f}): steps are tested against independent noise, "
-            "so some of these may be chance"
-        )
+    if series.steps and series.false_steps:
+        yield _false_steps(series.false_steps)
     yield from (f"{night.date} was not evaluated: {night.failure}" for night in series.nights if night.failure)
 
 
@@ -392,8 +389,17 @@ def _basis(series: Series) -> str:
         return "steps were not looked for: too few nights that differ"
     if series.noise == 0:
         return f"{counted(len(series.steps), 'step')}: most nights repeat the figure before, and every change is a step"
-    errors = f"nights differ by {series.noise:.2g} standard errors of a figure"
-    return f"{counted(len(series.steps), 'step')} at 95% confidence for all together; {errors}"
+    n_steps = sum(step.tier == "step" for step in series.steps)
+    unsure = len(series.steps) - n_steps
+    steps = counted(n_steps, "step") + (f" and {unsure:,} step or drift" if unsure else "")
+    correlated = f", correlated by {series.correlation:.2f}" if series.correlation is not None else ""
+    return f"{steps}; nights differ by {series.noise:.2g} standard errors of a figure{correlated}"
+
+
+def _false_steps(rates: Sequence[FalseSteps]) -> str:
+    """How often series without a step show one."""
+    shares = ", ".join(f"{rate.step:.0%} / {rate.step_or_drift:.0%} ({rate.noise})" for rate in rates)
+    return f"false alarms in {rates[0].n_nights} nights, step / step or drift: {shares}"
 
 
 def _direction(history: History, step: LevelChange) -> str:

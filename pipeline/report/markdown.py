@@ -193,7 +193,7 @@ def _add_history(budget: ByteBudget, history: History) -> None:
     for series in history.series:
         nights = [night for night in series.nights if night.estimate is not None]
         ends = f"{figure(nights[0].estimate)} → {figure(nights[-1].estimate)}" if nights else "undefined"
-        steps = ", ".join(f"{step.date}: {signed(step.after - step.before)}" for step in series.steps)
+        steps = ", ".join(f"{step.tier} {step.date}: {signed(step.after - step.before)}" for step in series.steps)
         change = signed(nights[-1].change) if nights and nights[-1].change is not None else ""
         names = (short_text(display_name(series.dataset), _NAME), short_text(series.model, _NAME))
         rows.append((*names, f"{len(series.nights):,}", ends, change, steps))

@@ -29,6 +29,7 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "Explanation",
+    "FalseSteps",
     "FigureMatch",
     "History",
     "LevelChange",
@@ -45,7 +46,11 @@ __all__ = [
     "ScoreTotal",
     "Series",
     "SeriesBreak",
+    "Tier",
 ]
+
+Tier: TypeAlias = Literal["step", "step or drift"]
+"""How sure a step is: also if nights are correlated, or only if they are independent."""
 
 
 @dataclass(frozen=True)
@@ -106,12 +111,14 @@ class LevelChange:
     Attributes:
         date: the first night of the new level, the most likely one.
         earliest: the first night that it may be.
-        latest: the last one. In 95% of series all steps found are within these bounds.
+        latest: the last one.
         n_nights: how many nights with a figure the new level lasts: until the next step, a break, or the last. One is
             a night that stands alone, or is too new to tell.
         before: the level until then, a mean weighted by precision.
         after: the level from then on.
-        std_error: the standard deviation of the change; 0 if there is no noise.
+        std_error: the standard deviation of the change, where nights are as correlated as they seem to be; 0 if there
+            is no noise.
+        tier: `step`; or `step or drift`, which correlated nights alone may explain.
     """
 
     date: str
@@ -121,6 +128,24 @@ class LevelChange:
     before: float
     after: float
     std_error: float
+    tier: Tier = "step"
+
+
+@dataclass(frozen=True)
+class FalseSteps:
+    """How often a series without a step shows one, by simulation.
+
+    Attributes:
+        noise: how nights differ in these series.
+        n_nights: how many they have.
+        step: the share that show a step.
+        step_or_drift: the share that show one of either tier.
+    """
+
+    noise: str
+    n_nights: int
+    step: float
+    step_or_drift: float
 
 
 @dataclass(frozen=True)
@@ -134,8 +159,9 @@ class Series:
         steps: where the level moved, oldest first.
         noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
             None where there are too few nights to tell steps.
-        correlation: of successive nights, once the levels are taken off; None if unknown.
-        correlated: whether that is more than chance, so that steps may be noise.
+        correlation: of successive nights, from 0 to 0.99, taken as a first-order autoregression; None if unknown.
+        false_steps: how often series of about as many nights show a step though they have none; empty if there was
+            no test.
     """
 
     dataset: str
@@ -144,7 +170,7 @@ class Series:
     steps: tuple[LevelChange, ...]
     noise: float | None
     correlation: float | None
-    correlated: bool
+    false_steps: tuple[FalseSteps, ...] = ()
 
 
 @dataclass(frozen=True)

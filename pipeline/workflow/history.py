@@ -219,7 +219,7 @@ def _series(task: Task, evaluations: Sequence[HistoryEntry]) -> Series:
         steps=tuple(_dated(step, ends[bisect_right(ends, step.place)], with_figures) for step in changes.steps),
         noise=changes.noise,
         correlation=changes.correlation,
-        correlated=changes.correlated,
+        false_steps=changes.false_steps,
     )
 
 
@@ -293,4 +293,5 @@ def _dated(step: Changepoint, end: int, nights: Sequence[Night]) -> LevelChange:
         before=step.before,
         after=step.after,
         std_error=step.std_error,
+        tier=step.tier,
     )

@@ -303,7 +303,11 @@ def _describe_nights(series: Series, drawn: Sequence[Night]) -> list[str]:
     last = next(night for night in reversed(drawn) if night.estimate is not None)
     interval = "" if last.ci_low is None else f" [{figure(last.ci_low)}, {figure(last.ci_high)}]"
     dates = {night.date for night in drawn}
-    steps = [f"{signed(step.after - step.before)} on {short(step.date)}" for step in series.steps if step.date in dates]
+    steps = [
+        f"{signed(step.after - step.before)} on {short(step.date)}{' (step or drift)' if step.tier != 'step' else ''}"
+        for step in series.steps
+        if step.date in dates
+    ]
     breaks = [f"{change.kind} on {short(night.date)}" for night in drawn[1:] for change in night.breaks]
     n_failed = sum(bool(night.failure) for night in drawn)
     return [

@@ -10,8 +10,9 @@ import pytest
 from rich.cells import cell_len
 
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
-from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
+from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series, SeriesBreak
 
+RATES = (FalseSteps("independent nights", 60, 0.021, 0.05), FalseSteps("correlation 0.3", 60, 0.054, 0.447))
 HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
 
 
@@ -24,7 +25,7 @@ def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
 
 
 def history(*nights: Night, direction: str = "higher", model: str = "bm25", **changes: Any) -> History:
-    series = Series("web", model, nights, (), 0.25, 0.01, correlated=False)
+    series = Series("web", model, nights, (), 0.25, 0.01, RATES)
     return History("nightly", "ap", direction, (replace(series, **changes),))
 
 
@@ -107,7 +108,33 @@ def test_steps_are_told_with_their_bounds_and_sense(direction, said):
     (step,) = (text for text in shown(found, last=2).splitlines() if text.startswith("step "))
     assert step.startswith(line)
     assert step.endswith(said)
-    assert "1 step at 95% confidence for all together; nights differ by 0.25 standard errors" in shown(found)
+    assert "1 step; nights differ by 0.25 standard errors of a figure, correlated by 0.01" in shown(found)
+
+
+def test_a_step_that_may_be_drift_is_named_so():
+    """In the row of its night, below the table, in the count and in JSON."""
+    drift = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001, "step or drift")
+    found = history(*(night(number) for number in range(1, 9)), steps=(drift,))
+
+    assert rows(shown(found))[1][-1] == "step or drift -0.0100"
+    assert "step or drift 2026-01-02 (2026-01-01 to 2026-01-03): 0.4100 → 0.4000" in shown(found)
+    assert "0 steps and 1 step or drift; nights differ by" in shown(found)
+    assert history_data(found, last=None)["series"][0]["steps"][0]["tier"] == "step or drift"
+
+
+def test_the_rates_of_false_steps_stand_beside_them():
+    """By the noise of the simulated nights, for either tier; in Markdown, too, and in full in JSON.
+
+    If there is no step they are in JSON alone.
+    """
+    step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
+    found = history(night(1), steps=(step,))
+    said = "in 60 nights, step / step or drift: 2% / 5% (independent nights), 5% / 45% (correlation 0.3)"
+
+    assert f"false alarms {said}" in shown(found, width=200)
+    assert said in history_markdown(found, last=None).replace("\\", "")
+    assert [rate["step"] for rate in history_data(found, last=None)["series"][0]["false_steps"]] == [0.021, 0.054]
+    assert "false alarms" not in shown(history(night(1)))
 
 
 def test_a_night_that_stands_alone_is_told():
@@ -127,11 +154,11 @@ def test_a_night_that_stands_alone_is_told():
     [
         ({"noise": None}, "steps were not looked for: too few nights that differ"),
         ({"noise": 0.0}, "0 steps: most nights repeat the figure before, and every change is a step"),
-        ({"correlated": True, "correlation": 0.314}, "successive nights are correlated (0.31)"),
+        ({"correlation": 0.314}, "correlated by 0.31"),
     ],
 )
 def test_what_steps_rest_on_is_said(changes, said):
-    """Too few nights, a still series, and noise that is not independent."""
+    """Too few nights, a still series, and how correlated nights are."""
     assert said in shown(history(night(1), **changes))
     assert said in history_markdown(history(night(1), **changes), last=None).replace("\\", "")
 

@@ -124,11 +124,11 @@ def test_a_history_is_a_line_per_series():
     night = Night("2026-11-19", "a", 0.4, 0.3, 0.5, 0.01, 300, "", None, "", None)
     later = replace(night, date="2026-11-20", estimate=0.45, change=0.05)
     step = LevelChange("2026-11-20", "2026-11-20", "2026-11-20", 1, 0.4, 0.45, 0.001)
-    series = Series("web", "dense", (night, later), (step,), 1.0, None, False)
+    series = Series("web", "dense", (night, later), (step,), 1.0, None)
     history = History("nightly", "ap", "higher", (series,), ("left out: 1 that repeat an earlier evaluation",))
     text = markdown([replace(page(estimates("web", FIGURES)), history=(history,))])
 
-    assert tables(text)[-1][1] == ["web", "dense", "2", "0.4000 → 0.4500", "+0.0500", "2026-11-20: +0.0500"]
+    assert tables(text)[-1][1] == ["web", "dense", "2", "0.4000 → 0.4500", "+0.0500", "step 2026-11-20: +0.0500"]
     assert "- left out: 1 that repeat an earlier evaluation" in text
 
 

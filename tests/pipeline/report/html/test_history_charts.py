@@ -22,7 +22,7 @@ def night(number: int, estimate: float | None = 0.4, **changes: Any) -> Night:
 
 
 def series(*shown: Night, steps: tuple[LevelChange, ...] = ()) -> Series:
-    return Series("web", "bm25", shown, steps, 1.0, None, correlated=False)
+    return Series("web", "bm25", shown, steps, 1.0, None)
 
 
 def test_a_night_has_its_figure_and_interval():
@@ -50,6 +50,14 @@ def test_levels_are_drawn_on_both_sides_of_a_step():
     assert before[0][1] == figures[0][1]
     assert after[0][1] == figures[4][1]
     assert "Steps: +0.2000 on 2026-01-04." in chart.text
+
+
+def test_a_step_that_may_be_drift_is_named_so_below_the_chart():
+    """Its level is drawn as that of any step."""
+    step = LevelChange("2026-01-04", "2026-01-04", "2026-01-04", 1, 0.4, 0.6, 0.01, "step or drift")
+    chart = nights(series(*(night(number) for number in range(4)), steps=(step,)), "ap")
+
+    assert "Steps: +0.2000 on 2026-01-04 (step or drift)." in chart.text
 
 
 def test_a_break_is_a_dashed_line_with_its_initials():

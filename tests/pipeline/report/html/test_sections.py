@@ -252,7 +252,7 @@ def test_a_name_from_right_to_left_cannot_turn_its_sentence_round():
 def test_a_series_opens_to_its_nights():
     """A row per night, with what its gates came to; the last is in the chart's words too."""
     nights = tuple(Night(f"2026-11-{day}", "id", 0.5, 0.4, 0.6, 0.1, 100, "", 0.0, "pass", None) for day in (19, 20))
-    series = Series("web", "dense", nights, (), None, None, False)
+    series = Series("web", "dense", nights, (), None, None)
     found = History("nightly", "ndcg@10", "higher", (series,), ("a night is left out",))
     section = history(page_figures(page(history=(found,))))
 

@@ -1,0 +1,210 @@
+"""How often steps are found in nightly figures: in series without any, and in series that have one.
+
+`python -m tests.simulations.steps` prints the tables of docs/comparing.md. `critical_value()` gives one of those in
+`inference.changepoints`, which also holds the rates of `false_steps()`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, get_args
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.pipeline.inference.changepoints import critical_excess, find_changepoints, greatest_excess
+from rankledger.pipeline.types.views import Tier
+
+__all__ = ["NOISES", "FalseSteps", "Power", "critical_value", "false_steps", "powers", "table"]
+
+Noise = Callable[[np.random.Generator, int, int], Floats]
+
+_AT_A_TIME = 250
+_SERIES = 2_000
+_NIGHTS = (20, 30, 60, 120, 365)
+_STEPPED = 1_000
+_SIZES = (1.0, 2.0, 3.0, 4.0)
+_LASTING = (3, 7, 14, 30)
+
+
+class FalseSteps(NamedTuple):
+    """The share of series without a step in which one is found.
+
+    Attributes:
+        noise: how nights differ.
+        n_nights: of a series.
+        step: the share with a step.
+        step_or_drift: the share with one of either tier.
+    """
+
+    noise: str
+    n_nights: int
+    step: float
+    step_or_drift: float
+
+
+class Power(NamedTuple):
+    """The share of steps that are found, their night within the bounds.
+
+    Attributes:
+        n_nights: of a series.
+        returns: whether the level goes back after the nights that it lasts; else it lasts until now.
+        n_lasting: nights that the new level lasts.
+        size: of the step, in standard deviations of the noise.
+        step: the share that is found as a step.
+        step_or_drift: the share that is found as either.
+    """
+
+    n_nights: int
+    returns: bool
+    n_lasting: int
+    size: float
+    step: float
+    step_or_drift: float
+
+
+def _normal(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    return rng.standard_normal((n_series, n_nights))
+
+
+def _heavy(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    """Student's t with three degrees of freedom."""
+    return rng.standard_t(3, (n_series, n_nights))
+
+
+def _outliers(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    """One night in twenty differs ten times as much."""
+    return _normal(rng, n_series, n_nights) * np.where(rng.random((n_series, n_nights)) < 0.05, 10.0, 1.0)
+
+
+def _skewed(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    return rng.standard_exponential((n_series, n_nights))
+
+
+def _more_skewed(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    return np.exp(_normal(rng, n_series, n_nights))
+
+
+def _correlated(share: float) -> Noise:
+    """A first-order autoregression, each night of variance 1."""
+
+    def draw(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+        noise = _normal(rng, n_series, n_nights)
+        for night in range(1, n_nights):
+            noise[:, night] = share * noise[:, night - 1] + np.sqrt(1 - share**2) * noise[:, night]
+        return noise
+
+    return draw
+
+
+def _walk(rng: np.random.Generator, n_series: int, n_nights: int) -> Floats:
+    return _normal(rng, n_series, n_nights).cumsum(axis=1)
+
+
+NOISES: Mapping[str, Noise] = {
+    "independent nights": _normal,
+    "heavy tails": _heavy,
+    "5% outlying nights": _outliers,
+    "correlation 0.3": _correlated(0.3),
+    "correlation 0.6": _correlated(0.6),
+    "correlation 0.9": _correlated(0.9),
+    "random walk": _walk,
+    "correlation -0.3": _correlated(-0.3),
+    "skewed (exponential)": _skewed,
+    "more skewed (lognormal)": _more_skewed,
+}
+"""How nights may differ, by name: each draws (series, nights) without a step."""
+
+
+def _drawn(noise: str, n_series: int, n_nights: int, spread: float = 0.0) -> Iterator[tuple[Floats, Floats]]:
+    """Series without a step and their standard errors, whose logarithm varies by `spread`."""
+    rng = np.random.default_rng([zlib.crc32(noise.encode()), n_nights])
+    std_errors = np.exp(spread * rng.standard_normal(n_nights))
+    for _ in range(n_series // _AT_A_TIME):
+        yield NOISES[noise](rng, _AT_A_TIME, n_nights) * std_errors, std_errors
+
+
+def critical_value(n_nights: int, n_series: int = 20_000) -> float:
+    """The excess that 95% of series of independent, normal nights stay below."""
+    found = [greatest_excess(*drawn)["step or drift"] for drawn in _drawn("independent nights", n_series, n_nights)]
+    return float(np.quantile(np.concatenate(found), 0.95))
+
+
+def false_steps(noise: str, n_nights: int, n_series: int = _SERIES, spread: float = 0.0) -> FalseSteps:
+    """The rates of false steps of a kind of noise.
+
+    Args:
+        noise: one of `NOISES`.
+        n_nights: of a series.
+        n_series: how many, in steps of 250.
+        spread: the standard deviation of the logarithm of the nights' standard errors.
+    """
+    found = [greatest_excess(*drawn) for drawn in _drawn(noise, n_series, n_nights, spread)]
+    least = critical_excess(n_nights)
+    step, either = (
+        float(np.mean(np.concatenate([own[tier] for own in found]) > least)) for tier in ("step", "step or drift")
+    )
+    return FalseSteps(noise, n_nights, step, either)
+
+
+def powers(n_nights: int, sizes: tuple[float, ...], lasting: tuple[int, ...], *, returns: bool) -> list[Power]:
+    """The power for steps of every size that last so many nights, 1,000 series each.
+
+    Args:
+        n_nights: of a series.
+        sizes: of the step, in standard deviations of independent, normal noise.
+        lasting: nights of the new level.
+        returns: whether the level goes back, as many nights before the last; else it lasts until now.
+    """
+    found = []
+    for n_lasting in lasting:
+        figures = np.random.default_rng([n_nights, n_lasting]).standard_normal((_STEPPED, n_nights))
+        begin = n_nights - (2 * n_lasting if returns else n_lasting)
+        moved = (np.arange(n_nights) >= begin) & (np.arange(n_nights) < begin + n_lasting)
+        for size in sizes:
+            tiers = [_tier_at(row, begin) for row in figures + size * moved]
+            step, either = (sum(map(among.__contains__, tiers)) / _STEPPED for among in (["step"], [*get_args(Tier)]))
+            found.append(Power(n_nights, returns, n_lasting, size, step, either))
+    return found
+
+
+def _tier_at(figures: Floats, night: int) -> Tier | None:
+    """The tier of the step whose bounds hold that night."""
+    steps = find_changepoints(figures.tolist(), [1.0] * len(figures)).steps
+    return next((step.tier for step in steps if step.earliest <= night <= step.latest), None)
+
+
+def table() -> str:
+    """The rates of false steps and the power in Markdown, in under three minutes on one core."""
+    rates = [[false_steps(noise, n_nights) for n_nights in _NIGHTS] for noise in NOISES]
+    cells = [[own[0].noise, *(f"{cell.step:.1%} / {cell.step_or_drift:.1%}" for cell in own)] for own in rates]
+    parts = [
+        f"False steps, {_SERIES:,} series without a step each: *step* / either tier.",
+        _markdown(["nights", *(f"{n_nights:,}" for n_nights in _NIGHTS)], cells),
+    ]
+    for n_nights, returns, lasting in ((60, False, _LASTING), (60, True, _LASTING[:3]), (365, False, _LASTING[1::2])):
+        where = "that goes back" if returns else "that lasts until now"
+        found = powers(n_nights, _SIZES, lasting, returns=returns)
+        rows = [
+            [
+                str(nights),
+                *(f"{cell.step:.0%} / {cell.step_or_drift:.0%}" for cell in found if cell.n_lasting == nights),
+            ]
+            for nights in lasting
+        ]
+        parts += [
+            f"Steps found in {n_nights} nights, a level {where}, by nights and standard deviations; "
+            f"{_STEPPED:,} series each: *step* / either tier.",
+            _markdown(["lasting", *(f"{size:g}" for size in _SIZES)], rows),
+        ]
+    return "\n\n".join(parts)
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+if __name__ == "__main__":
+    print(table())
