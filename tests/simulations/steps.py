@@ -1,7 +1,6 @@
 """How often steps are found in nightly figures: in series without any, and in series that have one.
 
-`python -m tests.simulations.steps` prints the tables of docs/comparing.md. `critical_value()` gives one of those in
-`inference.changepoints`, which also holds the rates of `false_steps()`.
+`critical_value()` gives one of those in `inference.changepoints`, which also holds the rates of `false_steps()`.
 """
 
 from __future__ import annotations
@@ -180,7 +179,7 @@ def table() -> str:
     rates = [[false_steps(noise, n_nights) for n_nights in _NIGHTS] for noise in NOISES]
     cells = [[own[0].noise, *(f"{cell.step:.1%} / {cell.step_or_drift:.1%}" for cell in own)] for own in rates]
     parts = [
-        f"False steps, {_SERIES:,} series without a step each: *step* / either tier.",
+        f"False alarms, *step* / either mark, in {_SERIES:,} series without a step each:",
         _markdown(["nights", *(f"{n_nights:,}" for n_nights in _NIGHTS)], cells),
     ]
     for n_nights, returns, lasting in ((60, False, _LASTING), (60, True, _LASTING[:3]), (365, False, _LASTING[1::2])):
@@ -194,9 +193,8 @@ def table() -> str:
             for nights in lasting
         ]
         parts += [
-            f"Steps found in {n_nights} nights, a level {where}, by nights and standard deviations; "
-            f"{_STEPPED:,} series each: *step* / either tier.",
-            _markdown(["lasting", *(f"{size:g}" for size in _SIZES)], rows),
+            f"Found in {n_nights} nights, *step* / either mark, {_STEPPED:,} series each; a level {where}:",
+            _markdown(["nights", *(f"{size:g} sd" for size in _SIZES)], rows),
         ]
     return "\n\n".join(parts)
 
@@ -204,7 +202,3 @@ def table() -> str:
 def _markdown(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---", *(["---:"] * (len(head) - 1))], *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-if __name__ == "__main__":
-    print(table())
