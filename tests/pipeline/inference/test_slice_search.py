@@ -143,6 +143,31 @@ def test_two_slices_are_found_one_after_the_other():
     assert [found.name for found in search(changes, columns).found] == ["third=0", "second=1"]
 
 
+def test_beside_a_slice_that_was_found_a_few_queries_are_none():
+    """third=0 lost 0.5; of the other 200 queries 5 won 0.3, and are of the value `y`, as all of third=0 are: beside the
+    first slice these 5 are all that `y` has, too few to be one.
+    """
+    columns = {"third": halves(300)["third"]}
+    lost = np.array(columns["third"]) == "0"
+    few = np.isin(np.arange(300), [1, 61, 121, 181, 241])
+    columns["odd"] = ["y" if own else "n" for own in lost | few]
+    changes = np.random.default_rng(14).normal(0, 0.1, 300) - 0.5 * lost + 0.3 * few
+
+    assert [found.name for found in search(changes, columns).found] == ["third=0"]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_slice_is_found_at_its_own_level_and_above(seed):
+    """However early drawing ends: at the level of its p-value it is found, with that p-value, and below it is not."""
+    changes = np.random.default_rng([15, seed]).normal(0, 0.1, 300)
+    (first, *_) = search(changes, halves(300), permutations=1_000, alpha=0.999).found
+
+    (again, *_) = search(changes, halves(300), permutations=1_000, alpha=first.p_value).found
+
+    assert (again.name, again.p_value) == (first.name, first.p_value)
+    assert not search(changes, halves(300), permutations=1_000, alpha=first.p_value - 1e-6).found
+
+
 def test_an_effect_of_both_columns_together_is_found_as_one():
     """Only queries that are of second=1 and of third=2 lost 0.5."""
     columns = halves(300)
