@@ -138,7 +138,7 @@ class Metric:
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
 
-    @property
+    @cached_property
     def _types(self) -> Mapping[str, Any]:
         return typing.get_type_hints(self.function)
 

@@ -20,8 +20,7 @@ from rankledger.metrics.measure import Measure, Value
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.metrics.terms import Terms
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.joined import QueryList
-from rankledger.pipeline.types.views import (
+from rankledger.pipeline.types.explanation import (
     HEAD,
     ConventionChoice,
     Explanation,
@@ -30,6 +29,7 @@ from rankledger.pipeline.types.views import (
     ScoreTerm,
     ScoreTotal,
 )
+from rankledger.pipeline.types.joined import QueryList
 
 __all__ = ["compare", "explain", "outcome"]
 

@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from rankledger.metrics.measure import Measure
     from rankledger.pipeline.support.errors import InputError, LockedError
     from rankledger.pipeline.types.checks import ComparisonReport, PruneResult, Reproduction
+    from rankledger.pipeline.types.explanation import Explanation
     from rankledger.pipeline.types.results import Evaluation, Validation
-    from rankledger.pipeline.types.views import Explanation, FigureMatch, History, RecordList
+    from rankledger.pipeline.types.views import FigureMatch, History, RecordList
     from rankledger.pipeline.workflow.browse import find, list_evaluations, load
     from rankledger.pipeline.workflow.compare import compare
     from rankledger.pipeline.workflow.deliver import SyncResult, sync
@@ -64,7 +65,8 @@ _MODULES = {
     "pipeline.support.errors": ("InputError", "LockedError"),
     "pipeline.types.checks": ("ComparisonReport", "PruneResult", "Reproduction"),
     "pipeline.types.results": ("Evaluation", "Validation"),
-    "pipeline.types.views": ("Explanation", "FigureMatch", "History", "RecordList"),
+    "pipeline.types.explanation": ("Explanation",),
+    "pipeline.types.views": ("FigureMatch", "History", "RecordList"),
     "pipeline.workflow.browse": ("find", "list_evaluations", "load"),
     "pipeline.workflow.compare": ("compare",),
     "pipeline.workflow.deliver": ("SyncResult", "sync"),

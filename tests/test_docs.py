@@ -28,10 +28,9 @@ from rankledger.pipeline.cli import app, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
 from rankledger.pipeline.support.errors import InputError, LockedError
-from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
-from rankledger.pipeline.types.views import CurvePoint
+from rankledger.pipeline.types.views import CurvePoint, SliceChange
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]

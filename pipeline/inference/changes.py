@@ -8,23 +8,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.types.checks import (
-    Cause,
-    ChangePart,
-    ComparedFigures,
-    MovedFigure,
-    QueryChange,
-    RankedDocument,
-)
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Hits
 from rankledger.pipeline.types.manifest import Definition, Description, Environment
-from rankledger.pipeline.types.views import PairedScores
+from rankledger.pipeline.types.views import PairedScores, QueryChange, RankedDocument
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.types.checks import Cause, ChangePart, ComparedFigures, MovedFigure
 
 __all__ = [
     "TOLERANCE",
@@ -71,6 +67,8 @@ def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.
         Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
         changes do together goes to the later one.
     """
+    from rankledger.pipeline.types.checks import ChangePart  # here, because an evaluation splits no change
+
     parts: list[ChangePart] = []
     causes: list[Cause] = []
     reasons: list[str] = []
@@ -260,6 +258,8 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
         before: as it was recorded.
         after: as it is now, perhaps by a version that knows more columns, which are passed over.
     """
+    from rankledger.pipeline.types.checks import MovedFigure  # here, because an evaluation reproduces nothing
+
     recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
     yield from (MovedFigure(before.file, row, "", "a row", None) for row in recorded if row not in current)
     yield from (MovedFigure(before.file, row, "", None, "a row") for row in current if row not in recorded)

@@ -29,8 +29,8 @@ from rankledger.metrics.aggregation import MEAN
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.inference.resampling import Clusters, Contributions, Settings, in_chunks, round_to_exact
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.views import SliceChange
 
 __all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_slices"]
 

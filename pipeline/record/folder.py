@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 import numpy as np
 import pyarrow as pa
@@ -33,11 +33,13 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import ComparedFigures, QueryChange, SliceChange
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
-from rankledger.pipeline.types.views import CurvePoint
+from rankledger.pipeline.types.views import CurvePoint, QueryChange, SliceChange
+
+if TYPE_CHECKING:
+    from rankledger.pipeline.types.checks import ComparedFigures
 
 __all__ = [
     "FIGURES",
@@ -339,6 +341,8 @@ def read_figures(path: Path) -> ComparedFigures:
 
 
 def _of_lines(path: Path) -> ComparedFigures:
+    from rankledger.pipeline.types.checks import ComparedFigures  # here, because an evaluation reproduces nothing
+
     kind = _LINES[path.name]
     try:
         lines = lines_in(path.read_bytes(), kind, path)
@@ -358,6 +362,8 @@ def _of_lines(path: Path) -> ComparedFigures:
 
 
 def _of_scores(path: Path) -> ComparedFigures:
+    from rankledger.pipeline.types.checks import ComparedFigures  # here, because an evaluation reproduces nothing
+
     table = scores_in(path)
     columns = {name: table[name].combine_chunks() for name in table.column_names}
     numbers = {name: column for name, column in columns.items() if pa.types.is_floating(column.type)}

@@ -25,10 +25,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.checks import QueryChange, RankedDocument, SliceChange
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict
-from rankledger.pipeline.types.views import CurvePoint
+from rankledger.pipeline.types.views import CurvePoint, QueryChange, RankedDocument, SliceChange
 
 __all__ = [
     "Line",

@@ -26,17 +26,19 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
-from rankledger.pipeline.types.checks import (
-    ChangeSplit,
-    ComparisonReport,
-    DatasetFigure,
+from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.types.views import (
+    FalseSteps,
+    FigureMatch,
+    History,
+    LevelChange,
+    Night,
     QueryChange,
     RankedDocument,
-    RecordPair,
-    Side,
+    RecordList,
+    Series,
 )
-from rankledger.pipeline.types.results import ALL
-from rankledger.pipeline.types.views import FalseSteps, FigureMatch, History, LevelChange, Night, RecordList, Series
 
 __all__ = [
     "comparison_data",

@@ -15,7 +15,7 @@ from rankledger.metrics.metric import Metric, Parameter
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, counted, number, numbers, plain
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.views import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
+from rankledger.pipeline.types.explanation import HEAD, Explanation, Outcome, ProfileComparison, ScoreTerm
 
 __all__ = ["as_data", "markdown", "measures", "tables"]
 

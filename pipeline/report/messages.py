@@ -25,7 +25,8 @@ from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Acceptance, Evaluation, Failure
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.checks import PruneResult, Reproduction, SliceChange
+    from rankledger.pipeline.types.checks import PruneResult, Reproduction
+    from rankledger.pipeline.types.views import SliceChange
 
 __all__ = [
     "acceptance",

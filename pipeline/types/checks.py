@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.pipeline.types.results import ALL, Comparison, frame
+from rankledger.pipeline.types.views import QueryChange, RankedDocument, SliceChange
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,12 +29,9 @@ __all__ = [
     "MovedFigure",
     "PruneResult",
     "PrunedRecord",
-    "QueryChange",
-    "RankedDocument",
     "RecordPair",
     "Reproduction",
     "Side",
-    "SliceChange",
 ]
 
 
@@ -207,102 +205,6 @@ class RecordPair:
     base: Side
     candidate: Side
     models: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class RankedDocument:
-    """A relevant document of a query that moved.
-
-    Attributes:
-        doc_id: the document.
-        grade: as the candidate's judgments have it.
-        before: its rank in the base's output; None where it was not retrieved.
-        after: its rank in the candidate's.
-    """
-
-    doc_id: str
-    grade: float
-    before: int | None
-    after: int | None
-
-
-@dataclass(frozen=True)
-class QueryChange:
-    """A query whose score is another.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        query_id: the query.
-        measure: by which it moved.
-        before: its score in the base.
-        after: its score in the candidate.
-        change: the second less the first, the other way round where lower is better.
-        documents: its relevant documents, those of the candidate's first; None where their ranks were not kept.
-    """
-
-    dataset: str
-    model: str
-    baseline: str
-    query_id: str
-    measure: str
-    before: float
-    after: float
-    change: float
-    documents: tuple[RankedDocument, ...] | None
-
-
-_MOST_SHARE = 10.0  # of a change that is next to nothing any slice accounts for many times
-
-
-@dataclass(frozen=True)
-class SliceChange:
-    """A slice in which the change differs from that of the other queries.
-
-    Attributes:
-        dataset: the dataset's name.
-        model: the candidate's model.
-        baseline: the base's.
-        measure: by which it changed.
-        slice: `column=value`, or two of them with ` & ` between.
-        n_queries: queries of the slice that are defined in both.
-        n_all: queries that are defined in both.
-        before: the base's figure over the slice.
-        after: the candidate's.
-        change: the second less the first, the other way round where lower is better.
-        share: of the change of all queries' sum how much is the slice's; None where that is 0.
-        all_before: the base's figure over all queries.
-        all_after: the candidate's.
-        statistic: how many standard errors the change is from that of the rest; above 0 it is the better one.
-        p_value: of the test that no slice differs, corrected for all slices that were searched.
-    """
-
-    dataset: str
-    model: str
-    baseline: str
-    measure: str
-    slice: str
-    n_queries: int
-    n_all: int
-    before: float
-    after: float
-    change: float
-    share: float | None
-    all_before: float
-    all_after: float
-    statistic: float
-    p_value: float
-
-    def __str__(self) -> str:
-        """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`.
-
-        A slice that went the other way than all queries, or of a change that is next to nothing, has no share.
-        """
-        said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
-        if self.share is None or not 0 <= self.share <= _MOST_SHARE:
-            return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
-        return f"{said}, accounts for {self.share:.0%} of the {'drop' if self.all_after < self.all_before else 'rise'}"
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
-    from rankledger.pipeline.types.checks import SliceChange
     from rankledger.pipeline.types.manifest import Manifest
+    from rankledger.pipeline.types.views import SliceChange
 
 __all__ = [
     "ALL",
@@ -574,7 +574,7 @@ class Evaluation:
     @property
     def changed_slices(self) -> pd.DataFrame:
         """A row per slice in which a difference is not that of the rest, with the columns of `SliceChange`."""
-        from rankledger.pipeline.types.checks import SliceChange
+        from rankledger.pipeline.types.views import SliceChange
 
         return frame(SliceChange, self.slice_changes)
 

@@ -36,18 +36,10 @@ from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.checks import (
-    ChangeSplit,
-    ComparisonReport,
-    DatasetFigure,
-    QueryChange,
-    RecordPair,
-    Side,
-    SliceChange,
-)
+from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
-from rankledger.pipeline.types.views import PairedScores
+from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
 from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.inputs import dataset_source, source_of
 from rankledger.pipeline.workflow.references import Pair, Sides, measure_among, open_sides

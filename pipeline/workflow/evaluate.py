@@ -25,9 +25,9 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage, work
-from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.manifest import Description, TrackingWish
 from rankledger.pipeline.types.results import Evaluation, Record, Scores, Validation
+from rankledger.pipeline.types.views import QueryChange
 from rankledger.pipeline.workflow.analysis import Analysis, analyze, check_comparison, config_of, score_recall
 from rankledger.pipeline.workflow.deliver import (
     deliver,

@@ -23,8 +23,8 @@ from rankledger.pipeline.explain import explain as take_apart
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.support.errors import InputError, likely
+from rankledger.pipeline.types.explanation import Explanation, RecordedScore
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.types.views import Explanation, RecordedScore
 from rankledger.pipeline.workflow.inputs import read_planned, source_of
 from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate

@@ -23,10 +23,9 @@ from rankledger.pipeline.record.scores import read_column
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
+from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.inputs import Inputs
 from rankledger.pipeline.workflow.workspace import Workspace, open_record

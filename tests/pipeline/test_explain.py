@@ -27,9 +27,9 @@ from rankledger.pipeline.report.explanation import as_data
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.explanation import Explanation, ScoreTerm, ScoreTotal
 from rankledger.pipeline.types.inputs import DatasetSource, Source
 from rankledger.pipeline.types.joined import QueryList
-from rankledger.pipeline.types.views import Explanation, ScoreTerm, ScoreTotal
 from rankledger.pipeline.workflow.explain import explain
 from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
 from tests.support.data_files import refusal, write

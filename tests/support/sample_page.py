@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rankledger.pipeline.types.checks import QueryChange, RankedDocument
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
-from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores
+from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, RankedDocument
 from tests.support.manifests import whole
 
 __all__ = ["compared", "estimate", "manifest", "page", "verdict"]

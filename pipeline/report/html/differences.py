@@ -47,9 +47,8 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text
-from rankledger.pipeline.types.checks import QueryChange
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
-from rankledger.pipeline.types.views import PairedScores
+from rankledger.pipeline.types.views import PairedScores, QueryChange
 
 __all__ = ["SECTIONS", "change_chart", "differences", "forest_chart", "queries", "query_chart", "slice_chart", "slices"]
 

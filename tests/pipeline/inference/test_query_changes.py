@@ -7,9 +7,9 @@ import pytest
 
 from rankledger.pipeline.inference.changes import RetrievedRanks, most_changed, relevant_documents
 from rankledger.pipeline.support.arrow import strings
-from rankledger.pipeline.types.checks import RankedDocument
 from rankledger.pipeline.types.inputs import Chunk, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
+from rankledger.pipeline.types.views import RankedDocument
 
 
 def retrieved(judged: list[tuple[str, str, float]], ranks: dict[tuple[str, str], int]) -> RetrievedRanks:

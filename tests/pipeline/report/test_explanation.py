@@ -13,7 +13,7 @@ import pytest
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.explanation import as_data, markdown, tables
-from rankledger.pipeline.types.views import (
+from rankledger.pipeline.types.explanation import (
     ConventionChoice,
     Explanation,
     Outcome,

@@ -13,9 +13,17 @@ from markdown_it import MarkdownIt
 
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.checks import QueryChange, RankedDocument
 from rankledger.pipeline.types.results import Failure, Verdict
-from rankledger.pipeline.types.views import History, LevelChange, Night, Page, PairedScores, Series
+from rankledger.pipeline.types.views import (
+    History,
+    LevelChange,
+    Night,
+    Page,
+    PairedScores,
+    QueryChange,
+    RankedDocument,
+    Series,
+)
 from tests.support.handwritten_results import comparison, estimates, page
 
 FIGURES = {"bm25": {"ap": 0.4, "rr": 0.5}, "dense": {"ap": 0.45, "rr": 0.52}, "random": {"ap": 0.01, "rr": None}}

@@ -16,8 +16,8 @@ from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.payload import METRIC_LIMIT, Logged, MetricSelection
-from rankledger.pipeline.types.checks import SliceChange
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
+from rankledger.pipeline.types.views import SliceChange
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
 

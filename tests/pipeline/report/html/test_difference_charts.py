@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.pipeline.report.html.differences import change_chart, query_chart
-from rankledger.pipeline.types.checks import QueryChange
-from rankledger.pipeline.types.views import PairedScores
+from rankledger.pipeline.types.views import PairedScores, QueryChange
 from tests.pipeline.report.html.chart_contents import Drawn, paths, rows, words
 
 DOTS = {"stroke": "var(--c1)", "fill": "none"}
