@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from threadpoolctl import threadpool_info
 
-from rankledger.pipeline.inference.resampling import ResampledSums, Settings, resampled_sums, round_to_exact
+from rankledger.pipeline.inference.resampling import ResampledSums, Settings, in_chunks, resampled_sums, round_to_exact
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 
@@ -23,6 +24,18 @@ def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.i
     part = ResampledSums(slice(None), round_to_exact(columns))
     settings = Settings(resamples, seed, workers, memory)
     return resampled_sums([part], columns.shape[1], stream, settings, **sizes)[:, 1:].T
+
+
+def blas_threads(*_):
+    return {found["num_threads"] for found in threadpool_info() if found["user_api"] == "blas"}
+
+
+def test_chunks_have_one_thread_of_blas_each():
+    """The workers share the cores already; afterwards BLAS has as many threads as before, the second time, too."""
+    before = blas_threads()
+    for _ in range(2):
+        assert in_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50) == [{1}] * 10
+    assert blas_threads() == before
 
 
 @given(arrays(np.float64, (3, 50), elements=st.floats(-1e6, 1e6)), st.integers(0, 2**32))
