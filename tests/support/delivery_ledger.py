@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,7 +14,6 @@ import pytest
 from rankledger.pipeline.tracking.delivery import Delivered, deliver, open_experiments
 from rankledger.pipeline.tracking.payload import Run, RunInput
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
-from tests.support.servers import mlflow_server
 
 __all__ = ["Ledger", "ledger", "spoil_each"]
 
@@ -116,39 +114,42 @@ class Ledger:
 
 
 @contextmanager
-def ledger(folder: Path, empty_store: Path) -> Iterator[Ledger]:
-    """A server of its own that works in an empty folder, on a copy of a store in which nothing is yet."""
+def ledger(folder: Path, server: str, database: Path) -> Iterator[Ledger]:
+    """A server, whose store on sqlite is in that file; an empty folder is for what is logged."""
     from mlflow import MlflowClient
 
     (folder / "record").mkdir()
     for name, text in FILES.items():
         (folder / "record" / name).write_text(text)
-    shutil.copyfile(empty_store, folder / "mlflow.db")
-    with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db") as server, proxy_to(server) as proxy:
-        yield Ledger(folder / "mlflow.db", proxy, MlflowClient(tracking_uri=proxy.uri), folder / "record")
+    with proxy_to(server) as proxy:
+        yield Ledger(database, proxy, MlflowClient(tracking_uri=proxy.uri), folder / "record")
 
 
-def spoil_each(held: Ledger, fault: Fault, evaluation: Callable[[], Sequence[Run]]) -> int:
-    """Deliver evaluations, the n-th with its n-th exchange spoiled, and each again; gives how many exchanges one has.
+def spoil_each(
+    held: Ledger, fault: Fault, evaluation: Callable[[], Sequence[Run]], *, first: int = 1, step: int = 1
+) -> int:
+    """Deliver evaluations, each with another exchange spoiled, and each again; gives how many exchanges one has.
 
     Args:
         held: where to.
         fault: what happens to the exchange.
         evaluation: gives the runs of one that is not delivered yet.
+        first: the number of the first exchange to spoil.
+        step: how many further on the next one is.
     """
-    at, limit = 1, 1 if fault is Fault.LATE_RESPONSE else _LONG
+    at, limit = first, 1 if fault is Fault.LATE_RESPONSE else _LONG
     while at < 100:
         wanted = evaluation()
         held.proxy.expect(fault, at)
         failed = _fails(held, wanted, limit)
-        spoiled = held.proxy.spoiled
+        spoiled, n_exchanges = held.proxy.spoiled, len(held.proxy.calls)
         held.proxy.expect()
         held.check(wanted, held.deliver(wanted))
         if spoiled:
             assert failed
-            at += 1
+            at += step
         elif not failed:
-            return at - 1
+            return n_exchanges
         else:  # an answer that nobody spoiled took longer: the machine is slow
             limit *= 2
             assert limit < _LONG, "a delivery fails that nothing disturbs"

@@ -53,11 +53,15 @@ def s3(_s3: S3, monkeypatch: pytest.MonkeyPatch) -> S3:
 
 
 @pytest.fixture(scope="session")
-def mlflow(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[str]:
+def mlflow_database(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
+    """The file of the store behind `mlflow`."""
+    return Path(shutil.copyfile(empty_store, tmp_path_factory.mktemp("mlflow") / "mlflow.db"))
+
+
+@pytest.fixture(scope="session")
+def mlflow(mlflow_database: Path) -> Iterator[str]:
     """The address of an MLflow server on sqlite."""
-    folder = tmp_path_factory.mktemp("mlflow")
-    shutil.copyfile(empty_store, folder / "mlflow.db")
-    with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db") as address:
+    with mlflow_server(mlflow_database.parent, f"sqlite:///{mlflow_database}") as address:
         yield address
 
 

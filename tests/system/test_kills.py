@@ -205,7 +205,7 @@ def test_killed_at_every_rename(scene):
             ended = stage.start(kill_at=at, when=when).wait()
             assert ended.code == -signal.SIGKILL
             assert len(ended.renames) == at  # it was at this one
-            stage.recover(by_command=when == "before")
+            stage.recover(by_command=(at, when) == (len(scene.renames), "before"))
 
     each(killed, [(at, when) for at in range(1, len(scene.renames) + 1) for when in ("before", "after")])
 
@@ -251,7 +251,7 @@ def test_an_answer_that_never_came(scene):
 
 
 def test_killed_at_any_time(scene):
-    """SIGKILL after 12 delays, drawn from a seed out of the time that an evaluation takes."""
+    """SIGKILL after 8 delays, drawn from a seed out of the time that an evaluation takes."""
 
     def killed(case: tuple[int, float]) -> None:
         number, delay = case
@@ -262,7 +262,7 @@ def test_killed_at_any_time(scene):
             assert running.wait().code in (0, -signal.SIGKILL)
             stage.recover()
 
-    each(killed, enumerate(np.random.default_rng(20261120).uniform(0, scene.seconds, size=12)))
+    each(killed, enumerate(np.random.default_rng(20261120).uniform(0, scene.seconds, size=8)))
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])

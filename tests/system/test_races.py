@@ -36,8 +36,8 @@ for line in sys.stdin:
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Iterator[Ledger]:
-    with ledger(tmp_path_factory.mktemp("races"), empty_store) as server:
+def held(tmp_path_factory: pytest.TempPathFactory, mlflow: str, mlflow_database: Path) -> Iterator[Ledger]:
+    with ledger(tmp_path_factory.mktemp("races"), mlflow, mlflow_database) as server:
         yield server
 
 

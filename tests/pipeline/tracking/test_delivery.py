@@ -6,12 +6,10 @@ import hashlib
 import math
 import os
 import pickle
-import shutil
 import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -32,7 +30,7 @@ from rankledger.pipeline.types.results import Estimate, Record, Scores
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.faulty_proxy import proxy_to
 from tests.support.manifests import whole
-from tests.support.servers import free_port, mlflow_server
+from tests.support.servers import free_port
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
@@ -183,11 +181,9 @@ def sqlite(folder: Path, first_words: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(folder: Path, sqlite: str) -> Iterator[str]:
-    """MLflow's own server on a copy of that store."""
-    shutil.copy(folder / "fresh.db", folder / "server.db")
-    with mlflow_server(folder, f"sqlite:///{folder}/server.db") as address:
-        yield address.replace("://", f"://ann:{PASSWORD.replace('/', '%2F')}@")
+def server(served: tuple[str, Path]) -> str:
+    """MLflow's own server, by an address with a password."""
+    return served[0].replace("://", f"://ann:{PASSWORD.replace('/', '%2F')}@")
 
 
 @pytest.fixture(scope="module", params=["sqlite", "server"])
