@@ -15,17 +15,17 @@ import hashlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from rankledger.metrics.aggregation import MEAN, Aggregation, contributions
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.support.environment import threaded_libraries
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.results import Scores
@@ -245,14 +245,8 @@ def in_chunks(
     sizes = [min(n_rows, settings.resamples - begin) for begin in range(0, settings.resamples, n_rows)]
     entropy = entropy_of(stream)
     calls = [(drawn_for, n_clusters, [settings.seed, entropy, chunk], size) for chunk, size in enumerate(sizes)]
-    with _libraries().limit(limits=1, user_api="blas"):  # the workers share the cores already
+    with threaded_libraries().limit(limits=1, user_api="blas"):  # the workers share the cores already
         return settings.workers.run(title, function, calls)
-
-
-@cache
-def _libraries() -> ThreadpoolController:
-    """The libraries with threads of their own, NumPy's BLAS among them: to find them takes milliseconds."""
-    return ThreadpoolController()
 
 
 def _refuse_too_many(resamples: int, n_columns: int, dataset: str, memory: float) -> None:

@@ -9,14 +9,15 @@ import platform
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_info
+from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.credentials import public_uri
 
-__all__ = ["at_work", "environment", "person", "physical_memory"]
+__all__ = ["at_work", "environment", "person", "physical_memory", "threaded_libraries"]
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -30,11 +31,19 @@ def environment(repository: Path) -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu": _cpu(),
         "blas": sorted(
-            {f"{found['internal_api']} {found['version']}" for found in threadpool_info() if found["version"]}
+            {f"{lib['internal_api']} {lib['version']}" for lib in threaded_libraries().info() if lib["version"]}
         ),
         "packages": _packages(),
         "git": _git(repository),
     }
+
+
+@cache
+def threaded_libraries() -> ThreadpoolController:
+    """The libraries that have threads of their own, NumPy's BLAS among them; to find them takes milliseconds."""
+    import numpy  # noqa: F401  (brings its BLAS)
+
+    return ThreadpoolController()
 
 
 def at_work() -> dict[str, str]:
