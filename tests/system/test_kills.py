@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -283,21 +282,26 @@ def test_ended_by_a_signal(scene, sent):
     each(ended, (scene.creation, scene.calls))
 
 
-@pytest.mark.parametrize("limit", [100, 500, 1_500, 3_000, 6_000])
-def test_out_of_room(scene, limit):
+def limited(n_bytes: int) -> dict[str, Any]:
+    """Options of `start`: no file may grow beyond so many bytes; its notes are files, too."""
+    return {"environment": {"KILLS": ""}, "under": ("prlimit", f"--fsize={n_bytes}")}
+
+
+def test_out_of_room(scene):
     """No file may grow beyond so many bytes: exit 74 says which, or the record is whole; nothing is in between."""
-    with scene.stage(f"room-{limit}") as stage:
-        ended = stage.start(
-            environment={"KILLS": ""},  # its notes are files, too
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        ).wait()
-        assert ended.code in (0, 74), ended.err
-        assert (ended.code == 0) is (len(visible(stage.runs_dir)) == 1)
-        if ended.code == 74:
-            (line,) = ended.err.splitlines()
-            assert "File too large" in line
-            assert not [*(stage.runs_dir / "records").glob(".*")]
-        stage.recover()
+
+    def cramped(limit: int) -> None:
+        with scene.stage(f"room-{limit}") as stage:
+            ended = stage.start(**limited(limit)).wait()
+            assert ended.code in (0, 74), (limit, ended.err)
+            assert (ended.code == 0) is (len(visible(stage.runs_dir)) == 1)
+            if ended.code == 74:
+                (line,) = ended.err.splitlines()
+                assert "File too large" in line
+                assert not [*(stage.runs_dir / "records").glob(".*")]
+            stage.recover()
+
+    each(cramped, [100, 500, 1_500, 3_000, 6_000])
 
 
 @contextmanager
@@ -306,8 +310,7 @@ def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={n_kb}k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        limit = (n_kb * 1024, n_kb * 1024)
-        yield {"environment": {"KILLS": ""}, "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit)}
+        yield limited(n_kb * 1024)
         return
     try:
         yield {}
@@ -315,21 +318,24 @@ def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
         subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@pytest.mark.parametrize("n_kb", [4, 12, 20, 28, 36, 44, 52])
-def test_a_full_disk(scene, n_kb):
+def test_a_full_disk(scene):
     """Exit 74 and no record, or a whole one; its receipt may be missing, which is exit 5. With room all is well."""
-    with scene.stage(f"disk-{n_kb}") as stage:
-        with small_disk(stage.runs_dir, n_kb) as options:
-            ended = stage.start(**options).wait()
-            records = visible(stage.runs_dir)
-            kept = stage.scene.folder / f"kept-{n_kb}"
-            shutil.copytree(stage.runs_dir, kept)
-        assert ended.code in (0, 5, 74), ended.err
-        assert len(records) == (ended.code != 74)
-        if ended.code != 0:
-            assert "No space left" in ended.err or "File too large" in ended.err
-        shutil.copytree(kept, stage.runs_dir, dirs_exist_ok=True)  # to a disk with room
-        stage.recover()
+
+    def filled(n_kb: int) -> None:
+        with scene.stage(f"disk-{n_kb}") as stage:
+            with small_disk(stage.runs_dir, n_kb) as options:
+                ended = stage.start(**options).wait()
+                records = visible(stage.runs_dir)
+                kept = stage.scene.folder / f"kept-{n_kb}"
+                shutil.copytree(stage.runs_dir, kept)
+            assert ended.code in (0, 5, 74), (n_kb, ended.err)
+            assert len(records) == (ended.code != 74)
+            if ended.code != 0:
+                assert "No space left" in ended.err or "File too large" in ended.err
+            shutil.copytree(kept, stage.runs_dir, dirs_exist_ok=True)  # to a disk with room
+            stage.recover()
+
+    each(filled, [4, 12, 20, 28, 36, 44, 52])
 
 
 def test_a_runs_folder_that_cannot_be_written(scene):
