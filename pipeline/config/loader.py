@@ -24,7 +24,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from rankledger.pipeline.config.yaml import MOST_NODES, Budget, Finding, KeyPath, Origin, Value, dotted, lines_of, parse
+from rankledger.pipeline.config.yaml import (
+    MOST_NODES,
+    Budget,
+    Finding,
+    KeyPath,
+    Origin,
+    Value,
+    dotted,
+    in_order,
+    lines_of,
+    parse,
+)
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["ALLOW_ENV", "FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
@@ -133,12 +144,12 @@ class Document:
         Raises:
             InputError: there are findings.
         """
-        found: dict[tuple[KeyPath, str], Origin] = {}
-        for path, message in findings:
-            written = self._innermost(path)
-            found[self.inherited.get(written, written), message] = self.origins[written]
-        ordered = sorted(found.items(), key=lambda item: (item[1].file, item[1].line or 0))
-        _raise([Finding(origin, path, message) for (path, message), origin in ordered], n_further)
+        _raise(in_order(self.finding(path, message) for path, message in findings), n_further)
+
+    def finding(self, path: KeyPath, message: str) -> Finding:
+        """What is wrong at a key path, where that was written: of a default's value, at the default."""
+        written = self._innermost(path)
+        return Finding(self.origins[written], self.inherited.get(written, written), message)
 
     def _innermost(self, path: KeyPath) -> KeyPath:
         while path not in self.origins:

@@ -132,7 +132,7 @@ def _chosen(
         elif suite not in of_kind and suites[suite]:
             kind = kind_of(suites[suite][0])
             planning.find(path, f"the suite {suite!r} is for {kind}, and the dataset has {dataset.kind}; name another")
-    if not of_kind:
+    if not of_kind and planning.knows_suites:
         message = f"no suite is for {dataset.kind}, which the dataset has; add one under `suites`"
         planning.find(("datasets", name), message)
     named = of_kind if dataset.suites is None else dataset.suites
@@ -636,4 +636,5 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, 
         gates,
         records=planning.records(),
         warnings=tuple(planning.warnings),
+        places=planning.places,
     )

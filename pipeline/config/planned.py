@@ -11,7 +11,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File, Model, OutputFile
 from rankledger.pipeline.config.paths import absolute, fill
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
-from rankledger.pipeline.config.values import Columns, suggestion
+from rankledger.pipeline.config.values import Columns, explain_line, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.results import PlannedGate
 
@@ -148,6 +148,9 @@ class Plan:
     warnings: tuple[str, ...] = ()
     """Settings that are valid but probably not intended, a line each."""
 
+    places: Mapping[str, Finding] = field(default_factory=dict)
+    """By path, where each file of the config is named: a finding without a message yet."""
+
     late: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Why an output is not to be read, by (dataset, model): it was waited for in vain. None unless a night waits."""
 
@@ -174,8 +177,9 @@ class Planning:
         """
         self.config = loaded.config
         self.recorded = recorded
-        self.findings: list[tuple[KeyPath, str]] = []
+        self.findings = [*loaded.findings]
         self.warnings: list[str] = []
+        self.places: dict[str, Finding] = {}
         self._document = loaded.document
         self._date = date
 
@@ -191,7 +195,7 @@ class Planning:
 
     def warn(self, path: KeyPath, message: str) -> None:
         """Note a setting that is valid but probably not intended."""
-        self.warnings.append(str(Finding(self._document.origin(path), path, message)))
+        self.warnings.append(str(self._document.finding(path, message)))
 
     def refuse(self) -> None:
         """Raise what was found.
@@ -206,8 +210,13 @@ class Planning:
         try:
             return Measure.expand(line, self.config.conventions.resolved)
         except ValueError as error:
-            self.find(path, str(error))
+            self.find(*explain_line(self._document.data, path, str(error)))
             return ()
+
+    @property
+    def knows_suites(self) -> bool:
+        """Whether nothing is wrong with a suite: else a measure that is in none may be meant by a wrong line."""
+        return not any(path[:1] == ("suites",) for path, _ in self.findings)
 
     def is_measure(self, line: str) -> bool:
         """Whether a line writes measures."""
@@ -234,6 +243,7 @@ class Planning:
         except ValueError as error:
             self.find((*path, "path"), str(error))
             return None
+        self.places.setdefault(where, self._document.finding((*path, "path"), ""))
         return file.model_copy(update={"path": where, "columns": {**(columns or {}), **file.columns}})
 
     def records(self) -> str | None:
@@ -296,7 +306,7 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     measures = [measure for measure in there if kind_of(measure) == "scores" and str(measure) == line]
     for measure in measures or _written(planning, path, line, there):
         named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
-        if not named:
+        if not named and planning.knows_suites:
             planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them")
         else:
             chosen += named

@@ -9,6 +9,7 @@ that names them, tracking stores to the runs folder.
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from string import Formatter
-from typing import Annotated, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticKnownError
@@ -27,6 +28,7 @@ from rankledger.pipeline.config.inputs import Dataset, DatasetDefaults, File, Mo
 from rankledger.pipeline.config.loader import Document, TrackingVariables
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
+    MOST_LINES,
     Amount,
     DatasetName,
     Date,
@@ -48,8 +50,9 @@ from rankledger.pipeline.config.values import (
     explain_errors,
     is_share,
     number_of,
+    unreadable_lines,
 )
-from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
 from rankledger.pipeline.types.results import GateKind
 
@@ -316,7 +319,6 @@ def _secrets_in(document: Document, models: Mapping[KeyPath, Model]) -> Iterator
                 yield (*entry, "params", key), _OF_A_MODEL
 
 
-_MOST_LINES = 1000  # of all suites
 _EXPLAINED = 10_000  # errors; a line is shown for few of them
 
 
@@ -490,9 +492,9 @@ class Config(Section):
     def _has_few_lines(cls, suites: object) -> object:
         """Before any line is read: of each that is wrong, what was meant is searched for."""
         lines = [suite for suite in suites.values() if isinstance(suite, list)] if isinstance(suites, dict) else []
-        if sum(map(len, lines)) > _MOST_LINES:
+        if sum(map(len, lines)) > MOST_LINES:
             n_lines = f"{sum(map(len, lines)):,} lines in all suites"
-            raise ValueError(f"found {n_lines}, more than {_MOST_LINES:,}; remove some, or write ndcg@5,10 as one")
+            raise ValueError(f"found {n_lines}, more than {MOST_LINES:,}; remove some, or write ndcg@5,10 as one")
         return suites
 
     @field_validator("suites")
@@ -534,31 +536,63 @@ class Loaded:
     document: loader.Document
     """What was written, and where."""
 
+    findings: Sequence[tuple[KeyPath, str]] = ()
+    """Unknown keys and lines of suites that cannot be read, as `Document.refuse` takes them; the rest is valid."""
+
 
 def load(
     path: str | Path,
     overrides: Sequence[str] = (),
     environ: Mapping[str, str] = os.environ,
     tracking: TrackingVariables | None = None,
+    *,
+    will_plan: bool = False,
 ) -> Loaded:
     """Read a config file with what it extends, `--set` overrides, environment variables and defaults.
 
-    Arguments are those of `loader.load`.
+    The other arguments are those of `loader.load`.
+
+    Args:
+        will_plan: whether a plan is made of it, which refuses unknown keys and measures together with its own findings.
 
     Raises:
         InputError: all findings at once, one line each.
     """
     document = loader.load(path, overrides, environ, tracking)
-    try:
-        written = ConfigFile.model_validate(document.data)
-    except ValidationError as error:
-        errors = error.errors(include_url=False)
-        explained = explain_errors(errors[:_EXPLAINED], document.data, _section_at)
-        document.refuse(explained, n_further=max(0, len(errors) - _EXPLAINED))
-        raise
+    written, findings, n_further = _validated(document.data)
+    findings = [*findings, *unreadable_lines(document.data)]
+    if written is None or not will_plan:
+        document.refuse(findings, n_further=n_further)
+    assert written is not None, "a config that is not valid has findings"
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
     document.refuse([*_secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
-    return Loaded(Config.model_validate({name: getattr(written, name) for name in Config.model_fields}), document)
+    config = Config.model_validate({name: getattr(written, name) for name in Config.model_fields})
+    return Loaded(config, document, findings)
+
+
+def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[KeyPath, str]], int]:
+    """The config without its unknown keys, or None if more is wrong with it; what is wrong, and how much more there is.
+
+    Lines of suites are not read yet.
+    """
+    try:
+        return ConfigFile.model_validate(data), [], 0
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+    findings = [*explain_errors(errors[:_EXPLAINED], data, _section_at)]
+    n_further = max(0, len(errors) - _EXPLAINED)
+    if n_further or any(each["type"] != "extra_forbidden" for each in errors):
+        return None, findings, n_further
+    known = copy.deepcopy(data)
+    for path, _ in findings:
+        holder: Any = known
+        for key in path[:-1]:
+            holder = holder[key]
+        del holder[path[-1]]
+    try:
+        return ConfigFile.model_validate(known), findings, 0
+    except ValidationError:  # it lacks what an unknown key was meant to be
+        return None, findings, 0
 
 
 def _is_of_scores(dataset: object) -> bool:

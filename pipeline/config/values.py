@@ -35,6 +35,7 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import likely
 
 __all__ = [
+    "MOST_LINES",
     "Amount",
     "Columns",
     "DatasetName",
@@ -60,11 +61,13 @@ __all__ = [
     "Whole",
     "checked_jobs",
     "explain_errors",
+    "explain_line",
     "format_duration",
     "is_printable",
     "is_share",
     "number_of",
     "suggestion",
+    "unreadable_lines",
 ]
 
 # Our keys, and other tools' words for them; which key is meant depends on where the word stands.
@@ -123,6 +126,9 @@ _WANTED = {
 }
 
 
+MOST_LINES = 1000
+"""Lines of all suites."""
+
 _MOST_COMPARED = 200  # choices that a word is compared with
 _MOST_NAMED = 30  # choices that are listed
 _LONGEST = 200  # characters of the word
@@ -147,11 +153,44 @@ def explain_errors(
             yield path, f"the key {path[-1]!r} is missing; add it"
         elif error["type"] == "too_short" and error["input"]:
             continue  # an item was refused, which is said, and what is left is counted
-        elif whole := _split(data, path):
-            first, line = whole
-            yield first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
+        elif _split(data, path):
+            yield explain_line(data, path, "")
         else:
             yield path, _message(error, secret=path[:1] == ("tracking",))
+
+
+def explain_line(data: Mapping[str, Value], path: KeyPath, message: str) -> tuple[KeyPath, str]:
+    """Where, and what is wrong with a line of measures; one that a YAML flow list has split is put together again.
+
+    Args:
+        data: the values.
+        path: where the line stands.
+        message: why it cannot be read.
+    """
+    if whole := _split(data, path):
+        first, line = whole
+        return first, f"a comma splits items in [...]: quote it ('{line}') or put it on its own line"
+    items = _value(data, path[:-1])
+    if isinstance(items, list) and not isinstance(items[int(path[-1])], str):
+        return path, f"found {_shown(items[int(path[-1])])}; write a text in quotes"
+    return path, message
+
+
+def unreadable_lines(data: Mapping[str, Value]) -> Iterator[tuple[KeyPath, str]]:
+    """The key path and the message of each line of a suite that is text, or a number, and no measure."""
+    suites = data.get("suites")
+    listed = suites.items() if isinstance(suites, dict) else ()
+    lines = [
+        (("suites", name, position), str(line))
+        for name, suite in listed
+        for position, line in enumerate(suite if isinstance(suite, list) else ())
+        if _is_line(line)
+    ]
+    for path, line in lines if len(lines) <= MOST_LINES else ():  # of each, what was meant is searched for
+        try:
+            Measure.expand(line)
+        except ValueError as error:
+            yield explain_line(data, path, str(error))
 
 
 def suggestion(word: str, choices: Iterable[str]) -> str:
@@ -329,11 +368,15 @@ def _plain(value: object) -> object:
     return value
 
 
-def _measure_line(line: str) -> str:
-    if len(line) > _LONGEST_LINE:
-        raise ValueError(f"the line has {len(line):,} characters, more than {_LONGEST_LINE:,}; split it")
-    Measure.expand(line)
-    return line
+def _is_line(value: object) -> bool:
+    """Whether it is read as a line of a suite: a text, or a number that a flow list has split off at a comma."""
+    return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= _LONGEST_LINE
+
+
+def _measure_line(value: object) -> object:
+    if isinstance(value, str) and not _is_line(value):
+        raise ValueError(f"the line has {len(value):,} characters, more than {_LONGEST_LINE:,}; split it")
+    return str(value) if _is_line(value) else value
 
 
 def _score_name(name: str) -> str:
@@ -466,7 +509,7 @@ OneOrMore: TypeAlias = Annotated[
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 Suite: TypeAlias = Annotated[
-    tuple[Annotated[str, AfterValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
+    tuple[Annotated[str, BeforeValidator(_measure_line)], ...], Field(min_length=1, max_length=1000)
 ]
 Columns: TypeAlias = dict[
     Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],

@@ -19,7 +19,7 @@ from yaml.composer import Composer
 
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "lines_of", "parse"]
+__all__ = ["MOST_NODES", "Budget", "Finding", "KeyPath", "Origin", "Value", "dotted", "in_order", "lines_of", "parse"]
 
 KeyPath: TypeAlias = tuple[str | int, ...]
 Value: TypeAlias = "str | int | float | bool | list[Value] | dict[str, Value] | None"
@@ -97,6 +97,11 @@ class Finding(NamedTuple):
         if len(message) > _LONGEST_LINE:  # it holds many long values
             message = f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"
         return ": ".join([str(self.origin), *([] if own else [shorten(dotted(self.path))]), message])
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the order of files and lines, each once."""
+    return sorted(dict.fromkeys(findings), key=lambda each: (each.origin.file, each.origin.line or 0))
 
 
 def lines_of(findings: Iterable[Finding], *, n_further: int = 0) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
+from pathlib import Path
 from statistics import median
 from typing import Literal, NoReturn
 
@@ -26,7 +27,7 @@ import pyarrow.compute as pc
 from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.files import each_file, find_files, suffixes
+from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
 from rankledger.pipeline.data.join import Catalogue, join_predictions, join_ranking, known_documents
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments, query_indices
@@ -43,6 +44,7 @@ __all__ = [
     "describe",
     "exists",
     "group_queries",
+    "is_missing",
     "likely_cause",
     "read_dataset",
     "read_output",
@@ -257,6 +259,14 @@ def exists(source: Source) -> bool:
     """Whether anything is there."""
     try:
         return bool(find_files(source))
+    except InputError:
+        return False
+
+
+def is_missing(source: Source) -> bool:
+    """Whether nothing is there, not even what cannot be read."""
+    try:
+        return not (files_there(source) or Path(source.path).is_dir())
     except InputError:
         return False
 

@@ -46,6 +46,7 @@ __all__ = [
 
 _NAMED = 3  # intervals with a mark, and failures for one reason
 _ALIKE = 5  # failures for one reason that are all named
+_MISSING = "file not found"
 _MOVED = 10  # figures that moved
 
 
@@ -95,12 +96,13 @@ def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplet
 def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iterator[str]:
     """What was not evaluated, and why: of many with the same reason the first, and how many more there are.
 
-    Reasons are the same if they differ only in the path that they begin with.
+    Reasons are the same if they differ only in the path that they begin with, or in the path of a missing file.
     """
     alike: dict[str, list[Failure]] = {}
     for failure in lines:
         path, _, reason = failure.reason.partition(": ")
-        alike.setdefault(reason or path, []).append(failure)
+        is_missing = f": {_MISSING}: " in failure.reason
+        alike.setdefault(_MISSING if is_missing else reason or path, []).append(failure)
     for reason, same in alike.items():
         n_named = len(same) if len(same) <= _ALIKE else _NAMED
         for failure in same[:n_named]:

@@ -290,7 +290,7 @@ def validate(
 
     Arguments and errors are those of `evaluate`.
     """
-    loaded = load(config, overrides)
+    loaded = load(config, overrides, will_plan=True)
     planned = plan(loaded, checked_date(date))
     workers = workers_of(loaded.config, jobs, None)
     inputs = read_inputs(planned, loaded.config.conventions.resolved.conventions, workers)

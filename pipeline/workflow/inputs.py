@@ -18,13 +18,16 @@ import pyarrow as pa
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
+from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
     content_of,
     describe,
     exists,
+    is_missing,
     read_dataset,
     read_output,
     refuse_other_queries,
@@ -379,8 +382,12 @@ def read_inputs(
         record: an earlier evaluation with the same inputs; outputs may be missing if the store has them.
 
     Raises:
-        InputError: a dataset's own files are missing, wrong, or others than those of the record.
+        InputError: a dataset's own files are missing, wrong, or others than those of the record; where one is missing,
+            all missing files are named.
     """
+    missing = _missing(planned, record)
+    if any(file.path in missing for dataset in planned.datasets for file in dataset.files):
+        raise InputError(*lines_of(in_order(missing.values())))
     judged = [dataset for dataset in planned.datasets if dataset.kind != "scores"]
     readers = {
         dataset.name: _reader(dataset, conventions, store)
@@ -390,8 +397,13 @@ def read_inputs(
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
     datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
-    present = [task for task in planned.tasks if (task.dataset, task.model) not in planned.late]
-    read: dict[Key, Output] = {task: Failure(*task, reason) for task, reason in planned.late.items()}
+    absent = {
+        (task.dataset, task.model): str(missing[task.output.path])
+        for task in planned.tasks
+        if task.output.path in missing
+    } | dict(planned.late)
+    present = [task for task in planned.tasks if (task.dataset, task.model) not in absent]
+    read: dict[Key, Output] = {task: Failure(*task, reason) for task, reason in absent.items()}
     for dataset in planned.datasets:
         if dataset.kind == "scores":
             tasks = [task for task in present if task.dataset == dataset.name]
@@ -418,6 +430,25 @@ def read_inputs(
         remarks=tuple(dict.fromkeys(remarks)),
         warnings=tuple(_data_warnings(planned, datasets, inputs)),
     )
+
+
+def _missing(planned: Plan, record: Record | None) -> dict[str, Finding]:
+    """What to say of each local file of the config that does not exist, by its path.
+
+    Outputs that the record has may be in the output cache, and late ones have a reason of their own.
+    """
+    outputs = [
+        task.output
+        for task in planned.tasks
+        if (task.dataset, task.model) not in planned.late and not (record and recorded_output(record, task))
+    ]
+    named = [*(file for dataset in planned.datasets for file in dataset.files), *outputs]
+    files = {file.path: source_of(file) for file in [*named, *planned.external_metrics.values()]}
+    return {
+        path: planned.places[path]._replace(message=f"file not found: {source.path}; check the path")
+        for path, source in files.items()
+        if path in planned.places and not is_url(path) and is_missing(source)
+    }
 
 
 def _as_recorded(task: Task, read: Mapping[Key, Output], record: Record | None) -> Output:

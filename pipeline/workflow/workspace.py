@@ -128,7 +128,7 @@ def open_source(
         if isinstance(source, str | Path) and not Path(source).exists():
             place = workspace.records.place
             raise InputError(f"{source}: there is no such config, and no record of that id in {place}")
-        loaded = load(source, overrides)
+        loaded = load(source, overrides, will_plan=True)
         return Opened(Path(source), loaded, plan(loaded, checked_date(date)), None)
     if date is not None:
         raise InputError(f"{path}: a record has its own date; remove --date")
@@ -178,7 +178,8 @@ def open_record(
     read_file(path, record.manifest, config.name)
     overrides = overrides if tracking else [*overrides, "tracking="]
     manifest = record.manifest
-    loaded = load(config, overrides, manifest.expansions, allowed_variables(allow_env, manifest.expansions))
+    variables = allowed_variables(allow_env, manifest.expansions)
+    loaded = load(config, overrides, manifest.expansions, variables, will_plan=True)
     tasks = [*manifest.tasks, *((failure.dataset, failure.model) for failure in manifest.failures)]
     return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, is_own(path))
 
