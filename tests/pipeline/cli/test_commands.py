@@ -243,7 +243,10 @@ def test_jobs_and_backend_change_no_figure(run_cli, config):
         ({"suites": {"s": ["ndgc@10"]}}, r"configs/config\.yaml:\d: suites\.s.*'ndgc@10'; did you mean 'ndcg@10'\?"),
         ({"bootstap": {}}, r"configs/config\.yaml:\d: .*bootstap.*did you mean 'bootstrap'"),
         ({"models": {"x": {}}}, r"configs/config\.yaml:\d: models\.x: .*outputs"),
-        ({"datasets": {"web": {"judgments": "none.txt"}}}, r"configs/none\.txt: file not found; check the path"),
+        (
+            {"datasets": {"web": {"judgments": "none.txt"}}},
+            r"configs/config\.yaml:\d: datasets\.web\.judgments: file not found: configs/none\.txt; check the path",
+        ),
         ({"datasets": {"web": {"judgments": "bad.txt"}}}, r"configs/bad\.txt:2: relevance 'good' is not a number"),
         (
             {"datasets": {"web": {"judgments": "twice.txt"}}},
@@ -275,6 +278,80 @@ def test_every_finding_has_a_line(run_cli, config):
 
     assert (told.code, told.out) == (2, "")
     assert len(told.err.splitlines()) == 2
+
+
+def test_validate_lists_every_finding_of_a_config(run_cli, tmp_path):
+    """Unknown metrics, parameters, keys and names, and a list split at its comma: one list in the order of lines."""
+    text = """\
+name: n
+datasets:
+  web: {judgments: qrels.txt}
+models:
+  bm25: {outputs: bm25.txt, ownr: me}
+suites:
+  search: [ndgc@10, "ap(rell=2)", p@5,10]
+lead: rr
+gates:
+  - {name: g, measure: rr, models: bm52, against: accepted, margin: 1%}
+comparison: {baseline: bm26, measures: [ap, app]}
+"""
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    outcome = run_cli("validate", "a.yaml")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == [
+        "a.yaml:5: models.bm25.ownr: unknown key 'ownr'; did you mean 'owner'?",
+        "a.yaml:7: suites.search[0]: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?",
+        "a.yaml:7: suites.search[1]: ap has no parameter 'rell'; it has rel, denominator",
+        "a.yaml:7: suites.search[2]: a comma splits items in [...]: quote it ('p@5,10') or put it on its own line",
+        "a.yaml:10: gates[0].models: unknown model 'bm52'; did you mean 'bm25'?",
+        "a.yaml:11: comparison.baseline: unknown model 'bm26'; did you mean 'bm25'?",
+        "a.yaml:11: comparison.measures[1]: unknown metric 'app'; did you mean 'ap'?",
+    ]  # that `rr` is in no suite is not said: one of the wrong lines may mean it
+
+
+def test_an_unknown_key_without_which_the_rest_is_incomplete(run_cli, tmp_path):
+    """A dataset whose judgments have another name has none: only what is sure is listed."""
+    text = "name: n\ndatasets: {web: {qrels: q.txt}}\nmodels: {bm25: {outputs: b.txt}}\nsuites: {s: [apx]}\n"
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    outcome = run_cli("validate", "a.yaml")
+
+    assert (outcome.code, outcome.err.splitlines()) == (
+        2,
+        [
+            "a.yaml:2: datasets.web.qrels: unknown key 'qrels'; did you mean 'judgments'?",
+            "a.yaml:4: suites.s[0]: unknown metric 'apx'; did you mean 'ap'?",
+        ],
+    )
+
+
+def test_all_missing_files_are_listed_before_any_is_read(run_cli, tmp_path):
+    """Judgments, queries, outputs and external metrics, each at its line; a template once for each file."""
+    text = """\
+name: n
+datasets:
+  web:
+    judgments: qrels.txt
+    queries: queries.tsv
+defaults: {model: {outputs: "{model}.txt"}}
+models:
+  bm25:
+  bad:
+  dense: {outputs: {path: web/dense.txt}, extra: costs.json}
+suites: {search: [ap]}
+"""
+    (tmp_path / "a.yaml").write_text(text, encoding="utf-8")
+    (tmp_path / "bad.txt").write_text("no ranking", encoding="utf-8")
+    outcome = run_cli("validate", "a.yaml")
+
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == [
+        "a.yaml:4: datasets.web.judgments: file not found: qrels.txt; check the path",
+        "a.yaml:5: datasets.web.queries: file not found: queries.tsv; check the path",
+        "a.yaml:6: defaults.model.outputs: file not found: bm25.txt; check the path",
+        "a.yaml:10: models.dense.outputs.path: file not found: web/dense.txt; check the path",
+        "a.yaml:10: models.dense.extra: file not found: costs.json; check the path",
+    ]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
@@ -331,7 +408,7 @@ def test_a_wrong_override_is_told_as_one(run_cli, config, override):
 # ---- one model's output is missing or refused: 4
 
 BROKEN = {
-    "missing": (None, "configs/web/dense.txt: file not found; check the path"),
+    "missing": (None, "{config}:11: models.dense.outputs.web: file not found: configs/web/dense.txt; check the path"),
     "twice": ("q1 Q0 d1 1 2 t\nq1 Q0 d1 2 1 t\n", "configs/web/dense.txt: query 'q1' ranks document 'd1' twice"),
     "infinite": ("q1 Q0 d1 1 inf t\n", "configs/web/dense.txt: score inf (line 1) is not a finite number"),
     "short": ("q1 Q0 d1\n", "configs/web/dense.txt:1: 3 fields found"),
@@ -345,7 +422,7 @@ def broken(request: pytest.FixtureRequest, config: Path) -> str:
     text, said = BROKEN[request.param]
     path = config.parent / "web" / "dense.txt"
     path.unlink() if text is None else path.write_text(text, encoding="utf-8")
-    return said
+    return said.format(config=config)
 
 
 def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
@@ -401,7 +478,7 @@ def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path,
     told = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
 
     assert (told.code, told.err) == (4, "")
-    assert all(f"{model}.txt: " in told.out for model in WEB.outputs)
+    assert all(f"{model}.txt; check the path" in told.out for model in WEB.outputs)
     assert json.loads(told.out)["record"] is None if as_json else told.out.endswith(f"\n{NO_RECORD}\n")
     assert not is_recorded(tmp_path / "runs")
     assert not (tmp_path / "runs" / "mlflow.db").exists()

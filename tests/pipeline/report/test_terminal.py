@@ -317,11 +317,12 @@ def test_a_failure_is_told_whole():
 
 def test_many_failures_for_one_reason_are_few_lines():
     """1,000 outputs that are not there are three lines and their number; another reason stands beside them."""
-    missing = [Failure("web", f"m{i}", f"m{i}.tsv: file not found; check the path") for i in range(1000)]
+    reason = "a.yaml:3: defaults.model.outputs: file not found: m{}.tsv; check the path"
+    missing = [Failure("web", f"m{i}", reason.format(i)) for i in range(1000)]
     found = evaluation({}, failures=(*missing, Failure("web", "bad", "bad.tsv: no rows; write the file again")))
 
-    lines = [f"m{i} on web was not evaluated: m{i}.tsv: file not found; check the path" for i in range(3)]
-    lines.append("and 997 more model outputs: file not found; check the path")
+    lines = [f"m{i} on web was not evaluated: {reason.format(i)}" for i in range(3)]
+    lines.append("and 997 more model outputs: file not found")
     lines.append("bad on web was not evaluated: bad.tsv: no rows; write the file again")
     assert plain(found).splitlines() == lines
     assert "and 997 more model outputs" in note(found)

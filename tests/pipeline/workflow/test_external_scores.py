@@ -190,7 +190,7 @@ def test_a_missing_output_is_a_failure_and_the_others_are_evaluated():
     none = evaluate({"support": FAITHFUL}, {"a": "nowhere.csv"})
 
     assert [(failure.model, failure.reason) for failure in one.failures] == [
-        ("b", "nowhere.csv: file not found; check the path")
+        ("b", "given.yaml:14: models.b.outputs: file not found: nowhere.csv; check the path")
     ]
     assert lines(one)["support", "a", "faithful"].n_queries == 4  # those of a alone
     assert [failure.model for failure in none.failures] == ["a"]

@@ -315,7 +315,7 @@ def test_a_missing_output_is_a_failure(config):
 
     (failure,) = evaluate(config).failures
     assert (failure.dataset, failure.model) == ("web", "bm25")
-    assert "file not found; check the path" in failure.reason
+    assert "file not found: " in failure.reason
 
 
 def test_a_query_without_output_is_refused_from_the_store_too(config):

@@ -140,7 +140,7 @@ def test_judgments_that_are_gone_are_refused(config, runs):
     first = evaluate(config, runs)
     (config.parent / "web" / "judged.txt").unlink()
 
-    with pytest.raises(InputError, match=r"judged\.txt: file not found"):
+    with pytest.raises(InputError, match=r"judgments: file not found: .*judged\.txt; check"):
         evaluate(first.record, runs)
 
 
