@@ -78,7 +78,7 @@ docs: $(EQUIPPED) ## Rebuild the generated parts of the documentation.
 site: $(DOCUMENTED) ## Build the documentation site in site/; a dead link fails.
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-shape: $(EQUIPPED) ## Print the size and shape of the code: files, lines, rooms, imports, functions, tests, words.
+shape: $(EQUIPPED) ## Print the size and shape of the code: files, lines, packages, imports, functions, tests, words.
 	@$(BIN)/python docs/shape.py $(SHAPE)
 
 golden: $(EQUIPPED) ## Rebuild tests/golden from pytrec_eval and matplotlib, never from our own code.

@@ -6,6 +6,7 @@ A test fails while a page differs from what this makes.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
 import json
@@ -359,9 +360,41 @@ def _api() -> Iterator[str]:
         if not isinstance(found, type):
             yield from _function(name, found)
     yield from ("## Types", "")
-    for name, found in public.items():
-        if isinstance(found, type):
-            yield from _type(name, found)
+    types = {name: found for name, found in public.items() if isinstance(found, type)}
+    for name, found in types.items():
+        yield from _type(name, found)
+    yield from ("## What the types hold", "", "You get these from the types above; they are not imported by name.", "")
+    for name, found in sorted(_held(types).items()):
+        yield from _type(name, found)
+
+
+def _held(types: Mapping[str, type]) -> dict[str, type]:
+    """The types of our own that attributes of these types have, and theirs, by name."""
+    held: dict[str, type] = {}
+    left = [*types.values()]
+    while left:
+        owner = left.pop()
+        module = importlib.import_module(owner.__module__)
+        for name in re.findall(r"[A-Z]\w+", " ".join(_annotations(owner).values())):
+            found = getattr(module, name, None)
+            if isinstance(found, type) and found.__module__.startswith("rankledger.") and name not in types | held:
+                held[name] = found
+                left.append(found)
+    return held
+
+
+def _annotations(owner: type) -> dict[str, str]:
+    """The type of each attribute and property, as it is written."""
+    found = {name: str(text) for base in reversed(owner.__mro__) for name, text in _own(base)}
+    return {name: text for name, text in found.items() if not name.startswith("_")}
+
+
+def _own(owner: type) -> Iterator[tuple[str, object]]:
+    yield from vars(owner).get("__annotations__", {}).items()
+    for name, member in vars(owner).items():
+        getter = member.fget if isinstance(member, property) else getattr(member, "func", None)
+        if getter is not None:
+            yield name, inspect.signature(getter).return_annotation
 
 
 def _function(name: str, function: Callable[..., object]) -> Iterator[str]:
@@ -402,7 +435,14 @@ def _literal(value: object) -> str:
 def _type(name: str, found: type) -> Iterator[str]:
     text = _docstring(found)
     yield from (f"### {name}", "", *text[""], "")
-    yield from _meanings_table("attribute", [*text.get("Attributes", []), *_members(found)])
+    types = _annotations(found)
+    meanings = _meanings([*text.get("Attributes", []), *_members(found)])
+    if meanings:
+        yield from ("| attribute | type | meaning |", "|---|---|---|")
+        for attribute, meaning in meanings.items():
+            written = f"`{_cell(types[attribute])}`" if attribute in types else ""
+            yield f"| `{attribute}` | {written} | {_cell(meaning)} |"
+        yield ""
 
 
 def _members(found: type) -> Iterator[str]:

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-__all__ = ["arrows", "imports", "longest_chain", "room", "shape", "written"]
+__all__ = ["arrows", "imports", "longest_chain", "package", "shape", "written"]
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/architecture.md"
@@ -36,8 +36,8 @@ def shape() -> Iterator[tuple[str, str]]:
     yield "files", f"{len(files)}"
     yield "lines", f"{sum(lines):,}"
     yield "median file, lines", f"{statistics.median(lines):.0f}"
-    yield "rooms", f"{len({room(name) for name in files})}"
-    yield "arrows between rooms", f"{len(arrows(graph))}"
+    yield "packages", f"{len({package(name) for name in files})}"
+    yield "arrows between packages", f"{len(arrows(graph))}"
     yield "longest import chain, modules", f"{longest_chain(graph)}"
     yield "functions", f"{len(bodies):,}"
     yield "function body, median lines", f"{statistics.median(bodies):.0f}"
@@ -73,8 +73,8 @@ def _imported(text: str, files: Mapping[str, str]) -> Iterator[str]:
                 yield from [one for one in (name, node.module) if one in files][:1]
 
 
-def room(name: str) -> str:
-    """The room of a module: what lies directly below `pipeline`, `metrics`, or the public face, `rankledger`."""
+def package(name: str) -> str:
+    """The package of a module: what lies directly below `pipeline`, `metrics`, or the public face, `rankledger`."""
     _, *parts = name.split(".")
     if parts[:1] == ["pipeline"]:
         parts = parts[1:]
@@ -82,8 +82,8 @@ def room(name: str) -> str:
 
 
 def arrows(graph: Mapping[str, set[str]]) -> set[tuple[str, str]]:
-    """Which room imports which."""
-    pairs = {(room(name), room(other)) for name, others in graph.items() for other in others}
+    """Which package imports which."""
+    pairs = {(package(name), package(other)) for name, others in graph.items() for other in others}
     return {(one, other) for one, other in pairs if one != other}
 
 

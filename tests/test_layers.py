@@ -29,7 +29,7 @@ def modules() -> list[Path]:
     return sorted((ROOT / "pipeline").rglob("*.py"))
 
 
-def room(path: Path) -> str:
+def package(path: Path) -> str:
     """The module or package directly below `pipeline` that a file belongs to."""
     return path.relative_to(ROOT / "pipeline").parts[0].removesuffix(".py")
 
@@ -53,8 +53,8 @@ def imports_of(path: Path, *, lazily: bool = True) -> list[str]:
     return list(imported(path.read_text(encoding="utf-8"), lazily=lazily))
 
 
-def rooms_in(code: str) -> set[str]:
-    """The rooms of the pipeline that a file imports."""
+def packages_in(code: str) -> set[str]:
+    """The packages of the pipeline that a file imports."""
     names = [name.split(".") for name in imported(code)]
     return {name[2] for name in names if name[:2] == [PACKAGE, "pipeline"] and len(name) > 2}
 
@@ -62,7 +62,7 @@ def rooms_in(code: str) -> set[str]:
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_room_imports_only_what_is_below_it(path):
     """Stages import types, support and themselves; only the workflow knows several stages."""
-    assert rooms_in(path.read_text(encoding="utf-8")) <= MAY_IMPORT[room(path)]
+    assert packages_in(path.read_text(encoding="utf-8")) <= MAY_IMPORT[package(path)]
 
 
 def test_a_planted_violation_is_seen():
@@ -70,14 +70,14 @@ def test_a_planted_violation_is_seen():
     top = "from rankledger.pipeline.record.store import Records\n"
     within = "def f():\n    import rankledger.pipeline.workflow.evaluate\n"
 
-    assert rooms_in(top) == {"record"}
-    assert not rooms_in(top) <= MAY_IMPORT["report"]
-    assert not rooms_in(within) <= MAY_IMPORT["config"]
+    assert packages_in(top) == {"record"}
+    assert not packages_in(top) <= MAY_IMPORT["report"]
+    assert not packages_in(within) <= MAY_IMPORT["config"]
 
 
-def test_there_are_arrows_between_rooms():
-    """The test above looks at something: every room but those that stand alone imports another one."""
-    arrows = {(room(path), other) for path in modules() for other in rooms_in(path.read_text(encoding="utf-8"))}
+def test_there_are_arrows_between_packages():
+    """The test above looks at something: every package but those that stand alone imports another one."""
+    arrows = {(package(path), other) for path in modules() for other in packages_in(path.read_text(encoding="utf-8"))}
     arrows = {(one, other) for one, other in arrows if one != other}
 
     assert {one for one, _ in arrows} >= STAGES | {"cli", "workflow"}
@@ -97,7 +97,7 @@ def test_no_imports_go_round_in_a_circle():
 
 
 def test_metrics_import_numpy_and_the_standard_library_alone():
-    """Importing every module of `metrics` in a fresh interpreter loads no third package, and no room of `pipeline`."""
+    """Importing every module of `metrics` in a fresh interpreter loads no third one, and no package of `pipeline`."""
     names = ", ".join(f"{PACKAGE}.metrics.{path.stem}" for path in (ROOT / "metrics").glob("*.py"))
     said = "print(*{name if name.startswith('rankledger.') else name.split('.')[0] for name in sys.modules})"
     loaded, plain = (
@@ -128,7 +128,7 @@ def test_metrics_neither_read_nor_log():
 def test_mlflow_is_imported_by_tracking_alone_and_never_at_the_top():
     """Importing MLflow takes longer than most evaluations: only tracking does, when it is asked to."""
     for path in modules():
-        if room(path) != "tracking":
+        if package(path) != "tracking":
             assert not any(name.split(".")[0] == "mlflow" for name in imports_of(path)), path
         assert not any(name.split(".")[0] == "mlflow" for name in imports_of(path, lazily=False)), path
 
@@ -143,14 +143,14 @@ def test_nothing_imports_matplotlib():
 def test_the_stages_that_compute_touch_no_file():
     """Scoring, inference and explaining import nothing that opens files."""
     for path in modules():
-        if room(path) in NO_FILES:
+        if package(path) in NO_FILES:
             assert not set(imports_of(path)) & {"io", "os", "pathlib.Path", "pyarrow.fs"}, path
             assert "open(" not in path.read_text(encoding="utf-8"), path
 
 
 def test_every_room_is_known():
     """A new module or package below `pipeline` is given its place in the order above."""
-    assert {room(path) for path in modules()} == set(MAY_IMPORT)
+    assert {package(path) for path in modules()} == set(MAY_IMPORT)
 
 
 @pytest.mark.parametrize("package", ["metrics", "pipeline"])

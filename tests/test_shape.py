@@ -19,7 +19,7 @@ FILES = {
 }
 
 
-def test_arrows_go_between_rooms_once_each():
+def test_arrows_go_between_packages_once_each():
     """Two modules of `data` import `errors`: one arrow. A lazy import counts."""
     arrows = SHAPE["arrows"](SHAPE["imports"](FILES))
 

@@ -54,8 +54,8 @@ def cli() -> None:
     \b
     Example:
         rankledger evaluate configs/quickstart.yaml
-        rankledger compare last#tfidf last#bm25
-        rankledger report --open
+        rankledger compare last#tfidf last#bm25 --name quickstart
+        rankledger report --open --name quickstart
     """
 
 

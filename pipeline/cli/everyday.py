@@ -119,7 +119,7 @@ def show(
 
     \b
     Example:
-        rankledger show
+        rankledger show --name quickstart
         rankledger show last_passed --name quickstart
     """
     from rankledger.pipeline.workflow.browse import show
@@ -159,8 +159,8 @@ def compare(
 
     \b
     Example:
-        rankledger compare
-        rankledger compare last_passed last --measure ndcg@10
+        rankledger compare --name quickstart
+        rankledger compare last_passed last --name nightly --measure ndcg@10
         rankledger compare last#tfidf last#bm25 --name quickstart
     """
     from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
@@ -200,7 +200,7 @@ def history(
 
     \b
     Example:
-        rankledger history
+        rankledger history --name quickstart
         rankledger history --name nightly --measure ndcg@10 --model bm25 --last 14
     """
     from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
@@ -260,7 +260,7 @@ def report(
 
     \b
     Example:
-        rankledger report --open
+        rankledger report --name quickstart --open
         rankledger report last --name quickstart --output report.html
     """
     file = str(Path(runs_dir) / "report.html") if open_page and output is None else output

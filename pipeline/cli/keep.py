@@ -41,8 +41,8 @@ def accept(
 
     \b
     Example:
-        rankledger accept last --reason "new index, checked by hand"
-        rankledger accept last --model bm25 --name nightly --reason "checked"
+        rankledger accept last --name nightly --reason "new index"
+        rankledger accept last --name nightly --model bm25 --reason "checked"
     """
     from rankledger.pipeline.report.messages import acceptance
 
@@ -148,7 +148,7 @@ def verify(
 
     \b
     Example:
-        rankledger verify last
+        rankledger verify last --name nightly
         rankledger verify 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import verification
@@ -190,7 +190,7 @@ def reproduce(
 
     \b
     Example:
-        rankledger reproduce last
+        rankledger reproduce last --name nightly
         rankledger reproduce 20261120T020000Z-nightly-1f0c9a2b
     """
     from rankledger.pipeline.report.messages import reproduction_data, reproduction_lines

@@ -32,7 +32,7 @@ class InputError(Exception):
 
 
 class LockedError(Exception):
-    """Another process is at the same work: one line that says which, and what to do."""
+    """Another process is doing the same work: one line that says which, and what to do."""
 
     exit_code = 75
 

@@ -209,7 +209,16 @@ class RecordPair:
 
 @dataclass(frozen=True)
 class DatasetFigure:
-    """A figure of all lists together, of which no query has a score; None where it is undefined."""
+    """A measure that has one figure for all lists together and no score per query.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the candidate's model.
+        baseline: the base's.
+        measure: the measure.
+        before: the figure in the base; None if it is undefined.
+        after: the figure in the candidate, likewise.
+    """
 
     dataset: str
     model: str
