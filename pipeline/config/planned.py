@@ -195,7 +195,7 @@ class Planning:
 
     def warn(self, path: KeyPath, message: str) -> None:
         """Note a setting that is valid but probably not intended."""
-        self.warnings.append(str(self._document.finding(path, message)))
+        self.warnings.append(str(Finding(self._document.origin(path), path, message)))
 
     def refuse(self) -> None:
         """Raise what was found.
