@@ -95,7 +95,7 @@ def test_all_measures(tmp_path, seed, parameters, written, rel):
 
 @pytest.mark.parametrize(("alpha", "beta"), [(0, 0.5), (1, 0.8), (0.3, 0.1), (0.9, 0.99)])
 def test_alpha_and_beta(tmp_path, alpha, beta):
-    """Alpha-nDCG at six cutoffs and NRBP of 400 queries; with alpha 0.3 the greedy list is not told from halves."""
+    """Alpha-nDCG at six cutoffs and NRBP of 400 queries; with alpha 0.3 the greedy list is as good as one by halves."""
     judgments, ranking = random_case(2)
     measures = {f"alpha-nDCG@{k}": f"alpha_ndcg(alpha={alpha})@{k}" for k in CUTOFFS}
     measures["NRBP"] = f"nrbp(alpha={alpha},beta={beta})"

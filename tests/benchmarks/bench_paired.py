@@ -24,7 +24,7 @@ CONVENTIONS = PROFILES["trec_eval"].conventions
 
 
 def sample_of(values, measures, clusters=None):
-    """The models' scores, (models, measures, Q), as one sample that is hardly resampled."""
+    """The models' scores, (models, measures, Q), as one sample with few resamples."""
     query_ids = np.arange(values.shape[2]).astype(str).astype(object)
     missing = np.zeros(len(query_ids), dtype=bool)
     results = [

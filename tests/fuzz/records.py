@@ -97,7 +97,7 @@ _COMMANDS: Mapping[str, Callable[[], object]] = {
 
 
 def _prepare() -> None:
-    """Two nights of a small config, the second held against the first; no time or machine is in them."""
+    """Two nights of a small config, the second compared with the first; no time or machine is in them."""
     config = _write_config(Path())
     for evaluation_id in _IDS:
         opened = open_source(config, Workspace.open(_RUNS))

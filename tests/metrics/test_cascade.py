@@ -16,7 +16,7 @@ def test_rbp_of_two_hits():
     assert rbp(plain_block([ranked(1, 0, 2)]), p=0.5) == pytest.approx([0.625])
 
 
-def test_rbp_persists_with_0_8_unless_told():
+def test_rbp_persists_with_0_8_by_default():
     """A hit at rank 2: 0.2 · 0.8 = 0.16."""
     assert rbp(plain_block([ranked(None, 1)])) == pytest.approx([0.16])
 
@@ -150,7 +150,7 @@ def test_rankscore_of_two_hits():
     assert rankscore(plain_block([ranked(1, 0, 1)]), half_life=1) == pytest.approx([5 / 6])
 
 
-def test_rankscore_halves_every_five_ranks_unless_told():
+def test_rankscore_halves_every_five_ranks_by_default():
     """One relevant document at rank 6: 2**(-5/5) over 1 = 0.5."""
     assert rankscore(plain_block([ranked(*[None] * 5, 1)])) == pytest.approx([0.5])
 

@@ -28,7 +28,7 @@ def test_a_given_score_is_a_measure():
     assert not measure.pooled
 
 
-def test_a_given_score_is_any_number_and_the_higher_the_better_unless_told():
+def test_a_given_score_is_any_number_and_the_higher_the_better_by_default():
     """Both ends are open."""
     metric = external_measure("clicks").metric
 

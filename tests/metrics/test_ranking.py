@@ -104,7 +104,7 @@ def test_average_r_precision_is_the_mean_over_cutoffs():
     assert avg_rp(block, cutoffs=[5], rel=2) == pytest.approx([1])
 
 
-def test_average_r_precision_counts_5_and_10_unless_told():
+def test_average_r_precision_counts_5_and_10_by_default():
     """One relevant document at rank 7: 0 at 5 and 1 at 10."""
     assert avg_rp(plain_block([ranked(*[None] * 6, 1)])) == pytest.approx([0.5])
 

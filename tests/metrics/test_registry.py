@@ -204,7 +204,7 @@ def test_defaults_that_hold_unless_a_measure_says_otherwise():
     }
 
 
-def test_a_document_is_relevant_from_grade_1_unless_told():
+def test_a_document_is_relevant_from_grade_1_by_default():
     """Every metric with a threshold has 1 as its default, those of gain for one gain; those of pairs have none."""
     with_threshold = {name for name, metric in METRICS.items() if "rel" in metric.parameters}
 

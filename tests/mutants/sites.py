@@ -62,7 +62,7 @@ class Function:
     node: ast.FunctionDef | ast.AsyncFunctionDef
 
     @cached_property
-    def likeness(self) -> tuple[str, str]:
+    def identity(self) -> tuple[str, str]:
         """Its name, and a digest of its body without docstrings, annotations, error texts and modules of imports."""
         node = _Plain().visit(copy.deepcopy(self.node))
         return self.name, hashlib.sha256(ast.dump(node).encode()).hexdigest()[:8]
@@ -88,7 +88,7 @@ class Mutant:
     @property
     def key(self) -> str:
         """What names it in every tree that has the function."""
-        return ":".join([*self.function.likeness, str(self.index), self.operator])
+        return ":".join([*self.function.identity, str(self.index), self.operator])
 
     @property
     def place(self) -> str:
@@ -125,9 +125,9 @@ def _of(parent: ast.AST, room: str, path: str, prefix: str) -> Iterator[Function
 
 def common(here: Sequence[Function], there: Sequence[Function]) -> list[tuple[Function, Function]]:
     """The functions of `here`, each with the one that is like it `there`; none that either tree has twice."""
-    ours, theirs = (Counter(function.likeness for function in tree) for tree in (here, there))
-    like = {function.likeness: function for function in there}
-    return [(function, like[key]) for function in here if ours[key := function.likeness] == theirs[key] == 1]
+    ours, theirs = (Counter(function.identity for function in tree) for tree in (here, there))
+    like = {function.identity: function for function in there}
+    return [(function, like[key]) for function in here if ours[key := function.identity] == theirs[key] == 1]
 
 
 class _Plain(ast.NodeTransformer):

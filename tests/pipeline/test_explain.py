@@ -750,10 +750,10 @@ def test_the_command_prints_the_arithmetic(config, capsys):
     """Exit 0: a table on stdout, nothing on stderr."""
     query = min(WEB.judged)
     app.main(["explain", str(config), "--model", "bm25", "--query", query, "--measure", "ap", "--dataset", "web"])
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
-    assert told.err == ""
-    assert told.out.startswith(f"bm25 on web, query {query}: ap = ")
+    assert printed.err == ""
+    assert printed.out.startswith(f"bm25 on web, query {query}: ap = ")
 
 
 def test_the_command_prints_json_and_markdown(config, capsys):
@@ -776,7 +776,7 @@ def test_the_command_refuses_in_one_line(config, capsys):
     """Exit 2, and nothing on stdout."""
     with pytest.raises(SystemExit) as ended:
         app.main(["explain", str(config), "--model", "bm52", "--query", "q0", "--measure", "ap"])
-    told = capsys.readouterr()
+    printed = capsys.readouterr()
 
     assert ended.value.code == InputError.exit_code
-    assert (told.out, told.err) == ("", "unknown model 'bm52'; did you mean 'bm25'?\n")
+    assert (printed.out, printed.err) == ("", "unknown model 'bm52'; did you mean 'bm25'?\n")

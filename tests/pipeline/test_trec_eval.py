@@ -191,7 +191,7 @@ def test_cutoffs_are_cut_as_the_program_does(run):
     assert [row.split()[0] for row in run("-m", "P.2.9,1e2")] == ["P_1", "P_2"]
 
 
-def test_the_version_is_told_on_stderr(run, capsysbinary):
+def test_the_version_is_printed_on_stderr(run, capsysbinary):
     """As the program does, and nothing is read."""
     for words, version in (([], "9.0.4"), (["--profile", "trec_eval_10"], "10.0")):
         main(["trec_eval", "-v", *words])

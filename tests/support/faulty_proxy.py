@@ -1,4 +1,4 @@
-"""A proxy on loopback between a client and an HTTP server: it counts what passes, and spoils one exchange when told to.
+"""A proxy on loopback between a client and an HTTP server: it counts what passes, and spoils one exchange on request.
 
 Conventions: exchanges are numbered from 1 in the order in which they arrive; `expect` starts anew. What comes in
 several connections at once is passed on at once.

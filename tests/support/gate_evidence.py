@@ -37,20 +37,20 @@ def scores(model: ModelKey, values: npt.ArrayLike, measure: Measure = NDCG, data
 
 
 def before_and_after(before: npt.ArrayLike, after: npt.ArrayLike, measure: Measure = NDCG, dataset: str = "web"):
-    """The scores of `dense` and of what it is held against."""
+    """The scores of `dense` and of its baseline."""
     return [scores("dense", after, measure, dataset), scores(OLD, before, measure, dataset)]
 
 
 def evidence(
-    *results: Scores, groups: Mapping[str, Groups] | None = None, resamples: int = 1000, **told: object
+    *results: Scores, groups: Mapping[str, Groups] | None = None, resamples: int = 1000, **further: object
 ) -> Evidence:
-    """What these scores tell; `dense` is held against its baseline in every gate that a test names.
+    """The evidence of these scores; `dense` is compared with its baseline in every gate of a test.
 
     Args:
         results: of one or several datasets.
         groups: clusters and slices by dataset.
         resamples: how often the queries are drawn.
-        told: further fields of the evidence.
+        further: other fields of the evidence.
     """
     samples, query_ids = {}, {}
     for dataset in dict.fromkeys(result.dataset for result in results):
@@ -72,7 +72,7 @@ def evidence(
         samples=samples,
         rule=IntervalRule("bca+t", 0.95),
         query_ids=query_ids,
-        **(fields | told),  # type: ignore[arg-type]
+        **(fields | further),  # type: ignore[arg-type]
     )
 
 

@@ -74,7 +74,7 @@ def page(
     lead: Mapping[str, str] | None = None,
     **manifest: Any,
 ) -> Page:
-    """A page of these figures; higher is better unless told."""
+    """A page of these figures; higher is better by default."""
     models = [*(line.model for line in lines), *(failure.model for failure in failures)]
     measures = dict.fromkeys(line.measure for line in lines)
     datasets = dict.fromkeys(line.dataset for line in lines)

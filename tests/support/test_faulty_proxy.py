@@ -94,7 +94,7 @@ def test_a_broken_exchange(seen, fault, error, done):
 
 @pytest.mark.parametrize(("fault", "done"), [(Fault.REFUSED, False), (Fault.DENIED, True)])
 def test_502(seen, fault, done):
-    """The client is told 502, whether or not the server did it."""
+    """The client receives 502, whether or not the server did it."""
     seen.proxy.expect(fault, at=1)
 
     assert seen.post()[0] == 502

@@ -74,7 +74,7 @@ class Browser:
         self.driver.get(f"{self._server}/#{path}")
 
     def leave(self) -> None:
-        """Go to a page of the server that has no scripts: what is stored is at hand, and stays as it is."""
+        """Go to a page of the server that has no scripts: its storage can be read, and stays as it is."""
         self.driver.get(f"{self._server}/health")
 
     def stored(self, part: str) -> str | None:

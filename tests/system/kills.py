@@ -61,8 +61,8 @@ class Running:
             raise
         renames = self.notes / "renames"
         lines = renames.read_text().splitlines() if renames.exists() else []
-        told = tuple(line.partition(" ")[2].rstrip() for line in lines)
-        return Ended(self.process.returncode, out, err, told)
+        noted = tuple(line.partition(" ")[2].rstrip() for line in lines)
+        return Ended(self.process.returncode, out, err, noted)
 
     def left(self) -> list[int]:
         """Its processes that live on."""

@@ -55,7 +55,7 @@ def written(records: Records) -> Any:
 
 @contextmanager
 def machines(place: str, *folders: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that claim the night once they are told to, each with a runs folder of its own."""
+    """Processes that claim the night on a signal, each with a runs folder of its own."""
     command = [sys.executable, "-P", "-c", HOLDING]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     started = [subprocess.Popen([*command, str(folder), place], **pipes) for folder in folders]

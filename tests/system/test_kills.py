@@ -138,7 +138,7 @@ class Stage:
 
 
 def wanted_in(record: Path) -> bool:
-    """Whether MLflow was to be told of a record; ids do not tell which of two came first within a second."""
+    """Whether a record was to be logged to MLflow; ids do not say which of two came first within a second."""
     return read_record(record).manifest.tracking.wanted
 
 
@@ -266,7 +266,7 @@ def test_killed_at_any_time(scene):
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])
 def test_ended_by_a_signal(scene, sent):
-    """While MLflow is told: exit 130 at once, what was started ends with it, and the record is whole."""
+    """While logging to MLflow: exit 130 at once, what was started ends with it, and the record is whole."""
 
     def ended(at: int) -> None:
         with scene.stage(f"{sent.name}-{at}") as stage:

@@ -1,4 +1,4 @@
-"""A night of 40 models on 6 datasets, told to MLflow over HTTP on PostgreSQL; it prints the figures of the guide."""
+"""A night of 40 models on 6 datasets, logged to MLflow over HTTP on PostgreSQL; it prints the figures of the guide."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
     )
     before = size_of(postgres, database)
     with proxy_to(server) as proxy:
-        told = run("evaluate", config, "--set", f"tracking.uri={proxy.uri}", cwd=folder)
+        outcome = run("evaluate", config, "--set", f"tracking.uri={proxy.uri}", cwd=folder)
         ended = datetime.now(UTC)
         calls = Counter(f"{call.method} {call.path.partition('/artifacts/')[0]}" for call in proxy.calls)
     grown = size_of(postgres, database) - before
@@ -40,7 +40,7 @@ def test_a_night_takes_few_calls(folder, postgres, mlflow_on_postgres):
     runs = runs_in(server, record.name)
     seconds = (ended - datetime.fromisoformat(read_record(record).manifest.finished)).total_seconds()
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     assert len(runs) == N_MODELS * N_DATASETS + 1
     assert {len(found.data.metrics) for name, found in runs.items() if name} == {N_METRICS}
     print(f"{len(runs)} runs: {calls.total()} calls, {seconds:.0f} s, {grown / len(runs):,.0f} bytes a run; {calls}")

@@ -23,9 +23,9 @@ def test_three_nights_without_a_server(folder, empty_store):
     address = f"http://127.0.0.1:{port}"
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]}, tracking={"uri": address})
     for night in NIGHTS:
-        told = run("evaluate", config, "--date", night, cwd=folder)
-        (line,) = told.err.splitlines()
-        assert told.code == 0
+        outcome = run("evaluate", config, "--date", night, cwd=folder)
+        (line,) = outcome.err.splitlines()
+        assert outcome.code == 0
         assert line.startswith(f"not in MLflow: MLflow at {address}: ")
     assert run("sync", cwd=folder).code == 5
     records = [read_record(path) for path in visible(folder / "runs")]
@@ -52,13 +52,13 @@ def test_no_room_to_make_a_store(folder):
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]})
     for limit in (100_000, 400_000, 700_000):
         runs_dir = folder / f"runs-{limit}"
-        told = run(
+        outcome = run(
             *("evaluate", config, "--runs-dir", runs_dir),
             cwd=folder,
             preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
         )
-        assert told.code == 0
-        assert told.err.startswith("not in MLflow: ")
+        assert outcome.code == 0
+        assert outcome.err.startswith("not in MLflow: ")
         assert not (runs_dir / "mlflow.db").exists()
     for runs_dir in sorted(folder.glob("runs-*")):
         (record,) = visible(runs_dir)
@@ -84,9 +84,9 @@ def test_a_night_without_the_place_of_records(folder, s3):
     (evaluation_id,) = Records(folder / "one" / "records").ids()
     back, other = night("one"), night("other")
 
-    assert [told.code for told in away] == [5, 5]
-    assert all(told.err.splitlines()[-1].startswith(f"not kept: {place}: ") for told in away)
-    assert all(told.err.startswith(f"{place}: ") for told in away)
+    assert [outcome.code for outcome in away] == [5, 5]
+    assert all(outcome.err.splitlines()[-1].startswith(f"not kept: {place}: ") for outcome in away)
+    assert all(outcome.err.startswith(f"{place}: ") for outcome in away)
     assert (back.code, back.err, other.code, other.err) == (0, "", 0, "")
     for name in ("one", "other"):
         assert Records(folder / name / "records").ids() == [evaluation_id]

@@ -42,8 +42,8 @@ def held(tmp_path_factory: pytest.TempPathFactory, mlflow: str, mlflow_database:
 
 
 @contextmanager
-def couriers(held: Ledger, number: int) -> Iterator[list[subprocess.Popen[str]]]:
-    """Processes that deliver what they are told, and have loaded MLflow."""
+def delivery_processes(held: Ledger, number: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """Processes that deliver on request, and have loaded MLflow."""
     command = [sys.executable, "-c", DELIVERING, held.proxy.uri, str(held.record)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     started = [subprocess.Popen(command, **pipes) for _ in range(number)]
@@ -71,17 +71,17 @@ def answer(process: subprocess.Popen[str]) -> str:
 def test_machines_that_know_nothing_of_each_other(held, monkeypatch, number, rounds):
     """No lock holds them up: each ends well, and there is one run of each, with its figures once, and ghosts."""
     monkeypatch.setenv("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
-    with couriers(held, number) as started:
+    with delivery_processes(held, number) as started:
         for _ in range(rounds):
             runs = held.evaluation()
             for process in started:
                 tell(process, runs)
-            told = [answer(process) for process in started]
+            answers = [answer(process) for process in started]
 
             delivered = held.deliver(runs)  # which finds everything done
             held.check(runs, delivered)
-            assert all(told)
-            assert delivered.run_id in told
+            assert all(answers)
+            assert delivered.run_id in answers
 
 
 def test_processes_of_one_machine(folder, mlflow, proxy):
@@ -89,15 +89,15 @@ def test_processes_of_one_machine(folder, mlflow, proxy):
     web = search_collection(40, n_queries=15, models=["bm25", "dense"])
     config = write_config(folder / "configs", {"web": web}, {"search": ["ap"]}, tracking={"uri": proxy.uri})
     proxy.expect(Fault.LOST_REQUEST, 1)
-    told = run("evaluate", config, cwd=folder, environment={"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
-    assert told.err.startswith("not in MLflow: ")
+    outcome = run("evaluate", config, cwd=folder, environment={"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
+    assert outcome.err.startswith("not in MLflow: ")
     (record,) = visible(folder / "runs")
     proxy.expect()
 
     syncing = [start("sync", cwd=folder) for _ in range(4)]
     ended = [process.wait() for process in syncing]
 
-    assert [(told.code, told.err) for told in ended] == [(0, "")] * 4
+    assert [(outcome.code, outcome.err) for outcome in ended] == [(0, "")] * 4
     assert [call.path for call in proxy.calls].count("/api/2.0/mlflow/runs/create") == 3
     receipt = read_receipt(Records(folder / "runs/records"), record.name)
     assert receipt is not None

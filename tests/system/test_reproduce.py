@@ -69,25 +69,25 @@ def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):
     """Identical; with one flipped byte in an input, that input is named, and the exit code is 1."""
     empty = tmp_path / "empty"
 
-    code, told = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
-    assert (code, told.splitlines()[0]) == (0, "identical")
+    code, printed = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
+    assert (code, printed.splitlines()[0]) == (0, "identical")
 
     judged = empty / "inputs/web/judged.tsv"
     data = judged.read_bytes()
     assert data.count(b"\t4\n")
     judged.write_bytes(data.replace(b"\t4\n", b"\t1\n", 1))
-    code, told = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
+    code, printed = run_cli("reproduce", run_id, "--inputs", "inputs", cwd=empty, MLFLOW_TRACKING_URI=mlflow)
     assert code == 1
-    assert told.splitlines()[0].startswith("different: ")
-    assert told.splitlines()[1].startswith("input: judgments of web: ")
+    assert printed.splitlines()[0].startswith("different: ")
+    assert printed.splitlines()[1].startswith("input: judgments of web: ")
 
 
 def test_by_another_numpy(run_id, mlflow, tmp_path, other_numpy):
     """Equal to 1e-12, or identical; both versions are named either way."""
-    code, told = run_cli(
+    code, printed = run_cli(
         "reproduce", run_id, "--inputs", "inputs", cwd=tmp_path / "empty", first=other_numpy, MLFLOW_TRACKING_URI=mlflow
     )
 
     assert code == 0
-    assert told.startswith(("equal: ", "identical, "))
-    assert f"numpy {np.__version__} → {OTHER}" in told
+    assert printed.startswith(("equal: ", "identical, "))
+    assert f"numpy {np.__version__} → {OTHER}" in printed

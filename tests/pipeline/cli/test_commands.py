@@ -121,51 +121,51 @@ def is_recorded(runs: Path) -> bool:
 
 def test_evaluate_prints_the_leaderboard_and_last_the_record(run_cli, config):
     """Exit 0: every model and measure on stdout, nothing on stderr, and the record where it says."""
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     for word in ("web (", "bm25", "dense", "ndcg@10", "ap"):
-        assert word in told.out
-    assert told.out.count("record: ") == 1
-    assert told.record.parent == Path("runs/records")
-    assert {line.model for line in read_record(told.record).summary} == {"bm25", "dense"}
-    assert re.search(r"\b0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]", told.out)
+        assert word in outcome.out
+    assert outcome.out.count("record: ") == 1
+    assert outcome.record.parent == Path("runs/records")
+    assert {line.model for line in read_record(outcome.record).summary} == {"bm25", "dense"}
+    assert re.search(r"\b0\.\d{4} \[0\.\d{4}, 0\.\d{4}\]", outcome.out)
 
 
 def test_the_leaderboard_holds_the_figures_of_the_record(run_cli, config):
     """Each figure with its interval stands in the line of its model, to four decimals."""
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    rows_of = {line.split("│")[1].strip(): line for line in told.out.splitlines() if line.startswith("│")}
-    for line in read_record(told.record).summary:
+    rows_of = {line.split("│")[1].strip(): line for line in outcome.out.splitlines() if line.startswith("│")}
+    for line in read_record(outcome.record).summary:
         assert f"{line.estimate:.4f} [{line.ci_low:.4f}, {line.ci_high:.4f}]" in rows_of[line.model]
 
 
 def test_no_tracking_leaves_mlflow_alone(run_cli, config, tmp_path):
     """There are a record and what was parsed, no tracking store, and nothing speaks of MLflow."""
-    told = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--runs-dir", "kept")
 
-    assert told.code == 0
+    assert outcome.code == 0
     assert {path.name for path in (tmp_path / "kept").iterdir()} == {"cache", "records"}
-    assert "MLflow" not in told.out + told.err
+    assert "MLflow" not in outcome.out + outcome.err
 
 
 def test_json_has_no_word_that_json_lacks(run_cli, tmp_path):
     """Figures near the end of the doubles' range make no `Infinity`, and no warning on stderr."""
     stars = Collection({"u1": {"a": 1}, "u2": {"a": 3}}, {"knn": {"u1": {"a": 1e200}, "u2": {"a": 3}}}, "ratings")
     config = write_config(tmp_path / "configs", {"stars": stars}, {"errors": ["mae", "rmse"]})
-    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
 
-    json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
-    assert told.err == ""
+    json.loads(outcome.out, parse_constant=lambda word: pytest.fail(word))
+    assert outcome.err == ""
 
 
 def test_json_is_one_object_and_nothing_else(run_cli, config):
     """With --json stdout is one JSON object, strictly, that holds what the record holds."""
-    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
-    found = json.loads(told.out, parse_constant=lambda word: pytest.fail(word))
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
+    found = json.loads(outcome.out, parse_constant=lambda word: pytest.fail(word))
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     assert found["record"] == f"runs/records/{found['evaluation_id']}"
     assert found["failures"] == []
     assert found["store"] is None
@@ -176,14 +176,14 @@ def test_json_is_one_object_and_nothing_else(run_cli, config):
 
 def test_set_overrides_the_config(run_cli, config):
     """Values of --set win, several of them, and are in the record's config."""
-    told = run_cli(
+    outcome = run_cli(
         *("evaluate", str(config), "--no-tracking", "--set", "bootstrap.resamples=123", "--set", "suites.search=[rr]")
     )
-    written = yaml.safe_load((told.record / "config.yaml").read_text(encoding="utf-8"))
+    written = yaml.safe_load((outcome.record / "config.yaml").read_text(encoding="utf-8"))
 
     assert written["bootstrap"] == {"resamples": 123}
-    assert {line.measure for line in read_record(told.record).summary} == {"rr"}
-    assert read_record(told.record).manifest.bootstrap.resamples == 123
+    assert {line.measure for line in read_record(outcome.record).summary} == {"rr"}
+    assert read_record(outcome.record).manifest.bootstrap.resamples == 123
 
 
 def test_date_fills_the_paths(run_cli, config):
@@ -191,14 +191,14 @@ def test_date_fills_the_paths(run_cli, config):
     edit(config, models={"bm25": {"outputs": "{date}/bm25.txt"}})
     write_table(config.parent / "2026-11-20" / "bm25.txt", rows(WEB.outputs["bm25"]), "score")
 
-    told = run_cli("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
-    assert told.code == 0
-    assert read_record(told.record).manifest.date == "2026-11-20"
-    assert read_record(told.record).manifest.outputs[0].files[0].path == "configs/2026-11-20/bm25.txt"
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--date", "2026-11-20")
+    assert outcome.code == 0
+    assert read_record(outcome.record).manifest.date == "2026-11-20"
+    assert read_record(outcome.record).manifest.outputs[0].files[0].path == "configs/2026-11-20/bm25.txt"
 
-    told = run_cli("evaluate", str(config), "--no-tracking")
-    assert told.code == 2
-    assert "--date" in told.error
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
+    assert outcome.code == 2
+    assert "--date" in outcome.error
 
 
 def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
@@ -215,7 +215,7 @@ def test_a_record_is_evaluated_again_by_its_id(run_cli, config, tmp_path):
 
 
 def test_what_the_block_store_lacks_is_a_line_on_stderr(run_cli, config, tmp_path):
-    """A store that cannot be written stops nothing, and is told once."""
+    """A store that cannot be written stops nothing, and is reported once."""
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "cache").write_text("", encoding="utf-8")
     found = run_cli("evaluate", str(config), "--no-tracking")
@@ -264,20 +264,20 @@ def test_bad_input_is_one_line_on_stderr(run_cli, config, tmp_path, changes, sai
     (config.parent / "twice.txt").write_text("q1 0 d1 1\nq1 0 d1 1\n", encoding="utf-8")
     (config.parent / "empty.txt").write_text("# nothing\n", encoding="utf-8")
     edit(config, **changes)
-    told = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
+    outcome = run_cli("evaluate", str(config.relative_to(tmp_path)), "--no-tracking", *(["--json"] if as_json else []))
 
-    assert told.code == 2
-    assert re.search(said, told.error)
+    assert outcome.code == 2
+    assert re.search(said, outcome.error)
     assert not is_recorded(tmp_path / "runs")
 
 
 def test_every_finding_has_a_line(run_cli, config):
-    """Two mistakes in a config are told at once, a line each."""
+    """Two mistakes in a config are listed together, a line each."""
     edit(config, suites={"s": ["ndgc@10"]}, bootstrap={"resamples": 3})
-    told = run_cli("evaluate", str(config))
+    outcome = run_cli("evaluate", str(config))
 
-    assert (told.code, told.out) == (2, "")
-    assert len(told.err.splitlines()) == 2
+    assert (outcome.code, outcome.out) == (2, "")
+    assert len(outcome.err.splitlines()) == 2
 
 
 def test_validate_lists_every_finding_of_a_config(run_cli, tmp_path):
@@ -357,12 +357,12 @@ suites: {search: [ap]}
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 @pytest.mark.parametrize(("name", "said"), [("none.yaml", "not found|no such config"), ("configs", "folder")])
 def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, said):
-    """A file that does not exist, and a folder, are told by name."""
-    told = run_cli(command, name)
+    """A file that does not exist, and a folder, are named."""
+    outcome = run_cli(command, name)
 
-    assert told.code == 2
-    assert told.error.startswith(f"{name}: ")
-    assert re.search(said, told.error)
+    assert outcome.code == 2
+    assert outcome.error.startswith(f"{name}: ")
+    assert re.search(said, outcome.error)
 
 
 @pytest.mark.parametrize(
@@ -377,32 +377,32 @@ def test_a_config_that_is_not_there_is_named(run_cli, config, command, name, sai
         (["measures", "ndcg", "ap"], "ap"),
     ],
 )
-def test_a_command_that_is_wrong_is_told(run_cli, arguments, said):
+def test_a_wrong_command_is_refused(run_cli, arguments, said):
     """Exit 2: the last line on stderr names what is wrong, and nothing is on stdout."""
-    told = run_cli(*arguments)
+    outcome = run_cli(*arguments)
 
-    assert (told.code, told.out) == (2, "")
-    assert said in told.err.splitlines()[-1]
+    assert (outcome.code, outcome.out) == (2, "")
+    assert said in outcome.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize("command", ["evaluate", "validate"])
 def test_no_workers_are_refused(run_cli, config, command):
     """--jobs 0 is refused as it is in a config, and not taken for no answer."""
-    told = run_cli(command, str(config), "--jobs", "0")
+    outcome = run_cli(command, str(config), "--jobs", "0")
 
-    assert (told.code, told.out) == (2, "")
-    assert "0" in told.err.splitlines()[-1]
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "0" in outcome.err.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
     "override", ["bootstrap.resamples", "bootstrap.resample=5", "suites.search[9]=ap", "=3", "name.x=1"]
 )
-def test_a_wrong_override_is_told_as_one(run_cli, config, override):
+def test_a_wrong_override_is_refused_as_one(run_cli, config, override):
     """What --set got wrong is said as being --set's."""
-    told = run_cli("evaluate", str(config), "--set", override)
+    outcome = run_cli("evaluate", str(config), "--set", override)
 
-    assert told.code == 2
-    assert told.error.startswith("--set ")
+    assert outcome.code == 2
+    assert outcome.error.startswith("--set ")
 
 
 # ---- one model's output is missing or refused: 4
@@ -427,11 +427,11 @@ def broken(request: pytest.FixtureRequest, config: Path) -> str:
 
 def test_an_output_that_is_refused_leaves_the_others(run_cli, config, broken):
     """Exit 4: the other model is evaluated and recorded, the failure is in the leaderboard and in the manifest."""
-    told = run_cli("evaluate", str(config), "--no-tracking")
-    record = read_record(told.record)
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
+    record = read_record(outcome.record)
 
-    assert (told.code, told.err) == (4, "")
-    assert f"dense on web was not evaluated: {broken}" in told.out
+    assert (outcome.code, outcome.err) == (4, "")
+    assert f"dense on web was not evaluated: {broken}" in outcome.out
     assert {line.model for line in record.summary} == {"bm25"}
     (failure,) = record.manifest.failures
     assert (failure.dataset, failure.model) == ("web", "dense")
@@ -444,29 +444,29 @@ def test_a_damaged_output_is_one_models_failure(run_cli, config):
     path = write_table(config.parent / "web" / "dense.parquet", rows(WEB.outputs["dense"]), "score")
     data = path.read_bytes()
     path.write_bytes(data[:60] + b"damaged..." + data[70:])
-    told = run_cli("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--set", f"models.dense.outputs.web={path}")
 
-    assert (told.code, told.err) == (4, "")
-    assert "dense on web was not evaluated: configs/web/dense.parquet: " in told.out
+    assert (outcome.code, outcome.err) == (4, "")
+    assert "dense on web was not evaluated: configs/web/dense.parquet: " in outcome.out
 
 
 def test_failures_are_in_the_json(run_cli, config, broken):
     """Exit 4 with --json, too: one object on stdout that holds the failure."""
-    told = run_cli("evaluate", str(config), "--no-tracking", "--json")
-    found = json.loads(told.out)
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--json")
+    found = json.loads(outcome.out)
 
-    assert (told.code, told.err) == (4, "")
+    assert (outcome.code, outcome.err) == (4, "")
     assert [failure["reason"].startswith(broken) for failure in found["failures"]] == [True]
     assert {line["model"] for line in found["estimates"]} == {"bm25"}
 
 
 def test_validate_tells_failures_too(run_cli, config, broken, tmp_path):
     """Exit 4 before anything is computed."""
-    told = run_cli("validate", str(config))
+    outcome = run_cli("validate", str(config))
 
-    assert (told.code, told.err) == (4, "")
-    assert "failed" in told.out
-    assert f"dense on web: {broken}" in told.out
+    assert (outcome.code, outcome.err) == (4, "")
+    assert "failed" in outcome.out
+    assert f"dense on web: {broken}" in outcome.out
     assert not (tmp_path / "runs").exists()
 
 
@@ -475,11 +475,11 @@ def test_with_every_output_missing_there_is_no_record(run_cli, config, tmp_path,
     """Exit 4: nothing was evaluated, so there is nothing to keep; what is wrong with each output is printed."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
+    outcome = run_cli("evaluate", str(config), "--require-tracking", *(["--json"] if as_json else []))
 
-    assert (told.code, told.err) == (4, "")
-    assert all(f"{model}.txt; check the path" in told.out for model in WEB.outputs)
-    assert json.loads(told.out)["record"] is None if as_json else told.out.endswith(f"\n{NO_RECORD}\n")
+    assert (outcome.code, outcome.err) == (4, "")
+    assert all(f"{model}.txt; check the path" in outcome.out for model in WEB.outputs)
+    assert json.loads(outcome.out)["record"] is None if as_json else outcome.out.endswith(f"\n{NO_RECORD}\n")
     assert not is_recorded(tmp_path / "runs")
     assert not (tmp_path / "runs" / "mlflow.db").exists()
 
@@ -490,9 +490,9 @@ def test_gates_of_what_was_not_evaluated_do_not_pass(run_cli, config, tmp_path):
     config.write_text(f"{config.read_text(encoding='utf-8')}gates: {json.dumps([gate])}\n", encoding="utf-8")
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = run_cli("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
+    outcome = run_cli("evaluate", str(config), "--no-tracking", "--quiet", "--junit", "gates.xml")
 
-    assert (told.code, told.out) == (4, "")
+    assert (outcome.code, outcome.out) == (4, "")
     assert 'tests="2" failures="2"' in (tmp_path / "gates.xml").read_text(encoding="utf-8")
 
 
@@ -500,10 +500,10 @@ def test_a_night_without_any_output_is_recorded(run_cli, config):
     """History knows of it, and a gate that counts failures in a row counts it."""
     for model in WEB.outputs:
         (config.parent / "web" / f"{model}.txt").unlink()
-    told = run_cli("nightly", str(config), "--no-tracking")
+    outcome = run_cli("nightly", str(config), "--no-tracking")
 
-    assert told.code == 4
-    record = read_record(told.record)
+    assert outcome.code == 4
+    record = read_record(outcome.record)
     assert len(record.manifest.failures) == 2
     assert record.summary == ()
 
@@ -518,12 +518,12 @@ def test_a_bug_keeps_its_traceback(run_cli, config, monkeypatch, tmp_path):
         "score",
         boom(RuntimeError("two and two is five")),
     )
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    assert (told.code, told.out) == (70, "")
-    assert told.err.startswith("Traceback (most recent call last):")
-    assert "RuntimeError: two and two is five" in told.err
-    assert told.err.splitlines()[-1] == "this is a bug of rankledger; please report it with the lines above"
+    assert (outcome.code, outcome.out) == (70, "")
+    assert outcome.err.startswith("Traceback (most recent call last):")
+    assert "RuntimeError: two and two is five" in outcome.err
+    assert outcome.err.splitlines()[-1] == "this is a bug of rankledger; please report it with the lines above"
     assert not is_recorded(tmp_path / "runs")
 
 
@@ -533,32 +533,32 @@ def test_a_file_where_records_should_be_is_named(run_cli, config, tmp_path, bloc
     path = tmp_path / blocked
     path.parent.mkdir(exist_ok=True)
     path.write_text("in the way", encoding="utf-8")
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    assert told.code == 74
-    assert blocked in told.error
-    assert told.error.endswith("nothing was recorded")
+    assert outcome.code == 74
+    assert blocked in outcome.error
+    assert outcome.error.endswith("nothing was recorded")
     assert path.read_text(encoding="utf-8") == "in the way"
 
 
 @pytest.mark.parametrize("option", ["--junit", "--markdown"])
-def test_a_file_that_nobody_could_write_is_told_at_the_beginning(run_cli, config, tmp_path, option):
+def test_an_output_file_that_cannot_be_written_is_refused_at_once(run_cli, config, tmp_path, option):
     """Exit 2 before anything is evaluated, where the folder of what the gates say is missing."""
-    told = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
+    outcome = run_cli("evaluate", str(config), "--no-tracking", option, "gone/gates.xml")
 
-    assert told.code == 2
-    assert told.err.endswith(f"gone/gates.xml: folder not found; create it or check {option}\n")
+    assert outcome.code == 2
+    assert outcome.err.endswith(f"gone/gates.xml: folder not found; create it or check {option}\n")
     assert not is_recorded(tmp_path / "runs")
 
 
 def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_path):
-    """Exit 74: a disk that is full in the middle of the record is told, and no part of the record stays."""
+    """Exit 74: a disk that is full in the middle of the record is named, and no part of the record stays."""
     error = OSError(errno.ENOSPC, "No space left on device", "scores.parquet")
     monkeypatch.setattr("rankledger.pipeline.record.scores.parquet", SimpleNamespace(write_table=boom(error)))
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    assert told.code == 74
-    assert told.error == "scores.parquet: No space left on device; nothing was recorded"
+    assert outcome.code == 74
+    assert outcome.error == "scores.parquet: No space left on device; nothing was recorded"
     assert list((tmp_path / "runs" / "records").iterdir()) == []
 
 
@@ -567,10 +567,10 @@ def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path)
     monkeypatch.setattr(
         importlib.import_module("rankledger.pipeline.workflow.evaluate"), "score", boom(KeyboardInterrupt())
     )
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
 
-    assert told.code == 130
-    assert told.error == "interrupted; nothing was recorded"
+    assert outcome.code == 130
+    assert outcome.error == "interrupted; nothing was recorded"
     assert not is_recorded(tmp_path / "runs")
 
 
@@ -585,33 +585,33 @@ def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path)
 def test_a_command_that_records_nothing_does_not_say_so(run_cli, monkeypatch, error, code, line):
     """Whoever lists records has not lost one."""
     monkeypatch.setattr("rankledger.pipeline.record.store.Records.ids", boom(error))
-    told = run_cli("list")
+    outcome = run_cli("list")
 
-    assert (told.code, told.error) == (code, line)
+    assert (outcome.code, outcome.error) == (code, line)
 
 
 def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: by then the record is complete, and that is what is said."""
     monkeypatch.setattr("rankledger.pipeline.tracking.client.TrackingStore.deliver", boom(KeyboardInterrupt()))
-    told = run_cli("evaluate", str(config))
+    outcome = run_cli("evaluate", str(config))
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
-    assert told.code == 130
-    assert "nothing was recorded" not in told.err
-    assert record.name in told.err + told.out
+    assert outcome.code == 130
+    assert "nothing was recorded" not in outcome.err
+    assert record.name in outcome.err + outcome.out
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 def test_a_full_disk_under_stdout_tells_the_record(config, tmp_path):
     """Exit 74: the leaderboard cannot be printed, but the record is complete, and nobody says otherwise."""
     with Path("/dev/full").open("w") as full:
-        told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=full)
+        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=full)
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
-    assert told.returncode == 74
-    assert "Traceback" not in told.stderr
-    assert "nothing was recorded" not in told.stderr
-    assert record.name in told.stderr
+    assert outcome.returncode == 74
+    assert "Traceback" not in outcome.stderr
+    assert "nothing was recorded" not in outcome.stderr
+    assert record.name in outcome.stderr
 
 
 @pytest.mark.parametrize(
@@ -642,14 +642,14 @@ def test_a_pipe_that_is_closed_is_no_lost_record(config, tmp_path):
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=writing)
+        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=writing)
     finally:
         os.close(writing)
 
     assert len(list((tmp_path / "runs" / "records").iterdir())) == 1
-    assert "Traceback" not in told.stderr
-    assert "nothing was recorded" not in told.stderr
-    assert told.returncode != 1
+    assert "Traceback" not in outcome.stderr
+    assert "nothing was recorded" not in outcome.stderr
+    assert outcome.returncode != 1
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -657,10 +657,10 @@ def test_a_terminal_without_box_drawing_gets_its_figures(run_cli, config, monkey
     """Where stdout cannot take every sign the result is printed nonetheless, whatever the lines are made of."""
     printed = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(printed, encoding=encoding))
-    told = run_cli("evaluate", str(config), "--no-tracking")
+    outcome = run_cli("evaluate", str(config), "--no-tracking")
     sys.stdout.flush()
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     assert printed.getvalue().splitlines()[-1].startswith(b"record: runs/records/")
 
 
@@ -679,18 +679,18 @@ def test_tracking_is_the_default(run_cli, config, tmp_path):
     """The runs are in <runs-dir>/mlflow.db, a line says how to open it, and the last one where the record is."""
     from mlflow import MlflowClient
 
-    told = run_cli("evaluate", str(config), "--runs-dir", "my runs")
+    outcome = run_cli("evaluate", str(config), "--runs-dir", "my runs")
     store = tmp_path / "my runs" / "mlflow.db"
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     assert store.is_file()
-    (line,) = [line for line in told.out.splitlines() if line.startswith("MLflow: ")]
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("MLflow: ")]
     uri = f"sqlite:///{store}"
     assert shlex.split(line.removeprefix("MLflow: ")) == ["mlflow", "ui", "--backend-store-uri", uri]
     client = MlflowClient(tracking_uri=uri)
     experiment = client.get_experiment_by_name("generated")
     (run,) = client.search_runs([experiment.experiment_id])
-    assert run.data.tags["rankledger.evaluation"] == told.record.name
+    assert run.data.tags["rankledger.evaluation"] == outcome.record.name
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -699,25 +699,25 @@ def test_a_server_that_is_away_changes_no_result(run_cli, config, monkeypatch, n
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     if fails:
         (config.parent / "web" / "dense.txt").unlink()
-    told = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}")
+    outcome = run_cli("evaluate", str(config), "--set", f"tracking.uri={nobody}")
 
-    assert told.code == (4 if fails else 0)
-    (remark,) = told.err.splitlines()
+    assert outcome.code == (4 if fails else 0)
+    (remark,) = outcome.err.splitlines()
     assert remark.startswith("not in MLflow: ")
     assert nobody in remark
     assert remark.endswith("; `rankledger sync` delivers the record")
-    assert "MLflow: " not in told.out
-    assert read_record(told.record).summary
+    assert "MLflow: " not in outcome.out
+    assert read_record(outcome.record).summary
 
 
 @pytest.mark.parametrize("leaving", [["--no-tracking"], ["--set", "tracking.enabled=false"]], ids=" ".join)
 def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config, leaving):
-    """Exit 5: whoever requires it must not be told that all is well where MLflow has nothing."""
-    told = run_cli("evaluate", str(config), "--require-tracking", *leaving)
+    """Exit 5: a caller who requires it must not get 0 if MLflow has nothing."""
+    outcome = run_cli("evaluate", str(config), "--require-tracking", *leaving)
 
-    assert told.code == 5
-    assert told.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
-    assert read_record(told.record).summary
+    assert outcome.code == 5
+    assert outcome.err == "not logged to MLflow: --no-tracking, or `tracking` in the config, turns it off\n"
+    assert read_record(outcome.record).summary
 
 
 @pytest.mark.parametrize(("source", "code"), [("", 5), ("nowhere.yaml", 2)])
@@ -727,11 +727,11 @@ def test_remarks_that_nobody_reads_change_no_result(config, tmp_path, source, co
     os.close(reading)
     try:
         arguments = ("evaluate", source or str(config), "--no-tracking", "--require-tracking")
-        told = started(*arguments, cwd=tmp_path, stdout=writing, stderr=writing)
+        outcome = started(*arguments, cwd=tmp_path, stdout=writing, stderr=writing)
     finally:
         os.close(writing)
 
-    assert told.returncode == code
+    assert outcome.returncode == code
     assert len([*tmp_path.glob("runs/records/2*")]) == (code == 5)
 
 
@@ -758,13 +758,13 @@ def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobo
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     monkeypatch.setenv("STORE_PASSWORD", "s3cret")
     uri = nobody.replace("http://", "http://ann:${STORE_PASSWORD}@")
-    told = run_cli("evaluate", str(config), "--json", "--set", f"tracking.uri={uri}")
-    found = json.loads(told.out)
+    outcome = run_cli("evaluate", str(config), "--json", "--set", f"tracking.uri={uri}")
+    found = json.loads(outcome.out)
 
-    assert told.code == 0
+    assert outcome.code == 0
     assert found["store"] is None
     assert nobody in found["untracked"]
-    assert "s3cret" not in told.out + told.err
+    assert "s3cret" not in outcome.out + outcome.err
 
 
 # ---- the other commands
@@ -773,27 +773,27 @@ def test_a_server_that_is_away_is_in_the_json(run_cli, config, monkeypatch, nobo
 def test_validate_prints_the_matrix_and_writes_nothing(run_cli, config, tmp_path):
     """Exit 0: every model and dataset, queries and measures counted, and no file more than before."""
     before = sorted(tmp_path.rglob("*"))
-    told = run_cli("validate", str(config))
+    outcome = run_cli("validate", str(config))
 
-    assert (told.code, told.err) == (0, "")
-    assert f"{len(WEB.judged)} queries, 2 measures" in told.out
+    assert (outcome.code, outcome.err) == (0, "")
+    assert f"{len(WEB.judged)} queries, 2 measures" in outcome.out
     for model, output in WEB.outputs.items():
-        assert re.search(rf"│ {model} +│ ready +│", told.out)
-        assert f"{model} on web: {sum(map(len, output.values()))} rows" in told.out
+        assert re.search(rf"│ {model} +│ ready +│", outcome.out)
+        assert f"{model} on web: {sum(map(len, output.values()))} rows" in outcome.out
     assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("command", [("validate",), ("evaluate", "--no-tracking")])
-def test_what_is_hardly_meant_is_said_on_stderr(run_cli, config, command):
+def test_settings_that_are_probably_wrong_are_warned_of_on_stderr(run_cli, config, command):
     """A margin against `last_passed` alone stops nothing, and is said with its line."""
     gate = {"name": "no-drop", "measure": "ap", "against": "last_passed", "margin": 0, "on_inconclusive": "pass"}
     edit(config, gates=[gate])
 
-    told = run_cli(command[0], str(config), *command[1:])
+    outcome = run_cli(command[0], str(config), *command[1:])
 
-    assert told.code == 0
+    assert outcome.code == 0
     assert re.search(
-        r"^\S+\.yaml:\d+: gates\[0\]\.against: against last_passed a model may lose a little", told.err, re.MULTILINE
+        r"^\S+\.yaml:\d+: gates\[0\]\.against: against last_passed a model may lose a little", outcome.err, re.MULTILINE
     )
 
 
@@ -816,41 +816,41 @@ def test_validate_tells_a_model_that_is_not_on_a_dataset(run_cli, config):
             "dense": {"outputs": {"web": "web/dense.txt"}},
         },
     )
-    told = run_cli("validate", str(config))
+    outcome = run_cli("validate", str(config))
 
-    assert told.code == 0
-    assert re.search(r"│ dense +│ ready +│ - +│", told.out)
+    assert outcome.code == 0
+    assert re.search(r"│ dense +│ ready +│ - +│", outcome.out)
 
 
 def test_measures_lists_every_metric(run_cli):
     """Exit 0: each metric begins a line."""
-    told = run_cli("measures")
+    outcome = run_cli("measures")
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     for name in METRICS:
-        assert re.search(rf"^{name}(\[@k\]|@k)?  ", told.out, flags=re.MULTILINE), name
+        assert re.search(rf"^{name}(\[@k\]|@k)?  ", outcome.out, flags=re.MULTILINE), name
 
 
 @pytest.mark.parametrize("name", [*METRICS, "ndcg@10", "ndcg(gain=exponential)@10"])
 def test_measures_explains_one(run_cli, name):
     """Exit 0: its title, formula and reference; a measure is explained by its metric."""
     metric = METRICS[re.split(r"[(@]", name)[0]]
-    told = run_cli("measures", name)
+    outcome = run_cli("measures", name)
 
-    assert (told.code, told.err) == (0, "")
-    assert told.out.startswith(f"{metric.name}: {metric.title}\n")
-    assert metric.formula in told.out
-    assert metric.reference in told.out
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"{metric.name}: {metric.title}\n")
+    assert metric.formula in outcome.out
+    assert metric.reference in outcome.out
 
 
 @pytest.mark.parametrize(("name", "meant"), [("ndgc", "'ndcg'"), ("recal@10", "'r@10'"), ("xyz", "")])
 def test_an_unknown_metric_gets_a_suggestion(run_cli, name, meant):
     """Exit 2: one line that says what was meant, or where all are listed."""
-    told = run_cli("measures", name)
+    outcome = run_cli("measures", name)
 
-    assert told.code == 2
-    assert f"unknown metric '{name}'" in told.error
-    assert (f"did you mean {meant}?" if meant else "rankledger measures") in told.error
+    assert outcome.code == 2
+    assert f"unknown metric '{name}'" in outcome.error
+    assert (f"did you mean {meant}?" if meant else "rankledger measures") in outcome.error
 
 
 def accepts(schema: dict[str, Any], value: Any, root: dict[str, Any]) -> bool:
@@ -897,9 +897,9 @@ def _is(value: Any, kind: Any) -> bool:
 @pytest.fixture(scope="module")
 def schema() -> dict[str, Any]:
     """What the command prints, as a process of its own."""
-    told = started("schema", cwd=ROOT)
-    assert (told.returncode, told.stderr) == (0, "")
-    return json.loads(told.stdout)
+    outcome = started("schema", cwd=ROOT)
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+    return json.loads(outcome.stdout)
 
 
 def test_the_schema_accepts_the_quickstart(schema):
@@ -974,10 +974,10 @@ def test_suites_may_be_left_out_where_every_dataset_has_scores(schema, run_cli, 
 
 def test_the_version_is_that_of_the_package(run_cli):
     """Exit 0: name and version on stdout."""
-    told = run_cli("--version")
+    outcome = run_cli("--version")
 
-    assert (told.code, told.err) == (0, "")
-    assert told.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out == f"rankledger, version {importlib.metadata.version('rankledger')}\n"
 
 
 # ---- help, and what it costs
@@ -1008,10 +1008,10 @@ def test_the_process_ends_with_the_command(word, code):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_an_example(run_cli, command, option):
     """Help is on stdout and holds a line that can be pasted."""
-    told = run_cli(command, option)
+    outcome = run_cli(command, option)
 
-    assert (told.code, told.err) == (0, "")
-    assert re.search(rf"Examples?:\n +rankledger {command}\b", told.out)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.search(rf"Examples?:\n +rankledger {command}\b", outcome.out)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -1023,11 +1023,11 @@ def test_every_option_is_explained(command):
 
 def test_help_lists_the_commands(run_cli):
     """Each with what it does."""
-    told = run_cli("--help")
+    outcome = run_cli("--help")
 
-    assert (told.code, told.err) == (0, "")
+    assert (outcome.code, outcome.err) == (0, "")
     for command in COMMANDS:
-        assert re.search(rf"^  {command} +[A-Z]", told.out, flags=re.MULTILINE)
+        assert re.search(rf"^  {command} +[A-Z]", outcome.out, flags=re.MULTILINE)
 
 
 HEAVY = {"numpy", "pyarrow", "pandas", "pydantic", "yaml", "joblib", "rich.table", "mlflow", "scipy"}
@@ -1041,11 +1041,11 @@ atexit.register(lambda: print(*sys.modules, file=sys.stderr))
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["evaluate", "--help"]], ids=" ".join)
 def test_help_imports_nothing_heavy(tmp_path, arguments):
     """Help and version are there at once."""
-    told = started(*arguments, cwd=tmp_path, code=LOADED)
+    outcome = started(*arguments, cwd=tmp_path, code=LOADED)
 
-    assert told.returncode == 0
-    assert "rankledger.pipeline.cli.app" in told.stderr.split()
-    assert sorted(HEAVY & set(told.stderr.split())) == []
+    assert outcome.returncode == 0
+    assert "rankledger.pipeline.cli.app" in outcome.stderr.split()
+    assert sorted(HEAVY & set(outcome.stderr.split())) == []
 
 
 @pytest.mark.parametrize("endings", [(".txt", ".tsv", ".csv.gz", ".jsonl", ".tsv.zst"), (".parquet",)], ids=" ".join)
@@ -1056,18 +1056,18 @@ def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path, endin
         write_table(config.parent / f"bm25{ending}", rows(WEB.outputs["bm25"]), "score")
         models[ending] = {"outputs": f"bm25{ending}"}
     edit(config, models=models)
-    told = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=LOADED)
+    outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=LOADED)
 
-    assert told.returncode == 0, told.stderr
-    assert "pyarrow" in told.stderr.split()
-    assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing"} & set(told.stderr.split())) == []
+    assert outcome.returncode == 0, outcome.stderr
+    assert "pyarrow" in outcome.stderr.split()
+    assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing"} & set(outcome.stderr.split())) == []
 
 
 def test_the_installed_command_is_this_one(tmp_path):
     """A process of its own gives the same codes and the same streams."""
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
     assert script.value == "rankledger.pipeline.cli.app:main"
-    told = started("evaluate", "none.yaml", cwd=tmp_path)
+    outcome = started("evaluate", "none.yaml", cwd=tmp_path)
 
-    assert (told.returncode, told.stdout) == (2, "")
-    assert told.stderr.count("\n") == 1
+    assert (outcome.returncode, outcome.stdout) == (2, "")
+    assert outcome.stderr.count("\n") == 1

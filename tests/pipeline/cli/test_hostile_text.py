@@ -41,7 +41,7 @@ def config(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("text", [*PAYLOADS, *COMMANDS, "a\n::error::forged"])
 def test_paths_and_words_of_the_command(run_cli: Run, text):
-    """A config that is missing, a record, a command, an option and a value: each is told on lines of our own."""
+    """A missing config, a record, a command, an option and a value: each is reported on lines of our own."""
     assert checked(run_cli("evaluate", text))[0] == 2
     assert checked(run_cli("show", text))[0] == 2
     assert checked(run_cli(text))[0] == 2

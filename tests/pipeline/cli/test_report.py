@@ -91,7 +91,7 @@ def test_what_is_not_there_is_refused_in_a_line(run_cli, reference):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_is_told_in_a_line(run_cli, reference):
+def test_a_full_disk_is_reported_in_a_line(run_cli, reference):
     """Exit 74; nothing is said of records, for this command writes none."""
     assert run_cli("report", reference, "--output", "/dev/full", "--format", "csv") == (
         74,

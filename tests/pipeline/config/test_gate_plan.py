@@ -117,7 +117,7 @@ EVERYWHERE = (
     ],
 )
 def test_a_gate_is_judged_where_its_measures_and_models_are(keys, tasks):
-    """A star leaves out the model that the others are held against, and datasets where that model is not."""
+    """A star leaves out the model that the others are compared with, and datasets without that model."""
     assert gate(keys).tasks == tasks
 
 
@@ -224,7 +224,7 @@ def test_what_is_refused(keys, message):
 
 
 def test_a_name_is_had_once():
-    """Two gates of one name could not be told apart in the record."""
+    """The record could not distinguish two gates of one name."""
     gates = "  - {name: a, max_missing: 0}\n  - {name: b, max_missing: 0}\n  - {name: a, max_missing: 1}\n"
 
     assert findings(config=CONFIG + gates) == [
@@ -271,8 +271,8 @@ def test_a_margin_against_the_latest_alone_is_warned_of(others, warnings):
 
 
 @pytest.mark.parametrize("record", ["last_passed", "accepted"])
-def test_a_model_that_earlier_evaluations_can_hardly_have_is_warned_of(record):
-    """Held against a name that was mistyped, a gate would wait for its first night for ever; one that was is fine."""
+def test_a_model_that_earlier_evaluations_cannot_have_is_warned_of(record):
+    """Compared with a mistyped name, a gate would wait for its first night for ever; a `was` of a model is fine."""
     gate = "models: candidate, measure: ap, against: {}, max_query_drop: 0.5"
     message = "no model of this config is or was 'produktion'; did you mean 'production'?"
 
@@ -286,7 +286,7 @@ def test_queries_lost_against_the_latest_are_no_drift():
     assert planned("measure: ap, against: self@last_passed, max_query_drop: 1").warnings == ()
 
 
-def test_models_without_numbers_are_told_where_all_were_meant():
+def test_a_gate_for_all_models_warns_of_models_without_external_metrics():
     """A gate on a number of every model passes over those without `extra:`, and says which."""
     (warning,) = planned("extra: cost, at_most: 1").warnings
 

@@ -550,7 +550,7 @@ def test_a_score_is_not_taken_for_a_sum_of_a_pooled_measure():
     ],
 )
 def test_a_score_is_not_taken_for_another_measure(scores, name, first, where):
-    """In tables and in MLflow measures are told apart by their names."""
+    """Tables and MLflow identify measures by their names."""
     text = f"datasets:\n  a: {{judgments: q}}\n  c: {{scores: {{x: }}}}\n  b: {{scores: {scores}}}\n"
 
     assert findings(text + "models: {m: {outputs: '{dataset}'}}\n" + SUITES) == [

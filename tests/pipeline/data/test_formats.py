@@ -374,7 +374,7 @@ def test_a_missing_column_is_refused_with_those_found(format):
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "parquet"])
-def test_a_ranking_by_ranks_is_told_how_to_be_read(format):
+def test_a_ranking_by_ranks_is_refused_with_the_setting_that_reads_it(format):
     """To map `score` onto its ranks would put the last document first; a score that has another name is mapped."""
     rows = [("q1", "d1", 1), ("q1", "d2", 2)]
     path = write(Path(f"a.{format}"), encode(rows, format, names=("query_id", "doc_id", "rank")))

@@ -69,7 +69,7 @@ def test_the_cause_is_the_way_of_writing_that_makes_ids_match(ours, theirs, pair
         (["é" * 40_000], ["é"]),
     ],
 )
-def test_a_cause_that_cannot_be_told_is_not_guessed(ours, theirs):
+def test_an_unknown_cause_is_not_guessed(ours, theirs):
     """Other ids, and numbers that happen to begin alike, have none."""
     assert likely_cause(ours, theirs) is None
 
@@ -79,7 +79,7 @@ def test_most_matches_decide():
     assert likely_cause(["m11", "m12", "m13"], ["11", "12", "13", "2"]) == ("m11", "11", "remove the prefix 'm'")
 
 
-def test_a_ranking_without_a_known_document_is_told_with_an_id_of_each_side():
+def test_a_ranking_without_a_known_document_is_refused_with_an_id_of_each_side():
     """None of its documents is judged, for any query."""
     unmatched = joined(dataset(), "m12", "m99").unmatched
 

@@ -265,7 +265,7 @@ def test_still_series_change_at_every_change():
 
 @pytest.mark.parametrize("spread", [0.3, 0.4, 0.5])
 def test_a_figure_of_few_values_that_comes_and_goes_has_no_steps(spread):
-    """Counts of queries, such as success@1, repeat themselves though there is noise: hardly one year in 100 has one."""
+    """Counts of queries, such as success@1, repeat themselves despite noise: about one year in 100 has one."""
     rng = np.random.default_rng(4)
     years = np.round(spread * rng.standard_normal((100, 365)) + 0.25) / 300
     found = [find_changepoints(figures, [0.02] * 365) for figures in years]

@@ -110,9 +110,9 @@ def test_the_statistic_orders_patterns_as_students_t_does():
 def test_changing_all_places_changes_nothing(measure):
     """The opposite signs give the same statistic, to the last bit."""
     swap = FlippedPair(*sample(*two(measure)).sides(Pair("m", "n", measure)))
-    swaps, signs = FlippedPairs([swap], slice(None)), draw_signs([3], 50, N_QUERIES)
+    flips, signs = FlippedPairs([swap], slice(None)), draw_signs([3], 50, N_QUERIES)
 
-    np.testing.assert_array_equal(swaps.statistics(signs), swaps.statistics(-signs))
+    np.testing.assert_array_equal(flips.statistics(signs), flips.statistics(-signs))
 
 
 def test_clusters_that_do_not_move_may_be_left_without_signs():
@@ -132,7 +132,7 @@ def test_models_that_agree_everywhere_have_no_statistic_above_zero():
     """Equal scores: 0 under every pattern, which reaches the 0 of the sample."""
     ours, _ = two(AP)
     swap = FlippedPair(*sample(ours, scores("n", ours.values)).sides(Pair("m", "n", AP)))
-    swaps = FlippedPairs([swap], slice(None))
+    flips = FlippedPairs([swap], slice(None))
 
-    assert not swaps.statistics(draw_signs([5], 50, N_QUERIES)).any()
-    assert swaps.thresholds[0] <= 0
+    assert not flips.statistics(draw_signs([5], 50, N_QUERIES)).any()
+    assert flips.thresholds[0] <= 0

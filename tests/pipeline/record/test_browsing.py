@@ -143,7 +143,7 @@ def test_a_place_that_is_away_is_an_error(tmp_path, monkeypatch):
         )
 
 
-def test_a_name_that_is_likely_meant_is_told(tmp_path):
+def test_a_similar_name_is_suggested(tmp_path):
     """Also one with hyphens."""
     for name in ("nightly", "nightly", "weekly-de-2"):
         written(tmp_path, name)

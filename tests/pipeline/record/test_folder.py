@@ -140,7 +140,7 @@ def test_a_record_that_is_read_is_the_one_that_was_written(tmp_path):
 
 
 def test_a_folder_that_is_no_record_is_not_read(tmp_path):
-    """An empty folder, and none at all, are told as missing records."""
+    """An empty folder and a missing one are both reported as missing records."""
     for path in (tmp_path, tmp_path / "none"):
         with pytest.raises(InputError, match=r"manifest\.json: file not found"):
             read_record(path)

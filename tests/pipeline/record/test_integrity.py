@@ -46,7 +46,7 @@ def test_a_flipped_bit_is_found_in_every_file(path, name):
     assert line.startswith(f"{path / name}: has changed since it was written (sha256 ")
 
 
-def test_everything_is_told_at_once(path):
+def test_all_damage_is_listed_at_once(path):
     """A file that is gone, one that is cut short, and what does not belong there: a line each."""
     record = read_record(path)
     (path / "summary.csv").unlink()

@@ -1,4 +1,4 @@
-"""Which record a reference means: bad nights never become a baseline, and what is not found is told."""
+"""Which record a reference means: bad nights never become a baseline, and what is not found is reported."""
 
 from __future__ import annotations
 
@@ -87,11 +87,11 @@ def last_passed(folder: Path, model: str = "dense", **options: str) -> Path | No
 
 
 def test_last_passed_is_the_last_earlier_record(tmp_path):
-    """Of three nights the last before tonight; and of two in one second the one that the manifest says was later."""
+    """Of three nights the last before the current one; of two in one second the later one by the manifest."""
     night(tmp_path, 1)
     second = night(tmp_path, 2, seconds=0.9, mark=1)
     night(tmp_path, 2, seconds=0.1, mark=2)
-    night(tmp_path, 11)  # after tonight
+    night(tmp_path, 11)  # after the current night
 
     assert last_passed(tmp_path) == second.path
 
@@ -106,7 +106,7 @@ def test_an_evaluation_is_not_its_own_baseline(tmp_path):
 
 @pytest.mark.parametrize("outcome", ["fail", "inconclusive", "not comparable", "not evaluated"])
 def test_a_bad_night_never_becomes_the_baseline(tmp_path, outcome):
-    """Whatever was not a pass, even where it was waived or only a warning, keeps a night from being held against."""
+    """A night with anything but passes, even waived or only warnings, is not a baseline."""
     good = night(tmp_path, 1, verdict())
     night(tmp_path, 2, verdict(), verdict(outcome, gate="floor"))
 
@@ -114,7 +114,7 @@ def test_a_bad_night_never_becomes_the_baseline(tmp_path, outcome):
 
 
 def test_the_first_night_becomes_the_baseline_of_the_second(tmp_path):
-    """That there was nothing to be held against yet is no fault, or there would never be a baseline; for one gate."""
+    """A gate without a baseline yet does not count, or there would never be a baseline; for one gate."""
     first = night(tmp_path, 1, verdict("not comparable"), references={"no-drop": {"dense": nothing(first=True)}})
 
     assert last_passed(tmp_path) == first.path
@@ -165,7 +165,7 @@ def test_a_night_on_which_the_output_failed_is_passed_over(tmp_path):
 
 
 def test_a_night_without_the_model_is_passed_over(tmp_path):
-    """A model that was not evaluated on the last night is held against the last on which it was."""
+    """A model that was not evaluated on the last night is compared with the last on which it was."""
     first = night(tmp_path, 1)
     night(tmp_path, 2, models=("bm25",))
 
@@ -207,13 +207,13 @@ def test_folders_that_are_no_records_are_passed_over(tmp_path):
 
 
 def test_the_first_night_has_nothing_to_be_held_against(tmp_path):
-    """That is told apart from a baseline that should be there, for nobody can fix it."""
+    """It differs from a baseline that should be there, as nobody can fix it."""
     nothing = found(tmp_path / "none", "last_passed")
 
     assert nothing == Resolved(None, "dense", "there is no earlier evaluation of 'nightly' with 'dense'", first=True)
 
 
-def test_that_none_passed_is_told_with_their_number_and_the_newest(tmp_path):
+def test_if_none_passed_their_number_and_the_last_are_named(tmp_path):
     """One that failed and one without output count, one that does not have the model does not."""
     failing = night(tmp_path, 1, verdict("fail"))
     reason = f"'dense' did not pass in the one earlier evaluation of 'nightly' ({failing.path.name})"
@@ -237,7 +237,7 @@ def test_a_record_is_found_by_its_id_and_by_its_path(tmp_path):
     assert found(tmp_path / "else", str(record.path)) == Resolved(record, "dense")
 
 
-def test_a_record_that_is_not_there_is_told(tmp_path):
+def test_a_missing_record_is_reported(tmp_path):
     """The reason names what was looked for and where."""
     nothing = found(tmp_path, "20261120T020000Z-nightly-1f0c9a2b")
 
@@ -247,7 +247,7 @@ def test_a_record_that_is_not_there_is_told(tmp_path):
     )
 
 
-def test_a_record_without_the_model_is_told(tmp_path):
+def test_a_record_without_the_model_is_reported(tmp_path):
     """The reason names both names of a renamed model and the models that are there."""
     record = night(tmp_path, 1)
     nothing = found(tmp_path, record.path.name, model="new", was="old")
@@ -255,7 +255,7 @@ def test_a_record_without_the_model_is_told(tmp_path):
     assert nothing.reason == f"{record.path}: has no model 'new' or 'old'; it has bm25, dense"
 
 
-def test_a_record_of_another_schema_is_told(tmp_path):
+def test_a_record_of_another_schema_is_reported(tmp_path):
     """What another version wrote is not taken for what this one would have written."""
     record = night(tmp_path, 1)
     manifest = json.loads((record.path / "manifest.json").read_bytes()) | {"schema_version": 99}
@@ -266,7 +266,7 @@ def test_a_record_of_another_schema_is_told(tmp_path):
 
 
 def test_a_changed_record_is_refused(tmp_path):
-    """A figure that was edited by hand is not held against anything."""
+    """A figure that was edited by hand is compared with nothing."""
     record = night(tmp_path, 1)
     (record.path / "summary.csv").write_bytes((record.path / "summary.csv").read_bytes() + b"\n")
 
@@ -290,8 +290,8 @@ def test_a_damaged_record_is_no_baseline_and_makes_no_first_night(tmp_path):
 
 
 @pytest.mark.parametrize("word", ["last", "last_passed"])
-def test_newer_records_that_are_damaged_are_told(tmp_path, word):
-    """Those between the record that is meant and tonight, each of which the word may mean; none that is older."""
+def test_later_damaged_records_are_named(tmp_path, word):
+    """Those between the record found and the current night, each of which the word may mean; no older one."""
     damaged, good, newer, after = (night(tmp_path, day, verdict()) for day in (1, 2, 3, 11))
     for record in (damaged, newer, after):
         (record.path / "manifest.json").write_bytes(b"{}")
@@ -304,7 +304,7 @@ def test_newer_records_that_are_damaged_are_told(tmp_path, word):
 
 
 def test_a_record_that_is_damaged_elsewhere_is_passed_over(tmp_path):
-    """As it is here: older nights count on; but where none of them passed, tonight is not the first."""
+    """A damaged record: older nights still count; but if none of them passed, the current night is not the first."""
     older, last = night(tmp_path / "far", 1, verdict("fail")), night(tmp_path / "far", 2, verdict())
     (last.path / "config.yaml").unlink()
     records = Records(tmp_path / "near", Remote(f"file://{tmp_path}/far"))
@@ -342,7 +342,7 @@ def test_accepted_is_what_the_file_says(tmp_path):
     assert found(tmp_path, "accepted", model="new", was="dense") == Resolved(first, "dense")
 
 
-def test_nothing_accepted_is_told_with_the_command(tmp_path):
+def test_if_nothing_is_accepted_the_command_is_named(tmp_path):
     """Without a file, and without an entry for the model, the reason says what to run."""
     expected = f"{tmp_path / ACCEPTED}: no record of 'nightly' is accepted for 'dense'"
 
@@ -353,7 +353,7 @@ def test_nothing_accepted_is_told_with_the_command(tmp_path):
     assert not found(tmp_path, "accepted").first
 
 
-def test_an_accepted_record_that_is_gone_is_told(tmp_path):
+def test_a_missing_accepted_record_is_reported(tmp_path):
     """The reason says where it was looked for."""
     record = night(tmp_path, 1)
     accept(tmp_path, record)
@@ -422,7 +422,7 @@ class Away(Remote):
 
 
 def test_a_place_that_is_away_has_no_first_night(tmp_path):
-    """Whoever asks after another model is told the same: an empty history would mean that there was no night yet."""
+    """Another model gets the same answer: an empty history would mean that there was no night yet."""
     history = RecordHistory(Records(tmp_path, Away(f"file://{tmp_path}/elsewhere")), "nightly", NOW)
     reference = Reference("last_passed", "last_passed", None)
 

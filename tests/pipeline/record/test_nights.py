@@ -126,7 +126,7 @@ def test_a_night_is_held_and_given_back(place, request):
 
 
 @pytest.mark.parametrize("place", ["here", "one"])
-def test_the_second_of_two_is_told_who_is_first(place, request):
+def test_the_second_process_learns_which_one_is_first(place, request):
     """Which process of which host; another night, and the same one of another evaluation, are free."""
     records = request.getfixturevalue(place)
 
@@ -143,7 +143,7 @@ def test_the_second_of_two_is_told_who_is_first(place, request):
     assert refused.value.exit_code == 75
 
 
-def test_another_machine_is_told_too(one, other):
+def test_another_machine_is_refused_too(one, other):
     """They share nothing but the place of the records."""
     with (
         claim_night(one, *NIGHT),
@@ -157,7 +157,7 @@ def test_another_machine_is_told_too(one, other):
 
 
 def test_of_many_threads_one_has_the_night(tmp_path, server):
-    """Sixteen machines at once: one gets it, whoever is the first, and fifteen are told."""
+    """Sixteen machines at once: one gets it, whoever is the first, and fifteen are refused."""
     start, stop = threading.Barrier(16), threading.Barrier(16)
     outcomes: list[str] = []
 
@@ -277,7 +277,7 @@ def test_a_place_that_is_away_leaves_the_night_to_the_machine(server, one):
         assert claim.evaluations == ("mine",)
 
 
-def test_what_was_begun_while_the_place_was_away_is_told_it_later(server, one, other):
+def test_a_night_begun_while_the_store_was_away_is_claimed_later(server, one, other):
     """Of a night that nobody else began, and of one that another machine began at nine: ids go by their time."""
     server.away = True
     with claim_night(one, *NIGHT) as claim:
@@ -293,7 +293,7 @@ def test_what_was_begun_while_the_place_was_away_is_told_it_later(server, one, o
         assert [text[9:11] for text in claim.evaluations] == ["08", "09", "10"]
 
 
-def test_a_place_that_goes_away_after_the_claim_is_told_once_it_is_back(server, one):
+def test_a_store_that_goes_away_after_the_claim_is_updated_once_it_is_back(server, one):
     """The night was claimed there, then waited for hours: what begins meanwhile is known here, and there at the end."""
     with claim_night(one, *NIGHT) as claim:
         server.away = True

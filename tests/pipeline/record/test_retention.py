@@ -62,7 +62,7 @@ def test_a_record_that_is_here_alone_is_not_delivered(records, tmp_path):
     assert reasons(records) == {}
 
 
-def test_the_newest_whole_record_stays_beside_a_damaged_one(tmp_path):
+def test_the_last_whole_record_stays_beside_a_damaged_one(tmp_path):
     """It may be the last good one of the evaluation; of two whole ones the older may go."""
     records = Records(tmp_path)
     older, newer = OLD, NEW.replace("2026", "2025", 1)

@@ -47,7 +47,7 @@ def kept(tmp_path: Path, far: Path) -> Records:
     return Records(tmp_path / "runs" / "records", Remote(f"file://{far}"))
 
 
-def test_evaluations_are_told_newest_first(tmp_path):
+def test_evaluations_are_listed_most_recent_first(tmp_path):
     """Of the name that is asked for and of no other that ends alike; a folder without a manifest is none."""
     for evaluation_id in (OLD, OTHER, NEW):
         put(tmp_path, evaluation_id)
@@ -59,7 +59,7 @@ def test_evaluations_are_told_newest_first(tmp_path):
     assert Records(tmp_path).ids() == [OTHER, NEW, OLD]
 
 
-def test_what_lies_elsewhere_is_told_and_fetched(kept, far):
+def test_remote_records_are_listed_and_fetched(kept, far):
     """Byte for byte, under its name, once; nothing half-copied is left."""
     put(kept.folder, OLD)
     put(far, NEW)
@@ -114,7 +114,7 @@ def test_the_manifest_is_the_last_that_is_copied(kept, far, monkeypatch):
 @pytest.mark.parametrize("name", ["summary.csv", "manifest.json"])
 @pytest.mark.parametrize("found", [b"data", None])
 def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
-    """A file that was changed or is gone is told by name, and no manifest is copied; foreign files are left out."""
+    """A changed or missing file is named, and no manifest is copied; foreign files are left out."""
     path = put(kept.folder, NEW)
     (path / "notes").mkdir()
     whole = (path / name).read_bytes()
@@ -135,7 +135,7 @@ def test_what_is_not_as_it_was_written_is_not_kept(kept, far, name, found):
 
 
 def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
-    """A file that was cut short elsewhere is told by name, and no part of the record is taken."""
+    """A file that was cut short in the remote store is named, and no part of the record is taken."""
     (put(far, NEW) / "summary.csv").write_bytes(b"data")
 
     with pytest.raises(OSError, match=f"{NEW}/summary.csv differs from what was written"):
@@ -147,7 +147,7 @@ def test_what_is_not_as_it_was_written_is_not_fetched(kept, far):
     "manifest", ["", "a record", "[1]", "{}", '{"files": {"a": 3}}', '{"files": {"../../stray": {"sha256": "%s"}}}']
 )
 def test_what_has_no_manifest_of_a_record_is_not_fetched(kept, far, manifest):
-    """It is told in one line, and nothing is written: least of all outside the record, by a name that leads there."""
+    """It is refused in one line, and nothing is written, neither in the record nor outside by a name with `..`."""
     (far / NEW).mkdir()
     (far.parent / "stray").write_bytes(b"x")
     (far / NEW / "manifest.json").write_text(manifest.replace("%s", hashlib.sha256(b"x").hexdigest()))
@@ -175,15 +175,15 @@ def test_what_is_deleted_while_it_is_fetched_is_none(kept, far, monkeypatch, rea
     assert list(kept.folder.iterdir()) == []
 
 
-def test_what_is_in_the_way_of_a_record_is_told(kept, far):
+def test_a_file_in_the_place_of_a_record_is_named(kept, far):
     """A folder of its name that is no record is neither taken for it nor deleted; nothing half-copied is left."""
     put(far, NEW)
     (kept.folder / NEW / "mine").mkdir(parents=True)
 
-    with pytest.raises(OSError, match="remove the existing file") as told:
+    with pytest.raises(OSError, match="remove the existing file") as caught:
         kept.fetch(NEW)
 
-    assert told.value.filename == str(kept.folder / NEW)
+    assert caught.value.filename == str(kept.folder / NEW)
     assert [path.name for path in kept.folder.rglob("*")] == [NEW, "mine"]
 
 

@@ -191,7 +191,7 @@ def test_an_unchanged_model_is_not_counted():
     assert "of 1 difference 0 have the whole interval above 0 and 1 below" in text
 
 
-def test_the_sides_are_told_by_id_time_and_commit():
+def test_each_side_has_id_time_and_commit():
     """Times are in UTC; a commit with changes on top says so."""
     text = shown(movement())
 
@@ -200,7 +200,7 @@ def test_the_sides_are_told_by_id_time_and_commit():
 
 
 def test_parts_stand_below_their_change():
-    """The whole change first, then each part with its causes; why two cannot be told apart is a remark."""
+    """The whole change first, then each part with its causes; why two share a part is a remark."""
     parts = (ChangePart(("judgments",), 0.25), ChangePart(("queries added", "output"), -0.5, "a rank is not known"))
     split = ChangeSplit("web", "bm25", "bm25", "rr", 0.5, 0.25, -0.25, parts)
 

@@ -23,7 +23,7 @@ def entry(name: str) -> str:
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("text", [entry, measures], ids=["list", "explanation"])
-def test_every_metric_is_told_in_full(name, text):
+def test_every_metric_is_described_in_full(name, text):
     """Title, formula, range, direction, each parameter and the reference, nothing cut."""
     metric, said = METRICS[name], text(name)
 
@@ -49,7 +49,7 @@ def test_every_metric_is_told_in_full(name, text):
         ("rankscore", "half_life=5"),
     ],
 )
-def test_parameters_are_told_with_their_defaults(name, said):
+def test_parameters_are_listed_with_their_defaults(name, said):
     """The default of a word comes first; what must be given, and what depends on the data, has none."""
     assert said in entry(name)
     assert said in measures(name)

@@ -44,7 +44,7 @@ def line(
 
 
 def explained(measure: str = "ndcg@10", **given: Any) -> Explanation:
-    """The hand-worked nDCG, as computed; what is given instead is told apart by name."""
+    """The hand-worked nDCG, as computed; what is given instead has a name of its own."""
     documents = [
         line(rank, doc_id, grade, term, factors={"gain": gain, "discount": discount}, running=running)
         for rank, doc_id, grade, gain, discount, term, running in JUDGED
@@ -403,7 +403,7 @@ def test_several_choices_are_made_together_in_the_last_row():
     assert table == [["ties", "a", "b", "0.5000", "ranx: so"], ["all of them", "", "", "0.2500", ""]]
 
 
-def test_figures_that_differ_are_told_apart():
+def test_different_figures_look_different():
     """As many decimals stand there as it takes; four would show no difference."""
     other = Outcome(0.8238294, 0.8238294)
     choice = ConventionChoice("ties", "a", "b", other, explained().outcome, "ranx: so")

@@ -98,7 +98,7 @@ def test_tables_fit_the_terminal(width):
     ("direction", "said"),
     [("higher", ", worse, for 7 nights"), ("lower", ", better, for 7 nights"), ("neither", "0.0010), for 7 nights")],
 )
-def test_steps_are_told_with_their_bounds_and_sense(direction, said):
+def test_steps_have_bounds_and_a_direction(direction, said):
     """A drop is for the worse where higher is better; every step is listed, shown or not, and marked at its night."""
     step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
     found = history(*(night(number) for number in range(1, 9)), direction=direction, steps=(step,))
@@ -137,7 +137,7 @@ def test_the_rates_of_false_steps_stand_beside_them():
     assert "false alarms" not in shown(history(night(1)))
 
 
-def test_a_night_that_stands_alone_is_told():
+def test_an_isolated_night_is_marked():
     """There and back are two steps, and the first says that its level lasted for one night."""
     there = LevelChange("2026-01-02", "2026-01-02", "2026-01-02", 1, 0.4, 0.9, 0.001)
     back = LevelChange("2026-01-03", "2026-01-03", "2026-01-03", 5, 0.9, 0.4, 0.001)

@@ -34,7 +34,7 @@ def test_each_record_has_a_line_and_all_have_a_sum():
     ]
 
 
-def test_what_stays_is_told_by_its_reason():
+def test_records_that_stay_are_counted_by_reason():
     """One stays, two stay."""
     assert lines(stays={"accepted": 1, "not delivered yet": 2})[2:] == [
         "1 older record stays: accepted",

@@ -79,7 +79,7 @@ def test_different_for_no_known_reason_says_so():
     assert any("nothing that the record knows of has changed" in line for line in reproduction_lines(found))
 
 
-def test_what_could_not_be_evaluated_is_told_line_by_line():
+def test_each_failed_output_has_a_line():
     """An error may have several."""
     found = replace(IDENTICAL, verdict="different", failures=("a: is wrong\nb: is wrong, too",))
 

@@ -293,7 +293,7 @@ def test_what_would_steer_a_terminal_is_spelt_out():
         (replace(PLAIN, judged_at_10=None, n_unpaired=1_001), "bm25 on web: 5,000 rows, 1,001 ratings or"),
     ],
 )
-def test_what_the_join_found_is_told(quality, said):
+def test_the_counts_of_the_join_are_shown(quality, said):
     """Missing, unjudged, tied and unpaired are said of the model on the dataset; what is not there is not."""
     found = evaluation({"web": board(["bm25"], ["ap"])}, bm25=quality)
     (line,) = [line for line in plain(found, 80).splitlines() if line.startswith("bm25 on web: ")]
@@ -304,7 +304,7 @@ def test_what_the_join_found_is_told(quality, said):
     assert said.partition(": ")[2] in note(found)
 
 
-def test_a_failure_is_told_whole():
+def test_a_failure_is_shown_whole():
     """The reason stands in one line at any width, in the leaderboard and in the note."""
     reason = "data/" + "long/" * 40 + "x.tsv:3: score 'much' is not a number; fix it"
     found = evaluation({"web": board(["bm25"], ["ap"])}, failures=(Failure("web", "late", reason),))
@@ -607,7 +607,7 @@ def test_bold_is_explained_where_there_is_bold():
     assert "bold" not in plain(found)
 
 
-def test_of_very_many_outputs_the_first_are_told_of():
+def test_notes_on_very_many_outputs_are_cut():
     """31 outputs are 30 lines and a number: so a terminal is not flooded."""
     text = plain(evaluation({"web": board([f"m{n}" for n in range(31)], ["ap"])}))
 

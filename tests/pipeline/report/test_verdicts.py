@@ -72,7 +72,7 @@ def test_the_terminal_names_the_model_once(model, reason, shown_reason):
     assert re.findall(r"│ web +│ (.*?) +│", shown) == [shown_reason]
 
 
-def test_what_is_let_through_undecided_is_told_from_what_passes():
+def test_undecided_verdicts_that_pass_are_counted_apart():
     """An inconclusive line that the config lets pass is not counted as one that passed."""
     shown = table([PASS, replace(OPEN, gate="floor", effect="pass")], width=120, colour=False)
 

@@ -36,11 +36,13 @@ def test_evaluations_at_once_on_a_fresh_store(tmp_path):
     ]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     begun = [subprocess.Popen(command, cwd=tmp_path, env=environment, text=True, **pipes) for _ in range(N_AT_ONCE)]
-    told = [process.communicate(timeout=600) for process in begun]
+    printed = [process.communicate(timeout=600) for process in begun]
 
-    assert [(process.returncode, err) for process, (_, err) in zip(begun, told, strict=True)] == [(0, "")] * N_AT_ONCE
-    assert {json.loads(out)["store"] for out, _ in told} == {f"sqlite:///{tmp_path}/runs/mlflow.db"}
-    assert len({json.loads(out)["evaluation_id"] for out, _ in told}) == N_AT_ONCE
+    assert [(process.returncode, err) for process, (_, err) in zip(begun, printed, strict=True)] == [
+        (0, "")
+    ] * N_AT_ONCE
+    assert {json.loads(out)["store"] for out, _ in printed} == {f"sqlite:///{tmp_path}/runs/mlflow.db"}
+    assert len({json.loads(out)["evaluation_id"] for out, _ in printed}) == N_AT_ONCE
     with closing(sqlite3.connect(tmp_path / "runs" / "mlflow.db")) as store:
         assert store.execute(OF_EACH).fetchall() == [(2 * N_AT_ONCE, N_AT_ONCE)]  # of each its own run, and the model's
         assert store.execute("select distinct status from runs").fetchall() == [("FINISHED",)]

@@ -1,4 +1,4 @@
-"""Tracking: a record, told to a real sqlite store and to a real server and read back by MLflow's own client."""
+"""Tracking: a record, logged to a real sqlite store and to a real server and read back by MLflow's own client."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def server(served: tuple[str, Path]) -> str:
 
 @pytest.fixture(scope="module", params=["sqlite", "server"])
 def store(request: pytest.FixtureRequest, folder: Path) -> Store:
-    """A store, by file and by HTTP, that has been told one evaluation."""
+    """A store, by file and by HTTP, to which one evaluation was logged."""
     from mlflow import MlflowClient
 
     uri = request.getfixturevalue(request.param)
@@ -389,15 +389,15 @@ def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
     experiments = [
         run.info.experiment_id for run in map(store.client.get_run, [tracked.run_id, *tracked.runs.values()])
     ]
-    for record, told in ((store.record, store.tracked), (again, tracked)):
+    for record, receipt in ((store.record, store.tracked), (again, tracked)):
         found = store.client.search_runs(
             sorted(set(experiments)), f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
         )
-        assert {run.info.run_id for run in found} == {told.run_id, *told.runs.values()}
+        assert {run.info.run_id for run in found} == {receipt.run_id, *receipt.runs.values()}
 
 
 def test_credentials_stay_out_of_the_store(store):
-    """Neither what is logged nor what is told to the user holds the password of a URI."""
+    """Neither what is logged nor what is printed holds the password of a URI."""
     texts = [str(store.client.get_run(run_id).to_dictionary()) for run_id in store.tracked.runs.values()]
     texts += [str(store.run().to_dictionary()), str(store.tracked)]
 

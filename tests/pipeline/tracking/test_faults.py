@@ -38,5 +38,5 @@ def test_several_at_once_leave_one(held):
     runs = held.evaluation()
     with ThreadPoolExecutor(4) as pool:
         for delivery in [pool.submit(held.deliver, runs) for _ in range(4)]:
-            delivery.exception()  # whose run another one deleted is told so
+            delivery.exception()  # a delivery whose run another one deleted fails
     held.check(runs, held.deliver(runs))

@@ -102,8 +102,8 @@ def test_what_is_planned_can_be_delivered(client, tmp_path, found):
         return
 
     runs = runs_of(read_record(record), metric_name=found["tracking"]["metric_name"], note="")
-    told = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
+    delivered = deliver(client, runs, uri="sqlite://", artifacts=tmp_path / "artifacts")
 
     for run in runs:
-        stored = client.get_run(told.run_id if run.task is None else told.runs[run.task])
+        stored = client.get_run(delivered.run_id if run.task is None else delivered.runs[run.task])
         assert (stored.info.status, stored.data.metrics) == ("FINISHED", run.metrics)

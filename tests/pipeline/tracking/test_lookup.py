@@ -105,14 +105,14 @@ def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
 
 
 def test_looking_makes_no_store(tracked, tmp_path):
-    """A store that is not there is told, and none is made where it should be."""
+    """A missing store is reported, and none is created in its place."""
     with pytest.raises(InputError, match=r"mlflow.db: there is no such store of MLflow"):
         tracked.find(tracked.own, tmp_path, uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_gate_may_name_a_run(tracked, tmp_path):
-    """`mlflow:RUN_ID` of a model's run leads to its evaluation; a run that there is not is told and stops nothing."""
+    """`mlflow:RUN_ID` of a model's run leads to its evaluation; a missing run is reported and stops nothing."""
     gates = [
         {"name": name, "measure": "ap", "against": f"mlflow:{run_id}", "margin": 0.1, "on_inconclusive": "warn"}
         for name, run_id in (("there", tracked.of_model), ("not there", "0" * 32))

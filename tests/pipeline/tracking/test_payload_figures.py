@@ -181,7 +181,7 @@ def test_the_evaluations_own_run_tells_how_every_model_did():
     }
 
 
-def test_the_measure_that_leads_is_told_of_every_model():
+def test_every_model_has_its_lead_measure():
     """It is the evaluation's figure, the primary metric, and the one of its suite; of another suite it is the first."""
     texts = ("ndcg@10", "rr", "ap")
     lines = [
@@ -231,7 +231,7 @@ def test_a_slice_that_lost_most_against_the_rest_is_the_worst():
 
 
 def test_a_slice_that_is_better_than_all_queries_is_not_the_worst():
-    """0.6 of the only slice that can be told, where all queries come to 0.5: the worse ones are too small."""
+    """0.6 of the only slice that is large enough, where all queries come to 0.5: the worse ones are too small."""
     found = logged(record(summary=[estimate(estimate=0.5), estimate(slice="market=de", estimate=0.6)]))
 
     assert not [name for name in (*found.metrics, *found.tags) if "worst" in name]

@@ -70,8 +70,8 @@ def of_model(changes: Mapping[str, Any]) -> dict[str, Any]:
 def test_every_run_says_who_and_what_made_it(record):
     """Under the keys that MLflow's own pages look for; the config is its source, for they show the end of a path."""
     for run in runs(record()):
-        told = {key: value for key, value in run.tags.items() if key.startswith("mlflow.") and "note" not in key}
-        assert told == {
+        source = {key: value for key, value in run.tags.items() if key.startswith("mlflow.") and "note" not in key}
+        assert source == {
             "mlflow.user": "ann",
             "mlflow.source.name": "configs/nightly.yaml",
             "mlflow.source.type": "LOCAL",

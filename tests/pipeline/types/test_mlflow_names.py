@@ -1,4 +1,4 @@
-"""Names in MLflow: letters, limits and sections, held against MLflow's own validation."""
+"""Names in MLflow: letters, limits and sections, compared with MLflow's own validation."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_short_model_is_a_section_as_it_is(model, part):
 
 
 @given(first=st.text(min_size=61), second=st.text(min_size=61))
-def test_long_models_are_told_apart_by_a_hash(first, second):
+def test_a_hash_distinguishes_long_model_names(first, second):
     """A section has 60 letters at most, and different models have different ones."""
     assert len(section(first)) == len(section(second)) == 60
     assert (section(first) == section(second)) == (first == second)

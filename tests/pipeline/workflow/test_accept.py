@@ -51,7 +51,7 @@ def test_a_record_is_accepted_beside_the_config_that_was_evaluated(folder):
     assert accepted.replaced == {}
 
 
-def test_other_entries_stay_and_what_is_replaced_is_told(folder):
+def test_other_entries_stay_and_replaced_ones_are_named(folder):
     """Another model and another evaluation keep their entries; the one that is replaced is given back."""
     first, second = evaluate(folder), evaluate(folder)
     other = evaluate(folder, name="other")

@@ -230,7 +230,7 @@ def test_a_query_that_is_left_out_of_every_mean_has_not_moved(tmp_path):
     assert {line.wins + line.ties + line.losses for line in found.comparisons} == {39}
 
 
-def test_a_figure_of_all_lists_is_told_before_and_after(tmp_path):
+def test_a_figure_of_all_lists_is_shown_before_and_after(tmp_path):
     """First 40 of 42 documents are at rank 1 of a list, then 38 and x: no query has a score of that."""
     suites = {"search": ["rr", "item_coverage@1"]}
     documents = tmp_path / "documents.tsv"
@@ -466,7 +466,7 @@ def test_paired_differences_are_of_the_queries_of_both(rejudged):
     assert (line.n_queries, line.difference) == (2, pytest.approx(1 / 4))
 
 
-def test_new_queries_cannot_be_told_from_the_output_when_that_is_gone(rejudged, tmp_path):
+def test_new_queries_and_a_missing_output_share_a_part(rejudged, tmp_path):
     """The store knows the ranks of q2 and q3, whose documents were judged before, and none of q4."""
     (tmp_path / "first" / "web" / "bm25.tsv").unlink()
 
@@ -477,7 +477,7 @@ def test_new_queries_cannot_be_told_from_the_output_when_that_is_gone(rejudged, 
     assert found.parts[-1].reason
 
 
-def test_new_judgments_cannot_be_told_from_the_output_when_a_rank_is_not_known(tmp_path):
+def test_new_judgments_and_an_output_with_unknown_ranks_share_a_part(tmp_path):
     """x of q1 was not judged before and now is: nobody kept its rank, and the output is gone."""
     first = evaluate(tmp_path / "first", {"q1": {"a": 1}}, {"bm25": {"q1": ranking("x", "a")}})
     second = evaluate(tmp_path / "second", {"q1": {"a": 1, "x": 1}}, {"bm25": {"q1": ranking("x", "z")}})
@@ -538,7 +538,7 @@ def test_parts_are_those_of_evaluations_made_in_between(tmp_path, seed):
         assert [part.amount for part in split.parts] == pytest.approx([middle - before, after - middle], abs=1e-12)
 
 
-def test_other_documents_cannot_be_told_from_the_output(tmp_path):
+def test_other_documents_and_the_output_share_a_part(tmp_path):
     """`tn@1` is documents - 1 - relevant ones missed: 3 - 1 - 1, then 5 - 1 - 0. They do not count in rr."""
     for name, n_documents in (("three", 3), ("five", 5)):
         rows = "".join(f"{document}\n" for document in ["d", "x", "y", "z", "u"][:n_documents])

@@ -40,7 +40,7 @@ DATA = {"web": WEB, "stars": STARS}
 def evaluate(
     folder: Path, datasets: dict[str, Collection] = DATA, *, suites: Any = SUITES, **options: Any
 ) -> Evaluation:
-    """The evaluation of collections that are written to a new folder; options of `evaluate` are told apart by name."""
+    """The evaluation of collections that are written to a new folder; options of `evaluate` are recognised by name."""
     given = {name: options.pop(name) for name in ("jobs", "backend", "date") if name in options}
     config = write_config(folder, datasets, suites, **options)
     return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs", **given)
@@ -302,7 +302,7 @@ def test_with_every_output_missing_the_tables_are_empty(tmp_path):
     assert list(evaluation.scores.columns[:3]) == ["dataset", "model", "query_id"]
 
 
-def test_directions_are_told_by_measure(base):
+def test_directions_are_by_measure(base):
     """Every measure that was computed says whether lower is better."""
     assert base.directions["rmse"] == "lower"
     assert base.directions["ndcg@10"] == "higher"

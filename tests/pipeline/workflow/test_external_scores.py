@@ -70,7 +70,7 @@ def lines(evaluation: Evaluation) -> dict[tuple[str, str, str], Estimate]:
 
 
 def test_our_own_scores_given_back_have_the_same_figures():
-    """The scores of an evaluation, made elsewhere as far as the next one knows, have the same estimate, interval and
+    """The scores of an evaluation, given to the next one as external scores, have the same estimate, interval and
     standard error to the last bit: everything from the scores on is the same.
     """
     first = ranked()

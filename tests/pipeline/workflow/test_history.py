@@ -138,7 +138,7 @@ def test_nights_stand_by_their_dates_whenever_they_were_evaluated():
     assert dates == [day(0), day(1), "release 7", day(3)]
 
 
-def test_an_output_that_was_not_evaluated_is_told():
+def test_an_output_that_was_not_evaluated_is_reported():
     """The night stands there without figure, and the next is compared with the last that has one."""
     missing = evaluated(1, lines={}, failures={("web", "bm25"): "bm25.txt: file not found"})
     first, second, third = series_of(evaluated(0, 0.4), missing, evaluated(2, 0.45)).nights

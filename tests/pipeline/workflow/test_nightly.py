@@ -429,7 +429,7 @@ def busy() -> Any:
     process.communicate()
 
 
-def test_the_loser_is_told_who_has_the_night(busy, capsys):
+def test_the_second_process_learns_who_has_the_night(busy, capsys):
     """Exit code 75, the process that holds it, and no word on stdout."""
     assert exit_code() == 75
 

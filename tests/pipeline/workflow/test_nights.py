@@ -255,7 +255,7 @@ def test_another_model_and_a_record_by_its_path_can_be_held_against(folder):
     assert "current" not in read_record(third).manifest.baselines
 
 
-def test_records_whose_folders_are_called_alike_are_told_apart(folder):
+def test_records_in_folders_of_one_name_are_distinct(folder):
     """Each gate holds the model against its own record, and names it by its id."""
     write_config([])
     ids = []

@@ -93,7 +93,7 @@ def test_old_records_go_the_oldest_first(runs):
     assert found.before == NOW - timedelta(days=90)
 
 
-def test_nothing_goes_unless_told(runs):
+def test_nothing_is_deleted_by_default(runs):
     """Without --yes it only says what would; then that is what goes, and the second time there is nothing."""
     ids = [record(runs, days) for days in (300, 200, 1)]
     before = there(runs)
@@ -106,7 +106,7 @@ def test_nothing_goes_unless_told(runs):
     assert look(runs, delete=True).records == ()
 
 
-def test_the_newest_of_each_evaluation_stays(runs):
+def test_the_last_record_of_each_evaluation_stays(runs):
     """However old; a repeated evaluation is no new one."""
     ids = [record(runs, OLD), record(runs, OLD - 1), record(runs, OLD, "weekly")]
     repeat = record(runs, OLD - 2, repeats=ids[0])
@@ -303,7 +303,7 @@ def test_runs_can_be_left(tracked):
     assert tracked.active() == {tracked.first, tracked.second}
 
 
-def test_what_mlflow_cannot_be_told_of_stays(tracked):
+def test_a_record_that_cannot_be_logged_stays(tracked):
     """The store is away: the record and its receipt stay, and it is said why."""
     found = tracked.prune(tracking_uri="sqlite:///gone.db")
 
@@ -339,7 +339,7 @@ def _killed(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_a_damaged_record_stays_and_is_told(tracked):
+def test_a_damaged_record_stays_and_is_reported(tracked):
     """Which store has its runs cannot be read any more; the others are pruned all the same."""
     (tracked.runs / "records" / tracked.first / "config.yaml").unlink()
 

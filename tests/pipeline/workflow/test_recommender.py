@@ -104,7 +104,7 @@ def test_standard_errors_of_figures_of_all_lists_are_the_jackknifes(evaluation):
 
 
 def test_a_recommender_of_one_list_does_not_personalize(evaluation):
-    """What everyone else imports differs between users by what they import already; random lists hardly overlap."""
+    """What everyone else imports differs between users by what they import already; random lists overlap little."""
     figures = {(line.model, line.measure): line.estimate for line in evaluation.estimates}
     models = ("popular", "item_knn", "random")
 

@@ -322,7 +322,7 @@ def test_a_changed_input_that_moves_nothing_is_different_all_the_same(folder):
     assert (found.verdict, found.n_moved, len(found.inputs)) == ("different", 0, 1)
 
 
-def test_inputs_that_cannot_be_read_any_more_are_told(folder):
+def test_unreadable_inputs_are_reported(folder):
     """Judgments: nothing can be evaluated; an output: the others are, and its rows are gone."""
     evaluation = evaluate(folder, {"web": WEB})
     judged, output = folder / "lab/web/judged.txt", folder / "lab/web/bm25.txt"
@@ -406,7 +406,7 @@ def test_a_record_may_lie_anywhere(folder):
 
 
 def test_the_code_is_not_that_of_another_repository(folder, monkeypatch):
-    """Where the config is not at hand, nothing is known of its repository: not the commit of the working directory."""
+    """If the config is missing, nothing is known of its repository: not the commit of the working directory."""
     evaluation = evaluate(folder, {"web": WEB})
     manifest = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))
     manifest["environment"]["git"] = {"commit": "0" * 40, "branch": None, "url": None, "dirty": False}

@@ -55,7 +55,7 @@ def own_runs(client: Any, name: str = "generated") -> list[Any]:
     return list(reversed(client.search_runs([client.get_experiment_by_name(name).experiment_id])))
 
 
-def told(runs: Path) -> list[Any]:
+def logged(runs: Path) -> list[Any]:
     """All that the store in a runs folder says of its runs, but for their ids."""
     client = client_of(f"sqlite:///{runs}/mlflow.db")
     return [
@@ -103,7 +103,7 @@ def test_three_nights_without_a_store_are_delivered_in_order_and_once(tmp_path, 
 
 def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
     """What was removed for good, as by `mlflow gc`, does not come back by itself; with `again` it does, unchanged."""
-    before = told(runs)
+    before = logged(runs)
     (runs / "mlflow.db").unlink()
 
     assert list(sync(runs_dir=runs)) == []
@@ -111,7 +111,7 @@ def test_a_run_is_sent_again_only_where_that_is_asked_for(runs):
     (synced,) = sync(runs_dir=runs, again=True)
 
     assert synced.reason == ""
-    assert told(runs) == before
+    assert logged(runs) == before
 
 
 def test_a_deleted_run_stays_deleted(runs):
@@ -137,7 +137,7 @@ def test_what_was_not_to_be_tracked_is_not(tmp_path):
 
 @pytest.mark.parametrize(("away", "n_asked"), [(True, 1), (False, 3)])
 def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, away, n_asked):
-    """The others are told the same without waiting; one that refuses a record, but can be reached, has the others."""
+    """The others fail likewise without waiting; a reachable store that refuses one record gets the others."""
     (tmp_path / "far").mkdir()
     config, place = config_in(tmp_path, tracking={"enabled": False}), Remote(f"file://{tmp_path}/far")
     nights = [evaluated(config, night, monkeypatch) for night in NIGHTS]
@@ -169,7 +169,7 @@ def test_a_place_of_records_that_is_away_is_asked_once(tmp_path, monkeypatch, aw
 
 
 def test_one_that_is_refused_does_not_stop_the_others(runs, tmp_path, capfd):
-    """A deleted experiment is that evaluation's trouble alone; it is told in a line, and exit code 5 says so."""
+    """A deleted experiment is that evaluation's trouble alone; it is reported in a line, and the exit code is 5."""
     rankledger.evaluate(config_in(tmp_path / "gone", name="gone", tracking={"uri": "sqlite:///gone.db"}), runs_dir=runs)
     for receipt in (runs / "records").glob("*.receipt.json"):
         receipt.unlink()
@@ -229,8 +229,8 @@ def test_the_line_names_the_variables_that_sync_may_not_read_unasked(tmp_path, m
     runs = ["--runs-dir", str(tmp_path / "runs")]
     main(["evaluate", str(config), *runs])
 
-    told = capfd.readouterr().err
-    assert told.endswith("; `rankledger sync --allow-env TEAM_HOST` delivers the record\n")
+    printed = capfd.readouterr().err
+    assert printed.endswith("; `rankledger sync --allow-env TEAM_HOST` delivers the record\n")
     for words, said in (
         ([], "${TEAM_HOST} may be a secret"),
         (["--allow-env", "TEAM_HOST"], "not delivered: MLflow at http://127.0.0.1:"),
@@ -286,7 +286,7 @@ def test_a_folder_of_records_may_be_anywhere(tmp_path):
     assert (evaluation.record / copy["records"]).resolve() == tmp_path / "kept"
 
 
-def test_what_is_told_later_is_what_would_have_been_told(runs, once):
+def test_a_later_delivery_logs_the_same_as_an_immediate_one(runs, once):
     """What `sync` logs of an evaluation is what `evaluate` logs: notes, tags, params, metrics, inputs, times."""
     (runs / "mlflow.db").unlink()
     for receipt in runs.glob("records/*.receipt.json"):
@@ -295,7 +295,7 @@ def test_what_is_told_later_is_what_would_have_been_told(runs, once):
     (synced,) = sync(runs_dir=runs)
 
     assert synced.reason == ""
-    assert told(runs) == told(once)
+    assert logged(runs) == logged(once)
 
 
 def test_the_deadline_is_written_as_a_duration(tmp_path):

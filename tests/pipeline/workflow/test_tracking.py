@@ -83,7 +83,7 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
 
 
 @pytest.mark.parametrize(
-    ("variable", "told"),
+    ("variable", "expected"),
     [
         ("https://ann:secret@mlflow.example/x", "https://mlflow.example/x"),
         ("databricks", "databricks"),
@@ -95,7 +95,7 @@ def test_a_store_that_refused_one_record_is_asked_for_the_next(stores):
         ("", "sqlite:///{runs}/mlflow.db"),
     ],
 )
-def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monkeypatch, variable, told):
+def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monkeypatch, variable, expected):
     """MLFLOW_TRACKING_URI, whose paths start at the working directory as in MLflow; empty counts as not set."""
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
@@ -103,7 +103,7 @@ def test_a_config_without_a_store_goes_where_mlflow_itself_would(tmp_path, monke
     runs = tmp_path / "runs"
     workspace = Workspace.open(runs)
 
-    assert open_store(Tracking(), workspace).public_uri == told.format(cwd=tmp_path / "cwd", runs=runs)
+    assert open_store(Tracking(), workspace).public_uri == expected.format(cwd=tmp_path / "cwd", runs=runs)
     assert open_store(Tracking(uri="https://written"), workspace).public_uri == "https://written"
 
 

@@ -148,7 +148,7 @@ def test_an_output_may_be_allowed_to_share_nothing():
         evaluate(path, overrides=["datasets.web.judgments={path: qrels.txt, allow_no_overlap: true}"])
 
 
-def test_every_query_that_is_missing_is_told_by_its_cause():
+def test_missing_queries_are_reported_with_their_cause():
     """Under `missing_queries: error`, too, the ids are the matter."""
     renamed = {query.upper(): documents for query, documents in GOOD.items()}
     path = config({"renamed": renamed}, conventions={"missing_queries": "error"})

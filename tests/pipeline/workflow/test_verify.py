@@ -97,7 +97,7 @@ def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
     assert not (runs / "mlflow.db").exists()
 
 
-def test_a_damaged_file_is_told_with_everything_else(original, runs):
+def test_a_damaged_file_is_listed_with_all_others(original, runs):
     """All lines at once, also what does not belong there."""
     record = runs / "records" / original.evaluation_id
     (record / "summary.csv").write_text("dataset\n", encoding="utf-8")
@@ -141,7 +141,7 @@ def test_what_is_no_record_is_refused(runs):
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"files": {}}', b"\xff", *OTHER_FORMS])
-def test_a_manifest_that_cannot_be_read_is_told(original, runs, data):
+def test_an_unreadable_manifest_is_reported(original, runs, data):
     """Empty, cut short, of another form: a line that names it."""
     (runs / "records" / original.evaluation_id / "manifest.json").write_bytes(data)
 
