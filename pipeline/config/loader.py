@@ -38,9 +38,9 @@ from rankledger.pipeline.config.yaml import (
 )
 from rankledger.pipeline.support.errors import InputError, shorten
 
-__all__ = ["ALLOW_ENV", "FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
+__all__ = ["FILES", "Document", "TrackingVariables", "allowed_variables", "load", "merge"]
 
-ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
+_ALLOW_ENV = "RANKLEDGER_ALLOW_ENV"
 """The user's own list: names that are separated by commas."""
 
 _ALWAYS = "MLFLOW_"  # those of MLflow, which are meant for its server
@@ -60,7 +60,7 @@ class TrackingVariables:
 
     def refusal(self, name: str) -> str:
         """What to say of one that is withheld."""
-        advice = f"if you trust the record, set {ALLOW_ENV}={name}, or add --allow-env {name} to `evaluate` or `sync`"
+        advice = f"if you trust the record, set {_ALLOW_ENV}={name}, or add --allow-env {name} to `evaluate` or `sync`"
         return f"${{{name}}} may be a secret, which a record's config may not read; {advice}"
 
 
@@ -70,11 +70,11 @@ def allowed_variables(
     """The variables for a record's config.
 
     Args:
-        names: those that the command allows, beside those of `ALLOW_ENV` and of MLflow.
+        names: those that the command allows, beside those of `RANKLEDGER_ALLOW_ENV` and of MLflow.
         recorded: those that the record holds, which win over the environment.
         environ: the environment.
     """
-    allowed = {*names, *(name.strip() for name in environ.get(ALLOW_ENV, "").split(","))}
+    allowed = {*names, *(name.strip() for name in environ.get(_ALLOW_ENV, "").split(","))}
     values = {name: value for name, value in environ.items() if name in allowed or name.startswith(_ALWAYS)}
     return TrackingVariables({**values, **recorded}, environ.keys() - values.keys() - recorded.keys())
 

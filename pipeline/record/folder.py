@@ -48,7 +48,6 @@ __all__ = [
     "new_evaluation_id",
     "read_curves",
     "read_figures",
-    "read_manifest",
     "read_query_changes",
     "read_record",
     "refuse_changed",
@@ -198,7 +197,7 @@ def read_record(path: Path) -> Record:
         OtherSchemaError: another version wrote it.
         InputError: it is no record, or not what was written.
     """
-    manifest = read_manifest(path)
+    manifest = _read_manifest(path)
     record: Record
     record = Record(
         path,
@@ -211,7 +210,7 @@ def read_record(path: Path) -> Record:
     return record
 
 
-def read_manifest(path: Path) -> Manifest:
+def _read_manifest(path: Path) -> Manifest:
     """What the manifest of the record in that folder holds; errors are those of `read_record`."""
     file = path / MANIFEST
     try:

@@ -33,11 +33,9 @@ from rankledger.pipeline.types.results import Acceptance, Estimate, Record, Refe
 
 __all__ = [
     "ACCEPTED",
-    "Entries",
     "Line",
     "RecordEntry",
     "RecordHistory",
-    "RecordScan",
     "Resolved",
     "created_at",
     "damage",
@@ -444,7 +442,7 @@ class RecordEntry:
 
 
 @dataclass(frozen=True)
-class RecordScan(Generic[T]):
+class _RecordScan(Generic[T]):
     """What was read of many records, most recent first, and the ids of those that cannot be read."""
 
     found: tuple[T, ...]
@@ -456,7 +454,7 @@ class RecordScan(Generic[T]):
         return tuple(f"{evaluation_id}: cannot be read as a record, left out" for evaluation_id in self.unreadable)
 
 
-def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> RecordScan[T]:
+def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry], T]) -> _RecordScan[T]:
     """What is read of every record of an evaluation; a folder that cannot be read as a record is passed over.
 
     Args:
@@ -484,7 +482,7 @@ def scan_records(records: Records, name: str | None, look: Callable[[RecordEntry
     unreadable = tuple(evaluation_id for evaluation_id, read in zip(ids, found, strict=True) if not read)
     if name is not None and len(unreadable) == len(ids):
         raise InputError(no_records(records, name, ids))
-    return RecordScan(tuple(item for read in found for item in read), unreadable)
+    return _RecordScan(tuple(item for read in found for item in read), unreadable)
 
 
 def no_records(records: Records, name: str, ids: Sequence[str] = ()) -> str:
@@ -503,10 +501,10 @@ _HEADER = """\
 """
 
 
-Entries = Mapping[str, Mapping[str, Acceptance]]
+_Entries = Mapping[str, Mapping[str, Acceptance]]
 
 
-def read_accepted(path: Path) -> Entries:
+def read_accepted(path: Path) -> _Entries:
     """What was accepted, by evaluation and model; empty if the file does not exist.
 
     Raises:
@@ -525,7 +523,7 @@ def read_accepted(path: Path) -> Entries:
     return {str(name): _entries(path, str(name), models) for name, models in found.items()}
 
 
-def write_accepted(path: Path, entries: Entries) -> None:
+def write_accepted(path: Path, entries: _Entries) -> None:
     """Write the file whole under a temporary name and rename it; evaluations and models stand in their order.
 
     Raises:

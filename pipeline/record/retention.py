@@ -24,23 +24,13 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST, OtherSchemaError, is_evaluation_id
 
-__all__ = [
-    "ACCEPTED",
-    "ELSEWHERE",
-    "HELD_AGAINST",
-    "LAST",
-    "UNDELIVERED",
-    "begun",
-    "clear_leftovers",
-    "reasons_to_stay",
-    "stored_records",
-]
+__all__ = ["ACCEPTED", "ELSEWHERE", "LAST", "begun", "clear_leftovers", "reasons_to_stay", "stored_records"]
 
 
 ACCEPTED = "accepted"
-HELD_AGAINST = "baseline of a record that stays"
+_NEEDED = "baseline of a record that stays"
 LAST = "the last of its evaluation"
-UNDELIVERED = "not delivered yet"
+_UNDELIVERED = "not delivered yet"
 ELSEWHERE = "stored remotely; name the store with --records"
 
 
@@ -100,11 +90,11 @@ def reasons_to_stay(
         elif records.remote is None and found.manifest.records:
             reasons[found.evaluation_id] = ELSEWHERE
         elif _is_undelivered(found, records):
-            reasons[found.evaluation_id] = UNDELIVERED
+            reasons[found.evaluation_id] = _UNDELIVERED
     going = {found.evaluation_id for found in old} - reasons.keys()
     staying = [found for found in all_ if found.evaluation_id not in going]
     needed = {evaluation_id for found in staying for evaluation_id in _held_against(found)}
-    return reasons | dict.fromkeys(sorted(going & needed), HELD_AGAINST)
+    return reasons | dict.fromkeys(sorted(going & needed), _NEEDED)
 
 
 def clear_leftovers(records: Records, *, before: datetime) -> None:

@@ -37,7 +37,6 @@ __all__ = [
     "lines_in",
     "lines_of",
     "number",
-    "parsed_rows",
     "query_changes_in",
     "rank",
     "read_file",
@@ -121,7 +120,7 @@ def lines_of(data: bytes, measure: str | None, path: Path) -> tuple[Estimate, ..
     return tuple(line for line in found if measure in (None, line.measure))
 
 
-def parsed_rows(
+def _parsed_rows(
     lines: Iterable[str], columns: Sequence[tuple[str, Parser]], path: Path
 ) -> Iterator[tuple[int, list[Any]]]:
     """The number of each row and what its cells hold; empty rows are passed over.
@@ -166,7 +165,7 @@ def _parsed(lines: Iterable[str], kind: type[Line], path: Path) -> tuple[Line, .
     """The lines after the header; what is made for every cell of a record takes seconds, so little is made here."""
     types = get_type_hints(kind)
     columns = [(field.name, _parser(types[field.name])) for field in fields(kind)]
-    return tuple(kind(*cells) for _, cells in parsed_rows(lines, columns, path))
+    return tuple(kind(*cells) for _, cells in _parsed_rows(lines, columns, path))
 
 
 def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
@@ -262,7 +261,7 @@ def query_changes_in(data: bytes, path: Path) -> tuple[QueryChange, ...]:
     Raises:
         InputError: it is no such table.
     """
-    rows = [cells for _, cells in parsed_rows(StringIO(text_of(data, path), newline=""), _COLUMNS, path)]
+    rows = [cells for _, cells in _parsed_rows(StringIO(text_of(data, path), newline=""), _COLUMNS, path)]
     return tuple(_query([*own]) for _, own in groupby(rows, key=itemgetter(slice(len(_NAMES)))))
 
 

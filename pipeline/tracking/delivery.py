@@ -35,35 +35,26 @@ if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
     from mlflow.entities import Run as FoundRun
 
-__all__ = [
-    "DELETED",
-    "SAME_ROW",
-    "ConflictError",
-    "Delivered",
-    "deliver",
-    "logged_model_id",
-    "open_experiments",
-    "retry_conflicts",
-]
+__all__ = ["Delivered", "deliver", "logged_model_id", "open_experiments"]
 
 Result = TypeVar("Result")
 
-SAME_ROW = "unique"  # "UNIQUE constraint failed", "violates unique constraint": SQLite and PostgreSQL
-DELETED = "must be in the 'active' state"  # a run
+_SAME_ROW = "unique"  # "UNIQUE constraint failed", "violates unique constraint": SQLite and PostgreSQL
+_DELETED = "must be in the 'active' state"  # a run
 _ATTEMPTS = 8
 _PAUSE = 0.2  # seconds, by which those that met once are kept from meeting again
 
 
-class ConflictError(Exception):
+class _ConflictError(Exception):
     """Another delivery of the same evaluation has chosen another run."""
 
 
-def retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
+def _retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
     """What a step gives, which may be done again: it is where the server said that another came between.
 
     Args:
         step: requests of MLflow's client.
-        conflicts: what the server then says: `SAME_ROW`, `DELETED`.
+        conflicts: what the server then says: `_SAME_ROW`, `_DELETED`.
 
     Raises:
         Exception: whatever else it raises, or that there is no end of others.
@@ -73,7 +64,7 @@ def retry_conflicts(step: Callable[[], Result], *conflicts: str) -> Result:
     for attempt in range(1, _ATTEMPTS):
         try:
             return step()
-        except ConflictError:
+        except _ConflictError:
             pass
         except MlflowException as error:
             if not any(conflict in str(error).lower() for conflict in conflicts):
@@ -223,7 +214,7 @@ def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: P
         experiments = open_experiments(client, public, None if is_server else artifacts)
         return _Sender(client, experiments, n_threads=_THREADS if is_server else 1).send(public)
 
-    return retry_conflicts(attempt, SAME_ROW, DELETED)  # another machine may deliver the same
+    return _retry_conflicts(attempt, _SAME_ROW, _DELETED)  # another machine may deliver the same
 
 
 class _Sender:
@@ -269,7 +260,7 @@ class _Sender:
         def fill(run: Run) -> None:
             model_id, missing = models.get(run.logged_model, (None, {}))
             whole = replace(run, tags={**run.tags, **missing})
-            retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), SAME_ROW)
+            _retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), _SAME_ROW)
 
         self._each(fill, [run for run in waiting if run.task is not None])
         for run in waiting:
@@ -293,7 +284,7 @@ class _Sender:
         """
         for task, found in self._found(runs[-1].tags[EVALUATION], "attributes.status = 'RUNNING'").items():
             if any(str(run.info.run_id) < ids[task] for run in found):
-                raise ConflictError(ids[task])
+                raise _ConflictError(ids[task])
             self._mark([run for run in found if run.info.run_id != ids[task]], ids[task])
 
     def _found(self, evaluation_id: str, further: str = "") -> dict[Task, list[FoundRun]]:

@@ -59,9 +59,7 @@ __all__ = [
     "Run",
     "RunInput",
     "by_name",
-    "measures_of",
     "runs_of",
-    "storable",
 ]
 
 EVALUATION = "rankledger.evaluation"
@@ -89,7 +87,7 @@ def by_name(kind: str, items: Iterable[tuple[str, str, Value]]) -> dict[str, Val
     return {allowed(name): value for name, _, value in listed}
 
 
-def storable(text: str) -> str:
+def _storable(text: str) -> str:
     """The text with `?` or `�` for what databases refuse: halves of surrogate pairs, of no UTF-8 file name, and NUL."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\N{REPLACEMENT CHARACTER}")
 
@@ -181,7 +179,7 @@ class MetricSelection:
         parts: list[_MetricGroup] = []
         tags: dict[str, str] = {}
         primary = _primary(self._manifest, dataset)
-        for suite, measure in measures_of(self._manifest, dataset):
+        for suite, measure in _measures_of(self._manifest, dataset):
             name, lines = self._name(suite, measure), self._lines[task][measure]
             whole = next(line for line in lines if line.slice == ALL)
             parts += _own(self._naming.own(name), measure, whole, [*_FIELDS] if measure in primary else ())
@@ -223,7 +221,7 @@ class MetricSelection:
         better; None if there is none.
         """
         lead = self._manifest.lead.get(dataset)
-        for suite, measure in sorted(measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
+        for suite, measure in sorted(_measures_of(self._manifest, dataset), key=lambda found: found[1] != lead):
             if self._direction(measure) != "neither":
                 return self._name(suite, measure), self._direction(measure) == "higher"
         return None
@@ -257,7 +255,7 @@ class MetricSelection:
             yield _part(_Order.EXTRA, [(EXTRA + number, f"the extra {number}", figure)])
 
 
-def measures_of(manifest: Description, dataset: str) -> list[tuple[str, str]]:
+def _measures_of(manifest: Description, dataset: str) -> list[tuple[str, str]]:
     """(suite, measure) of everything that is measured on the dataset."""
     suites = manifest.datasets[dataset].suites
     return [(suite, measure) for suite, measures in suites.items() for measure in measures]
@@ -489,7 +487,7 @@ def _name(manifest: Description, what: str) -> str:
     """
     day = re.sub(r"^[0-9]{4}-(?=[0-9]{2}-[0-9]{2}$)", "", manifest.date or manifest.created[:10])
     when = f" {shorten(day, _DAY_LIMIT)} {manifest.evaluation_id.rpartition('-')[2]}"
-    return storable(shorten(what, NAME_LIMIT - len(when)) + when)
+    return _storable(shorten(what, NAME_LIMIT - len(when)) + when)
 
 
 def _gates(verdicts: Sequence[Verdict]) -> dict[str, str]:
@@ -515,12 +513,12 @@ def _tags(manifest: Description, ours: Mapping[str, str], given: Mapping[str, st
     known = {**{key: value for key, value in fixed.items() if value is not None}, **ours}
     ours_first = [(key, "rankledger's own", value) for key, value in known.items()]
     found = by_name("tags", [*ours_first, *((key, key, value) for key, value in (given or {}).items())])
-    return {key: shorten(storable(value), TAG_LIMIT) for key, value in found.items()}
+    return {key: shorten(_storable(value), TAG_LIMIT) for key, value in found.items()}
 
 
 def _params(values: Mapping[str, Any]) -> dict[str, str]:
     return by_name(
-        "params", [(key, key, shorten(storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()]
+        "params", [(key, key, shorten(_storable(text_of(value)), PARAM_LIMIT)) for key, value in values.items()]
     )
 
 

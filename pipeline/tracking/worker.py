@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run as MLflowRun
 
-__all__ = ["copy_record", "delete_runs", "evaluation_of_run", "logged_digests", "one_writer"]
+__all__ = ["copy_record", "delete_runs", "evaluation_of_run", "logged_digests"]
 
 _DATABASE = "sqlite:///"
 _ARTIFACTS = "mlruns"  # of the experiment `Default`, which is nobody's; MLflow's own choice
 
 
 @contextmanager
-def one_writer(uri: str) -> Iterator[None]:
+def _one_writer(uri: str) -> Iterator[None]:
     """While this process may write to a store, which it waits for; a store that is no file needs no waiting.
 
     Args:
@@ -211,7 +211,7 @@ class _Client:
 
 
 def _deliver(client: _Client, runs: list[dict[str, Any]], uri: str, artifacts: Path) -> dict[str, Any]:
-    with one_writer(uri):
+    with _one_writer(uri):
         delivered = deliver(client.opened, [_run_of(run) for run in runs], uri=uri, artifacts=artifacts)
     return {
         "experiment_id": delivered.experiment_id,
