@@ -187,8 +187,9 @@ class Gate(Section):
     max_query_drop: Finite | None = Field(None, gt=0)
     """A query that drops by more than this from `against` counts as lost."""
 
-    allow: Whole = Field(0, ge=0)
-    """Number of queries that may be lost."""
+    allow: Amount = 0
+    """Queries that may be lost: a number of the judged ones, or a share of all such queries, as `5%`, which the gate
+    must be sure of; 59 queries of which none is lost show `5%`."""
 
     max_missing: Amount | None = None
     """Accepted share of queries without output, as 0.01 or `1%`."""
@@ -238,6 +239,10 @@ class Gate(Section):
             raise ValueError(f"at_least {self.at_least:g} is above at_most {self.at_most:g}; no figure satisfies both")
         if self.margin is not None and is_share(self.margin) and abs(number_of(self.margin)) >= 1:
             raise ValueError(f"a margin of {self.margin} is the whole figure or more; write a smaller share")
+        if is_share(self.allow) and not 0 < number_of(self.allow) < 1:
+            raise ValueError(f"allow is a share between 0% and 100%, found {self.allow}; write it as 5%")
+        if not is_share(self.allow) and (number_of(self.allow) < 0 or number_of(self.allow) % 1):
+            raise ValueError(f"allow is a number of queries or a share, found {self.allow:g}; write it as 3 or 5%")
         if self.max_missing is not None and not 0 <= number_of(self.max_missing) <= 1:
             raise ValueError(f"max_missing is a share from 0 to 1, found {self.max_missing}; write it as 0.01 or 1%")
         return self

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.bounded import bounded_interval
+from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
 from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
@@ -25,8 +25,10 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey, Outcome, PlannedGate
 
 __all__ = [
+    "CRASH",
     "UNSETTLED",
     "Baseline",
+    "CrashCount",
     "Ends",
     "Evidence",
     "GateCheck",
@@ -221,6 +223,52 @@ def worst(found: Sequence[tuple[Outcome, Limit]]) -> tuple[Outcome, Limit]:
     return max(found, key=lambda pair: _SEVERITY.index(pair[0]))
 
 
+CRASH = 0.2
+"""The drop of a query's score, in [0, 1], that a passing gate counts."""
+
+
+@dataclass(frozen=True)
+class CrashCount:
+    """How many queries, or clusters, dropped by more than a limit.
+
+    Attributes:
+        crashed: how many did.
+        n: of how many.
+        unit: `queries` or `clusters`.
+    """
+
+    crashed: int
+    n: int
+    unit: str
+
+    def ends(self, error: float) -> tuple[float, float]:
+        """The least and the greatest share of all such queries that could crash, each with this one-sided error."""
+        return exact_interval(self.crashed, self.n, 1 - 2 * error) if self.n else (0.0, 1.0)
+
+    def n_needed(self, share: float, error: float) -> int | None:
+        """How many would show the share to be below or above this one, if theirs stays; None where none would."""
+        own = self.crashed / self.n if self.n else share
+        if own == share:
+            return None
+
+        def decides(n: int) -> bool:
+            low, high = CrashCount(round(own * n), n, self.unit).ends(error)
+            return high < share if own < share else low > share
+
+        least, enough = self.n, 2 * self.n
+        while not decides(enough):
+            least, enough = enough, 2 * enough
+        while enough - least > 1:
+            middle = (least + enough) // 2
+            least, enough = (least, middle) if decides(middle) else (middle, enough)
+        return enough
+
+    def __str__(self) -> str:
+        """Such as `2 of 50 queries`."""
+        one = self.unit.removesuffix("s") if self.unit == "clusters" else "query"
+        return f"{self.crashed:,} of {self.n:,} {self.unit}" if self.crashed else f"no {one} of {self.n:,}"
+
+
 def is_enough(figure: Resampled) -> bool:
     """Whether a figure rests on enough clusters for its resamples to decide."""
     return figure.mark == "" and figure.n_clusters >= LEAST_CLUSTERS
@@ -242,6 +290,7 @@ class GateCheck:
         baseline: what the model is compared with; None for a figure.
         factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
         theirs: the baseline's figure over the same queries.
+        crashes: the queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1].
     """
 
     subject: Subject
@@ -254,6 +303,7 @@ class GateCheck:
     baseline: Baseline | None = None
     factor: float = 1.0
     theirs: float = math.nan
+    crashes: CrashCount | None = None
 
     @property
     def unchanged(self) -> bool:
@@ -345,7 +395,15 @@ def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, neede
     if not math.isfinite(line.judged.estimate):
         return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
     said = f"{name} {_found(line, ends, limit)}"
-    return f"{said}, {_undecided(line, ends, needed)}" if outcome == "inconclusive" else said
+    if outcome == "inconclusive":
+        return f"{said}, {_undecided(line, ends, needed)}"
+    return f"{said}; {_unseen(line.crashes)}" if outcome == "pass" and line.crashes and not line.unchanged else said
+
+
+def _unseen(crashes: CrashCount) -> str:
+    """What a pass does not exclude: the mean may hide a few queries that lost much."""
+    _, most = crashes.ends(0.05)
+    return f"{crashes} dropped by more than {CRASH:g}: up to {most:.1%} of all could"
 
 
 def subject_name(measure: Measure, model: str, slice: str) -> str:

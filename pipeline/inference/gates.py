@@ -18,10 +18,14 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
+from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.gate_bounds import (
+    CRASH,
     UNSETTLED,
+    CrashCount,
     Evidence,
     GateCheck,
     Limit,
@@ -49,32 +53,77 @@ _ROUNDING = 1e-12  # 0.9 - 0.7 is above 0.2 by less than this, and no drop of mo
 
 def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> list[Verdict]:
     """How many queries dropped by more than one may, slice by slice."""
-    return [
-        _drops(gate, subject, name, evidence)
-        for subject in subjects
-        for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])
+    asked = [
+        (subject, name) for subject in subjects for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])
     ]
+    error = (1 - evidence.rule.confidence) / max(1, len(asked))
+    return [_drops(gate, *line, evidence, error) for line in asked]
 
 
-def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> Verdict:
+def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, error: float) -> Verdict:
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
-    before, after = (sample.contributions[name, measure].scores for name in (baseline.key, model))
-    drops = (after - before) if measure.metric.direction == "lower" else (before - after)
-    mask = sample.slices[slice]
-    drops = drops if mask is None else np.where(mask, drops, np.nan)
+    pair = Pair(model, baseline.key, measure, slice)
+    drops = _query_drops(sample, pair)
     crashed = np.flatnonzero(drops > gate.max_query_drop + _ROUNDING)  # NaN, where one is undefined, is not above
     crashed = crashed[np.argsort(-drops[crashed], kind="stable")]
+    before, after = (sample.contributions[name, measure].scores for name in (baseline.key, model))
     ids = evidence.query_ids[dataset]
     named = [
         f"{ids[query]} ({format_amount(before[query])} to {format_amount(after[query])})" for query in crashed[:_NAMED]
     ]
-    queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
-    reason = f"{queries} dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
-    reason += f" against {baseline.label}; at most {gate.allow} may" + (f": {', '.join(named)}" if named else "")
-    verdict = _verdict(gate, subject, "pass" if len(crashed) <= gate.allow else "fail", reason, slice)
-    return replace(verdict, reference=baseline.label, estimate=float(len(crashed)), limit=float(gate.allow))
+    count = _counted_crashes(sample, drops, crashed)
+    what = f"dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
+    what += f" against {baseline.label}"
+    verdict = _share_verdict(gate, subject, slice, count, what, error) if gate.allow_share else None
+    if verdict is None:
+        queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
+        outcome: Outcome = "pass" if len(crashed) <= gate.allow else "fail"
+        verdict = _verdict(gate, subject, outcome, f"{queries} {what}; at most {gate.allow:g} may", slice)
+        verdict = replace(verdict, estimate=float(len(crashed)), limit=float(gate.allow))
+    reason = verdict.reason + (f": {', '.join(named)}" if named else "")
+    return replace(verdict, reason=reason, reference=baseline.label)
+
+
+def _query_drops(sample: Sample, pair: Pair) -> Floats:
+    """(Q,) how far each query of the slice dropped; NaN where it is undefined, or in no such slice."""
+    before, after = (sample.contributions[name, pair.measure].scores for name in (pair.baseline, pair.model))
+    drops = (after - before) if pair.measure.metric.direction == "lower" else (before - after)
+    mask = sample.slices[pair.slice]
+    return drops if mask is None else np.where(mask, drops, np.nan)
+
+
+def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64]) -> CrashCount:
+    """How many queries crashed, of how many; or clusters, of which one crashed if one of its queries did."""
+    clusters, defined = sample.groups.clusters, np.flatnonzero(~np.isnan(drops))
+    if clusters is None:
+        return CrashCount(len(crashed), len(defined), "queries")
+    return CrashCount(len(np.unique(clusters[crashed])), len(np.unique(clusters[defined])), "clusters")
+
+
+def _share_verdict(
+    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, error: float
+) -> Verdict:
+    """Whether the share of all such queries that crash is within what is allowed, by the interval of a probability."""
+    limit = Limit(gate.allow, least=False)
+    low, high = count.ends(error)
+    outcome = limit.outcome(low, high)
+    needed = count.n_needed(gate.allow, error) if outcome == "inconclusive" else None
+    reason = f"{count} {what}: {low:.1%} to {high:.1%} of all could; at most {gate.allow * 100:g}% may"
+    if outcome == "inconclusive":
+        settle = "no number of them" if needed is None else f"about {needed:,} {count.unit}"
+        reason += f", and {settle} would settle it if the share stays"
+    return replace(
+        _verdict(gate, subject, outcome, reason, slice),
+        estimate=count.crashed / count.n if count.n else None,
+        ci_low=low,
+        ci_high=high,
+        limit=gate.allow,
+        confidence=1 - error,
+        interval="exact",
+        n_needed=needed,
+    )
 
 
 def _verdict(
@@ -168,7 +217,12 @@ def _differences(
             theirs = _sign(subject) * (own.estimate - plain.estimate)
         pair = Pair(subject[1], baseline.key, subject[2], name, factor)
         values = None if is_enough(plain) else sample.differences_of(pair)
-        yield GateCheck(subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs)
+        drops = _query_drops(sample, pair)
+        count = _counted_crashes(sample, drops, np.flatnonzero(drops > CRASH + _ROUNDING))
+        crashes = count if subject[2].metric.range == (0, 1) else None
+        yield GateCheck(
+            subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs, crashes
+        )
 
 
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:

@@ -296,7 +296,8 @@ class PlannedGate:
         at_least: the least figure accepted.
         at_most: the greatest.
         max_query_drop: the drop of one query that counts as a crash.
-        allow: how many queries may drop by more.
+        allow: how many queries may drop by more, or which share of all such queries.
+        allow_share: whether `allow` is a share.
         max_missing: the share of queries that may be without output.
         extra: the name of the external metric.
         slices: columns of the queries table, of each of which every slice is judged beside `all`.
@@ -315,7 +316,8 @@ class PlannedGate:
     at_least: float | None = None
     at_most: float | None = None
     max_query_drop: float | None = None
-    allow: int = 0
+    allow: float = 0
+    allow_share: bool = False
     max_missing: float | None = None
     extra: str | None = None
     slices: tuple[str, ...] = ()

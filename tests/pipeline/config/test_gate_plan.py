@@ -81,11 +81,13 @@ def test_a_gate_is_spelled_out():
 def test_the_other_kinds_are_spelled_out():
     """Queries that may be lost, limits, and the share of queries without output."""
     drop = gate("measure: ap, against: production, max_query_drop: 0.5, allow: 3")
+    share = gate("measure: ap, against: production, max_query_drop: 0.5, allow: 5%")
     limit = gate("measure: ap, at_least: 0.1, at_most: 0.9")
     complete = gate("max_missing: 1%")
     extra = gate("extra: cost, at_most: 120")
 
     assert (drop.kind, drop.max_query_drop, drop.allow, drop.margin) == ("query_drop", 0.5, 3, 0.0)
+    assert (share.allow, share.allow_share, drop.allow_share) == (0.05, True, False)
     assert (limit.kind, limit.at_least, limit.at_most, limit.relative) == ("limit", 0.1, 0.9, False)
     assert (complete.kind, complete.max_missing, complete.measures) == ("complete", 0.01, ())
     assert (extra.kind, extra.extra, extra.at_most, extra.tasks) == ("extra", "cost", 120, (("", "candidate"),))

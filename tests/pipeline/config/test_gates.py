@@ -145,7 +145,15 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
         ),
         (
             "measure: ap, against: last_passed, max_query_drop: 1, allow: -1",
-            ".allow: found -1; write a number of at least 0",
+            ": allow is a number of queries or a share, found -1; write it as 3 or 5%",
+        ),
+        (
+            "measure: ap, against: last_passed, max_query_drop: 1, allow: 1.5",
+            ": allow is a number of queries or a share, found 1.5; write it as 3 or 5%",
+        ),
+        (
+            "measure: ap, against: last_passed, max_query_drop: 1, allow: 100%",
+            ": allow is a share between 0% and 100%, found 100%; write it as 5%",
         ),
         ("max_missing: 0, waive: {until: soon, owner: a, reason: b}", f".waive.until: found 'soon'; {DATE}"),
         ("max_missing: 0, waive: {until: 2026-2-1, owner: a, reason: b}", f".waive.until: found '2026-2-1'; {DATE}"),

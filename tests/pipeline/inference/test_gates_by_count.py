@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.inference.gates import judge
@@ -90,6 +91,53 @@ def test_crashes_are_counted_slice_by_slice():
         "all": ("fail", 5),
         "market=de": ("pass", 3),
     }
+
+
+SHARE = dataclasses.replace(NO_CRASH, max_query_drop=0.2, allow=0.05, allow_share=True)
+
+
+@pytest.mark.parametrize(
+    ("n_crashed", "n", "outcome", "n_needed"),
+    [(0, 59, "pass", None), (0, 58, "inconclusive", 59), (12, 60, "fail", None), (5, 100, "inconclusive", None)],
+)
+def test_a_share_of_all_queries_may_crash(n_crashed, n, outcome, n_needed):
+    """By Clopper and Pearson: 0.95 ** 59 is below 0.05, and 0.95 ** 58 is not; 5 of 100 are just the share."""
+    before, after = np.full(n, 0.8), np.where(np.arange(n) < n_crashed, 0.1, 0.8)
+    verdict = crashed(before, after, gate=SHARE)
+
+    assert (verdict.outcome, verdict.n_needed, verdict.interval) == (outcome, n_needed, "exact")
+    assert (verdict.estimate, verdict.limit, verdict.confidence) == (n_crashed / n, 0.05, pytest.approx(0.95))
+    assert (0.95**n < 0.05) == (outcome == "pass") or n_crashed
+    assert "; at most 5% may" in verdict.reason
+
+
+def test_the_number_needed_shows_the_share():
+    """One of 40 lost is 2.5%: as many of the number needed are below 5%, and of one query fewer they are not."""
+    verdict = crashed(np.full(40, 0.8), np.where(np.arange(40) < 1, 0.1, 0.8), gate=SHARE)
+
+    def upper(n):
+        return stats.binomtest(round(n / 40), n).proportion_ci(0.9, method="exact").high
+
+    assert verdict.outcome == "inconclusive"
+    assert upper(verdict.n_needed) < 0.05 <= upper(verdict.n_needed - 1)
+    assert verdict.reason.startswith("1 of 40 queries dropped by more than 0.2 in ap of dense")
+    assert (
+        f"about {verdict.n_needed:,} queries would settle it if the share stays: q0 (0.8000 to 0.1000)"
+        in verdict.reason
+    )
+
+
+def test_a_cluster_crashes_with_one_of_its_queries():
+    """Of 60 clusters of two queries, 12 hold one that crashed; and the lines of a gate share its error."""
+    before, after = np.full(120, 0.8), np.where(np.arange(120) % 10 == 0, 0.1, 0.8)
+    masks = {"market=de": np.arange(120) < 60}
+    groups = {"web": Groups(clusters=np.arange(120) // 2, slices=masks)}
+    gate = dataclasses.replace(SHARE, slices=("market",))
+    found = judge([gate], evidence(*before_and_after(before, after, AP), groups=groups))
+
+    assert [verdict.estimate for verdict in found] == [0.2, 0.2]
+    assert found[0].reason.startswith("12 of 60 clusters dropped")
+    assert found[0].confidence == pytest.approx(0.975)
 
 
 # ---- missing output
