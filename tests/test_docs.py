@@ -30,7 +30,7 @@ from rankledger.pipeline.config.schema import Loaded, load, schema
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
-from rankledger.pipeline.types.views import CurvePoint, SliceChange
+from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
@@ -184,6 +184,7 @@ def test_every_part_of_a_record_is_documented(scratch):
         "slice_changes.csv": SliceChange,
         "gates.json": Verdict,
         "curves.csv": CurvePoint,
+        "agreement.csv": OrderAgreement,
     }
     counts = text_of("docs/data.md").partition("| in the manifest |")[2]
 

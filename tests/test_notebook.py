@@ -64,11 +64,14 @@ def test_the_leaderboard_has_the_figures_of_the_record(notebook):
     texts = [
         [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<t[hd].*?</t[hd]>", row, re.S)] for row in rows
     ]
-    measures = texts[0][1:]
+    assert texts[0][:2] == ["model", "rank"]
+    measures = texts[0][2:]
     lines = {(line.model, line.measure): line for line in read_record(path).summary}
 
     assert len(texts) == 1 + 5
-    for model, *figures in texts[1:]:
+    for model, rank, *figures in texts[1:]:
+        line = lines[model, measures[0]]
+        assert rank.split("–") == [str(end) for end in dict.fromkeys((line.rank_low, line.rank_high))]
         for measure, figure in zip(measures, figures, strict=True):
             line = lines.get((model, measure))  # none beneath a column that is drawn
             assert figure.rstrip("~") == (

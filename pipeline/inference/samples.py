@@ -131,6 +131,10 @@ class Sample:
             range=measure.metric.range,
         )
 
+    def figures(self, model: ModelKey, measure: Measure) -> Floats:
+        """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
+        return self._drawn[model, measure, ALL].figures
+
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
         """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
         return list(self._differences(pairs))

@@ -36,7 +36,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
-from rankledger.pipeline.types.views import CurvePoint, QueryChange, SliceChange
+from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, SliceChange
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.checks import ComparedFigures
@@ -81,6 +81,7 @@ def write_record(
     results: Sequence[Scores],
     estimates: Sequence[Estimate],
     timings: Mapping[str, float] = MappingProxyType({}),
+    agreement: Sequence[OrderAgreement] = (),
     comparisons: Sequence[Comparison] | None = None,
     slice_changes: Sequence[SliceChange] | None = None,
     judged: Judged | None = None,
@@ -98,6 +99,7 @@ def write_record(
         results: the per-query scores.
         estimates: the lines of the summary.
         timings: the seconds that each stage took.
+        agreement: how far measures agree on the order of models.
         comparisons: the paired comparisons; None where none were asked for.
         slice_changes: the slices in which a difference is not that of the rest; None where they were not searched.
         judged: what the gates came to; None if there are none.
@@ -117,6 +119,8 @@ def write_record(
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
         write_scores(partial / "scores.parquet", results)
         write_lines(partial / "summary.csv", Estimate, estimates)
+        if agreement:
+            write_lines(partial / "agreement.csv", OrderAgreement, agreement)
         _write_optional(partial, comparisons, slice_changes, judged, curves, query_changes)
         written = _finish(partial, manifest, timings)
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
@@ -133,6 +137,7 @@ def write_record(
         comparisons=lambda: tuple(comparisons or ()),
         slice_changes=lambda: tuple(slice_changes or ()),
         verdicts=lambda: verdicts,
+        agreement=lambda: tuple(agreement),
     )
 
 
@@ -206,6 +211,7 @@ def read_record(path: Path) -> Record:
         comparisons=lambda: _differences(record, "comparisons.csv", Comparison),
         slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange),
         verdicts=lambda: _verdicts(record),
+        agreement=lambda: _agreement(record),
     )
     return record
 
@@ -295,6 +301,17 @@ def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Dif
     return lines
 
 
+def _agreement(record: Record) -> tuple[OrderAgreement, ...]:
+    """The lines of `agreement.csv`: each is of a dataset and measures of the record."""
+    name = "agreement.csv"
+    lines = _table(record, name, OrderAgreement)
+    _refuse_undefined(record, name, (measure for line in lines for measure in (line.measure, line.lead)))
+    for line in lines:
+        if line.dataset not in ("*", *record.manifest.datasets):
+            raise InputError(f"{record.path / name}: {line.dataset!r} is not in the record; restore the record")
+    return lines
+
+
 def _verdicts(record: Record) -> tuple[Verdict, ...]:
     name = "gates.json"
     data = read_file(record.path, record.manifest, name)
@@ -317,12 +334,13 @@ def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> Non
             raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
 
 
-FIGURES = ("summary.csv", "comparisons.csv", "slice_changes.csv", "curves.csv", SCORES)
+FIGURES = ("summary.csv", "comparisons.csv", "agreement.csv", "slice_changes.csv", "curves.csv", SCORES)
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
 
 _LINES: dict[str, Any] = {
     "summary.csv": Estimate,
     "comparisons.csv": Comparison,
+    "agreement.csv": OrderAgreement,
     "slice_changes.csv": SliceChange,
     "curves.csv": CurvePoint,
 }

@@ -27,7 +27,7 @@ from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict
-from rankledger.pipeline.types.views import CurvePoint, QueryChange, RankedDocument, SliceChange
+from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, RankedDocument, SliceChange
 
 __all__ = [
     "Line",
@@ -51,7 +51,7 @@ __all__ = [
     "write_query_changes",
 ]
 
-Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint)
+Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint, OrderAgreement)
 Parser: TypeAlias = Callable[[str], Any]
 
 _MOST = 2**63  # what a column of counts holds is less
@@ -195,6 +195,8 @@ def _parser(type_: Any) -> Parser:
         return _Texts().__getitem__
     if type_ is int:
         return _count
+    if type_ == int | None:
+        return rank
     return number if type_ is float else figure
 
 

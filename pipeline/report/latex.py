@@ -81,7 +81,12 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
     left = len(board.columns) - len(columns)
     failed = {failure.model for failure in figures.page.evaluation.failures if failure.dataset == board.dataset}
     models = [model for model in figures.page.manifest.models if model in failed.union(board.models)]
-    cells = zip(*(_cells(figures, column, models) for column in columns), strict=True)
+    ranks = board.columns[0].ranks
+    cells = [
+        [escaped(short_text(model)) for model in models],
+        *([[ranks.get(model, "").replace("–", "--") or _NOTHING for model in models]] if ranks else []),
+        *(_cells(figures, column, models) for column in columns),
+    ]
     return "\n".join(
         [
             f"% {figures.page.evaluation.evaluation_id}",
@@ -91,11 +96,11 @@ def _table(figures: PageFigures, board: Leaderboard, n_measures: int, number: in
             rf"  \caption{{{' '.join(_caption(figures, board, columns))}}}",
             rf"  \label{{tab:{figures.page.evaluation.name}-{number}}}",
             r"  \medskip",
-            rf"  \begin{{tabular}}{{l{'r' * len(columns)}}}",
+            rf"  \begin{{tabular}}{{l{'c' if ranks else ''}{'r' * len(columns)}}}",
             r"    \toprule",
-            _row(["Model", *(escaped(column.measure) for column in columns)]),
+            _row(["Model", *(["Rank"] if ranks else []), *(escaped(column.measure) for column in columns)]),
             r"    \midrule",
-            *(_row([escaped(short_text(model)), *row]) for model, row in zip(models, cells, strict=True)),
+            *map(_row, zip(*cells, strict=True)),
             r"    \bottomrule",
             r"  \end{tabular}",
             r"\end{table}",
@@ -136,6 +141,9 @@ def _caption(figures: PageFigures, board: Leaderboard, columns: Sequence[Measure
     yield f"{escaped(short_text(display_name(board.dataset)))}, {queries(n_queries)}."
     if any(column.best is not None for column in columns):
         yield "The best figure is bold, the second best underlined."
+    if board.columns[0].ranks:
+        level = f"{100 * figures.page.evaluation.confidence:g}"
+        yield rf"Ranks by {escaped(columns[0].measure)} are simultaneous {level}\% intervals."
     yield from _significance(figures, board.dataset, columns)
     yield f"Conventions: {escaped(', '.join(_conventions(figures.page.manifest.conventions)))}."
 

@@ -136,13 +136,17 @@ def _add_dataset(budget: ByteBudget, figures: PageFigures, board: Leaderboard, n
 
 def _leaderboard(board: Leaderboard, n_measures: int) -> TextTable:
     """A row per model, the best first, with the first measures of the dataset."""
-    columns = board.columns[:n_measures]
+    columns, ranks = board.columns[:n_measures], board.columns[0].ranks
     rows = tuple(
-        (short_text(model, _NAME), *(column.text(model).replace(", ", _UNBROKEN) for column in columns))
+        (
+            short_text(model, _NAME),
+            *([ranks[model]] if ranks else []),
+            *(column.text(model).replace(", ", _UNBROKEN) for column in columns),
+        )
         for model in board.models
     )
-    headers = ("model", *(column.measure for column in columns))
-    return TextTable("", headers, (False, *[True] * len(columns)), rows)
+    headers = ("model", *(["rank"] if ranks else []), *(column.measure for column in columns))
+    return TextTable("", headers, (False, *[True] * (len(headers) - 1)), rows)
 
 
 def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> None:

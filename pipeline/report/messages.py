@@ -13,8 +13,10 @@ from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
     Leaderboard,
+    MeasureColumn,
     display_name,
     figure,
+    interval_text,
     leaderboards,
     models,
     p_value,
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "acceptance",
+    "agreement_notes",
     "completeness",
     "dataset_counts",
     "failures",
     "legend",
     "notes",
     "pruning_lines",
+    "rank_note",
     "reproduction_data",
     "reproduction_lines",
     "rerun_command",
@@ -44,19 +48,23 @@ __all__ = [
     "where_it_changed",
 ]
 
-_NAMED = 3  # intervals with a mark, and failures for one reason
+_FIRSTS = 10  # models that may be first
+_NAMED = 3  # measures that disagree, intervals with a mark, and failures for one reason
 _ALIKE = 5  # failures for one reason that are all named
 _MISSING = "file not found"
 _MOVED = 10  # figures that moved
 
 
 def notes(evaluation: Evaluation) -> Iterator[str]:
-    """What the joins found, inputs that are likely wrong, leads and intervals that are not reliable, and slices."""
+    """What the joins found, likely errors of inputs, possible firsts, unreliable leads and intervals, and slices."""
     n_queries = {line.dataset: line.n_queries for line in evaluation.estimates if line.slice == ALL}
     for (dataset, model), quality in evaluation.quality.items():
         yield f"{model} on {dataset}: {dataset_counts(quality, n_queries[dataset])}"
     yield from map(str, evaluation.data_warnings)
     for board in leaderboards(evaluation):
+        if board.columns[0].ranks:
+            yield rank_note(board.columns[0], evaluation.confidence)
+        yield from agreement_notes(evaluation, board.dataset)
         yield from _leads_by_ties(board)
         yield from _unreliable_intervals(board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
@@ -152,6 +160,33 @@ def dataset_counts(quality: Quality, n_queries: int) -> str:
     if quality.n_unpaired:
         parts.append(f"{counted(quality.n_unpaired, 'rating or prediction', 'ratings or predictions')} unpaired")
     return ", ".join(parts)
+
+
+def rank_note(column: MeasureColumn, confidence: float) -> str:
+    """What the ranks by a measure are, and which models may be first.
+
+    Args:
+        column: the models by the measure.
+        confidence: the level of the intervals of their ranks.
+    """
+    firsts = column.possible_firsts
+    more = f" and {len(firsts) - _FIRSTS:,} more" if len(firsts) > _FIRSTS else ""
+    where = f"{column.measure} on {display_name(column.dataset)}"
+    intervals = f"simultaneous {100 * confidence:g}% intervals"
+    return f"ranks by {where}: {intervals}; possible firsts: {', '.join(firsts[:_FIRSTS])}{more}"
+
+
+def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
+    """How far the lead measure of a dataset and others agree on the order of its models, the least agreement first."""
+    lines = sorted((line for line in evaluation.agreement if line.dataset == dataset), key=lambda line: line.tau)
+    if lines:
+        more = f", and {counted(len(lines) - _NAMED, 'more measure')} in agreement.csv" if len(lines) > _NAMED else ""
+        taus = (
+            f"{line.measure} {line.tau:.2f} {interval_text(line.ci_low, line.ci_high, '{:.2f}'.format)}".strip()
+            for line in lines[:_NAMED]
+        )
+        order = f"the order by {lines[0].lead} on {display_name(dataset)}"
+        yield f"agreement with {order} (Kendall's tau): {', '.join(taus)}{more}"
 
 
 def _leads_by_ties(board: Leaderboard) -> Iterator[str]:

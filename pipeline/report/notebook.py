@@ -37,6 +37,10 @@ class _Table:
     bars: Mapping[str, Sequence[int]]
 
     @property
+    def ranks(self) -> Mapping[str, str]:
+        return self.columns[0].ranks
+
+    @property
     def letters(self) -> Mapping[str, str]:
         return self.columns[0].letters
 
@@ -90,7 +94,9 @@ def _table_element(table: _Table) -> Markup:
 
 
 def _heads(table: _Table) -> Iterator[Markup]:
-    """The headers of the measures; letters and bars follow the first."""
+    """The headers of ranks and measures; letters and bars follow the first."""
+    if table.ranks:
+        yield Markup('<th scope="col" style="{}">rank</th>').format(_NUMBER)
     for place, column in enumerate(table.columns):
         yield Markup('<th scope="col" style="{}">{}</th>').format(_NUMBER, column.measure)
         if place == 0 and table.letters:
@@ -100,7 +106,9 @@ def _heads(table: _Table) -> Iterator[Markup]:
 
 
 def _cells(table: _Table, model: str) -> Iterator[Markup]:
-    """A model's figures, the best in bold; letters and the bar follow the first."""
+    """A model's rank and figures, the best in bold; letters and the bar follow the first."""
+    if table.ranks:
+        yield Markup('<td style="{}">{}</td>').format(_NUMBER, table.ranks[model])
     for place, column in enumerate(table.columns):
         figure = Markup("<b>{}</b>" if column.is_best(model) else "{}").format(column.text(model))
         yield Markup('<td style="{}">{}</td>').format(_NUMBER, figure)

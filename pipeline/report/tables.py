@@ -98,6 +98,13 @@ def interval_text(low: float | None, high: float | None, write: Callable[[float 
     return "" if low is None or high is None else f"[{write(low)}, {write(high)}]"
 
 
+def rank_text(line: Estimate) -> str:
+    """The interval of a rank, such as `1–3`, or `2` if that is certain; empty if there is none."""
+    if line.rank_low == line.rank_high:
+        return "" if line.rank_low is None else f"{line.rank_low}"
+    return f"{line.rank_low}–{line.rank_high}"
+
+
 @dataclass(frozen=True)
 class Interval:
     """A figure or difference with its confidence interval; None if there is none.
@@ -234,6 +241,17 @@ class MeasureColumn:
             return {}
         alike = (line for line in self.comparisons if is_alike(line, self.alpha))
         return letter_display(list(self.estimates), {frozenset((line.model, line.baseline)) for line in alike})
+
+    @cached_property
+    def ranks(self) -> Mapping[str, str]:
+        """By model, the interval of its rank, such as `1–3`, or empty; none if no model has one."""
+        texts = {model: rank_text(line) for model, line in self.estimates.items()}
+        return texts if any(texts.values()) else {}
+
+    @property
+    def possible_firsts(self) -> list[str]:
+        """The models that may be first: the interval of their rank begins at 1."""
+        return [model for model, line in self.estimates.items() if line.rank_low == 1]
 
     def is_best(self, model: str) -> bool:
         """Whether no model has a better figure."""

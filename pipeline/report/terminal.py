@@ -37,6 +37,7 @@ __all__ = ["NO_RECORD", "as_data", "closing", "differences", "leaderboard", "mat
 NO_RECORD = "record: none, because no model output was evaluated"
 
 _LETTERS = "letters"
+_RANK = "rank"
 _MEASURES = 2  # shown before the intervals of the first are drawn
 _NARROWEST = 15  # columns of a name on a narrow terminal, with its frame
 _OUTPUTS = 30  # with a line of their own
@@ -109,6 +110,7 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "untracked": evaluation.untracked,
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
+        "agreement": [asdict(line) for line in evaluation.agreement],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
         "slice_changes": [asdict(line) for line in evaluation.slice_changes],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],
@@ -177,14 +179,16 @@ class _FittedLeaderboard:
 
     board: Leaderboard
     columns: tuple[MeasureColumn, ...]  # that fit; always the first
+    ranks: Mapping[str, str]  # by the first measure; empty if they do not fit
     n_cells: int  # the width of the interval bars of the first measure; 0 if they are not drawn
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
         """As much as fits beside the names, of which long ones are folded; bars take the place of a third measure."""
         lead = board.columns[0]
+        ranks = lead.ranks if cls(board, board.columns[:1], lead.ranks, 0)._least_width <= width else {}
         names = min(frame_width(["model", *map(_short_name, board.models)]), width // 2)
-        room = width - 1 - names - (frame_width([_LETTERS]) if lead.letters else 0)
+        room = width - 1 - names - _width_of_ranks(ranks) - (frame_width([_LETTERS]) if lead.letters else 0)
         ends = list(accumulate(map(_width, board.columns)))
         n_measures = max(1, sum(end <= room for end in ends))
         n_cells = 0
@@ -193,7 +197,7 @@ class _FittedLeaderboard:
                 n_measures -= 1
             fits = min(room - ends[n_measures - 1] - frame_width([""]), MOST_CELLS)
             n_cells = fits if fits >= len(scale_header(lead.scale, FEWEST_CELLS)) else 0
-        return cls(board, board.columns[:n_measures], n_cells)
+        return cls(board, board.columns[:n_measures], ranks, n_cells)
 
     @property
     def intervals(self) -> Iterator[Interval]:
@@ -207,6 +211,8 @@ class _FittedLeaderboard:
         title = Text(self.board.title)
         table = Table(title=title, title_justify="left", width=least if least > width else None)
         table.add_column("model", overflow="fold")
+        if self.ranks:
+            table.add_column(_RANK, justify="right", no_wrap=True)
         table.add_column(Text(lead.measure), justify="right", no_wrap=True)
         if lead.letters:
             table.add_column(_LETTERS)
@@ -216,9 +222,10 @@ class _FittedLeaderboard:
             table.add_column(Text(column.measure), justify="right", no_wrap=True)
         for model, line in lead.estimates.items():
             first, *rest = (Text(c.text(model), style="bold" if c.is_best(model) else "") for c in self.columns)
+            ranks = [Text(self.ranks[model])] if self.ranks else []
             beside = [Text(lead.letters[model])] if lead.letters else []
             beside += [Text(interval_bar(Interval.of(line), lead.scale, self.n_cells))] if self.n_cells else []
-            table.add_row(Text(_short_name(model)), first, *beside, *rest)
+            table.add_row(Text(_short_name(model)), *ranks, first, *beside, *rest)
         return table
 
     @property
@@ -226,6 +233,7 @@ class _FittedLeaderboard:
         """The columns of the terminal below which the first measure would be cut."""
         lead = self.columns[0]
         names = min(frame_width(["model", *map(_short_name, self.board.models)]), _NARROWEST)
+        names += _width_of_ranks(self.ranks)
         return 1 + names + _width(lead) + (frame_width([_LETTERS, *lead.letters.values()]) if lead.letters else 0)
 
 
@@ -233,6 +241,11 @@ def _short_name(name: str) -> str:
     return short_text(name, _NAME)
 
 
+def _width_of_ranks(ranks: Mapping[str, str]) -> int:
+    """The columns of the terminal that the ranks take; none if there are none."""
+    return frame_width([_RANK, *ranks.values()]) if ranks else 0
+
+
 def _width(column: MeasureColumn) -> int:
-    """The columns of the terminal that a measure takes, without marks of ties."""
-    return frame_width([column.measure, *(str(Interval.of(line)) for line in column.estimates.values())])
+    """The columns of the terminal that a measure takes."""
+    return frame_width([column.measure, *map(column.text, column.estimates)])

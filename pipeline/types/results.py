@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
     from rankledger.pipeline.types.manifest import Manifest
-    from rankledger.pipeline.types.views import SliceChange
+    from rankledger.pipeline.types.views import OrderAgreement, SliceChange
 
 __all__ = [
     "ALL",
@@ -137,6 +137,9 @@ class Estimate:
         ties_least: the least figure over all orders of tied documents; None where that was not asked for.
         ties_expected: the mean figure over them.
         ties_greatest: the greatest.
+        rank_low: the best rank that the model may have among those of the dataset, from 1; None for slices, and where
+            the models have no ranks. The intervals of all models by one measure cover together.
+        rank_high: the worst.
     """
 
     dataset: str
@@ -155,6 +158,8 @@ class Estimate:
     ties_least: float | None = None
     ties_expected: float | None = None
     ties_greatest: float | None = None
+    rank_low: int | None = None
+    rank_high: int | None = None
 
 
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
@@ -441,6 +446,7 @@ class Record:
         comparisons: Callable[[], tuple[Comparison, ...]] = tuple,
         slice_changes: Callable[[], tuple[SliceChange, ...]] = tuple,
         verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
+        agreement: Callable[[], tuple[OrderAgreement, ...]] = tuple,
     ) -> None:
         """Know where the record is, and how each of its tables is had."""
         self.path = path
@@ -449,6 +455,7 @@ class Record:
         self._comparisons = comparisons
         self._slice_changes = slice_changes
         self._verdicts = verdicts
+        self._agreement = agreement
 
     def __eq__(self, other: object) -> bool:
         """Whether that is a record, written or read, that holds the same."""
@@ -480,9 +487,15 @@ class Record:
         """Those of `gates.json`; none if it has none. Errors are those of `summary`."""
         return self._verdicts()
 
+    @cached_property
+    def agreement(self) -> tuple[OrderAgreement, ...]:
+        """Those of `agreement.csv`; none if it has none. Errors are those of `summary`."""
+        return self._agreement()
+
     @property
     def _contents(self) -> tuple[object, ...]:
-        return self.path, self.manifest, self.summary, self.comparisons, self.slice_changes, self.verdicts
+        tables = self.summary, self.comparisons, self.slice_changes, self.verdicts, self.agreement
+        return self.path, self.manifest, *tables
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -507,6 +520,7 @@ class Evaluation:
         comparison_lines: the paired comparisons.
         slice_changes: the slices in which a difference is not that of the rest, if they were searched.
         verdicts: what the gates say.
+        agreement: how far each measure agrees with the lead measure on the order of models.
         confidence: level of the intervals; tests use 1 − confidence.
         lead: by dataset, the lead measure of the plan.
     """
@@ -528,6 +542,7 @@ class Evaluation:
     comparison_lines: tuple[Comparison, ...] = ()
     slice_changes: tuple[SliceChange, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
+    agreement: tuple[OrderAgreement, ...] = ()
     confidence: float = 0.95
     lead: Mapping[str, str] = field(default_factory=dict)
 

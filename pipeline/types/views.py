@@ -27,6 +27,7 @@ __all__ = [
     "History",
     "LevelChange",
     "Night",
+    "OrderAgreement",
     "Page",
     "PairedScores",
     "QueryChange",
@@ -314,6 +315,29 @@ class CurvePoint:
     ci_low: float | None
     ci_high: float | None
     n_queries: int
+
+
+@dataclass(frozen=True)
+class OrderAgreement:
+    """How far two measures put the models of a dataset in one order, a line of `agreement.csv`.
+
+    Attributes:
+        dataset: the dataset's name; `*` for the mean of all datasets.
+        measure: a measure.
+        lead: the lead measure, which it is compared with.
+        tau: Kendall's tau-b of the two orders, in [-1, 1].
+        ci_low: lower end of its confidence interval; None where a resample leaves it undefined.
+        ci_high: upper end.
+        n_models: the models that have a figure by both.
+    """
+
+    dataset: str
+    measure: str
+    lead: str
+    tau: float
+    ci_low: float | None
+    ci_high: float | None
+    n_models: int
 
 
 @dataclass(frozen=True)

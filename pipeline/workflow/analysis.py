@@ -14,6 +14,7 @@ from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.join import judged_share_by_rank
 from rankledger.pipeline.inference.paired import TestRule, compare, most_tests, refuse_too_few
+from rankledger.pipeline.inference.ranks import order_agreement, with_ranks
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
@@ -34,7 +35,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, Verdict
-from rankledger.pipeline.types.views import CurvePoint, SliceChange
+from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
@@ -53,6 +54,7 @@ class Analysis:
 
     Attributes:
         estimates: the lines of the summary.
+        agreement: how far each measure agrees with the lead measure on the order of models.
         comparisons: the paired comparisons; None if none were asked for.
         slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
         judged: what the gates came to; None if there are none.
@@ -63,6 +65,7 @@ class Analysis:
     """
 
     estimates: tuple[Estimate, ...]
+    agreement: tuple[OrderAgreement, ...]
     comparisons: tuple[Comparison, ...] | None
     slice_changes: tuple[SliceChange, ...] | None
     judged: Judged | None
@@ -104,8 +107,10 @@ def analyze(
         verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date(), search)
         judged = Judged(verdicts, past.references)
     slice_changes, searched = _search_slices(planned, results, samples, search)
+    estimates = _estimate(config, results, samples)
     return Analysis(
-        estimates=_estimate(config, results, samples),
+        estimates=estimates,
+        agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
         comparisons=_compare(config, planned, results, samples, workers),
         slice_changes=slice_changes,
         judged=judged,
@@ -165,7 +170,7 @@ def _estimate(config: Config, results: Sequence[Scores], samples: Sequence[Sampl
         for line in estimate(sample, _of(sample.dataset, results), conventions, rule)
     ]
     pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
-    return (*lines, *pooled)
+    return with_ranks((*lines, *pooled), samples, rule.confidence)
 
 
 def _rule(config: Config) -> IntervalRule:

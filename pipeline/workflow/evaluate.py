@@ -149,6 +149,7 @@ def _write(
         results=computed.results,
         estimates=computed.inferred.estimates,
         timings=computed.timings,
+        agreement=computed.inferred.agreement,
         comparisons=computed.inferred.comparisons,
         slice_changes=computed.inferred.slice_changes,
         judged=computed.inferred.judged,
@@ -322,6 +323,7 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         comparison_lines=inferred.comparisons or (),
         slice_changes=inferred.slice_changes or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),
+        agreement=inferred.agreement,
         confidence=opened.loaded.config.bootstrap.confidence,
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
     )

@@ -36,6 +36,7 @@ def evaluation_of(record: Record) -> Evaluation:
         comparison_lines=record.comparisons,
         slice_changes=record.slice_changes,
         verdicts=record.verdicts,
+        agreement=record.agreement,
         confidence=manifest.bootstrap.confidence,
         lead=manifest.lead,
     )

@@ -122,6 +122,7 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
         comparisons=lambda: tuple(sorted(comparisons, key=lambda line: place[line.measure])),
         slice_changes=lambda: tuple(line for line in record.slice_changes if line.measure in place),
         verdicts=lambda: record.verdicts,
+        agreement=lambda: tuple(line for line in record.agreement if {line.measure, line.lead} <= place.keys()),
     )
 
 

@@ -232,6 +232,7 @@ def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir
         config="",
         results=computed.results,
         estimates=computed.inferred.estimates,
+        agreement=computed.inferred.agreement,
         comparisons=computed.inferred.comparisons,
         slice_changes=computed.inferred.slice_changes,
         curves=computed.inferred.curves,

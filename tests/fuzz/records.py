@@ -42,7 +42,16 @@ _BESIDE = {
     "night.json": _RUNS / "records" / "nights" / "generated-2026-11-20.json",
 }
 _FILES = (
-    *("config.yaml", "manifest.json", "summary.csv", "comparisons.csv", "curves.csv", "movers.csv", "gates.json"),
+    *(
+        "config.yaml",
+        "manifest.json",
+        "summary.csv",
+        "comparisons.csv",
+        "agreement.csv",
+        "curves.csv",
+        "movers.csv",
+        "gates.json",
+    ),
     "scores.parquet",
 )
 _SEALED = "sealed "

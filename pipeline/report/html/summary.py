@@ -28,7 +28,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     estimate_scale,
 )
-from rankledger.pipeline.report.messages import completeness
+from rankledger.pipeline.report.messages import agreement_notes, completeness, rank_note
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -315,11 +315,13 @@ class _Layout:
 
     baseline: str | None  # the one model that all others were compared with; None leaves out the differences
     letters: bool  # whether each model was compared with each
+    ranks: bool  # whether models have ranks
     ties: bool  # whether the bounds over the orders of ties are known
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        columns = [Column("model", "name"), Column("figure"), Column("interval", "bar")]
+        columns = [Column("model", "name"), *([Column("rank")] if self.ranks else [])]
+        columns += [Column("figure"), Column("interval", "bar")]
         if self.baseline is not None:
             against = f"difference to {short_text(self.baseline, 30)}"
             columns += [Column(against), Column("interval of the difference", "difference"), Column("p")]
@@ -338,8 +340,13 @@ def leaderboard(figures: PageFigures) -> Section:
         columns = [column for column in own if whole or column.slice == ALL or column.measure == measure]
         lines = [line for column in columns for line in column.estimates.values()]
         letters = figures.all_pairs and any(column.comparisons for column in columns)
-        layout = _Layout(figures.baseline(dataset), letters, any(line.ties_least is not None for line in lines))
-        parts.append(PagePart(dataset_title(dataset), (_board(figures, dataset, columns, layout),)))
+        ranks, ties = any(column.ranks for column in columns), any(line.ties_least is not None for line in lines)
+        layout = _Layout(figures.baseline(dataset), letters, ranks, ties)
+        blocks: list[Block] = [_board(figures, dataset, columns, layout)]
+        if columns[0].ranks:
+            blocks += [Words(f"{rank_note(columns[0], figures.page.evaluation.confidence)}.", "quiet")]
+        blocks += [Words(f"{text}.", "quiet") for text in agreement_notes(figures.page.evaluation, dataset)]
+        parts.append(PagePart(dataset_title(dataset), tuple(blocks)))
         layouts.append(layout)
         drawn += lines
     unreliable = any(line.mark and line.ci_low is not None for line in drawn)
@@ -370,7 +377,8 @@ def _board_group(figures: PageFigures, column: MeasureColumn, layout: _Layout) -
 
     def row(model: str) -> Row:
         best = Cell(f"{figure(intervals[model].value)}{column.mark(model)}", strong=True)
-        cells: list[str | Cell] = [short_text(model), best if column.is_best(model) else figure(intervals[model].value)]
+        cells: list[str | Cell] = [short_text(model), *([column.ranks.get(model, "")] if layout.ranks else [])]
+        cells += [best if column.is_best(model) else figure(intervals[model].value)]
         cells += [bar_cell(intervals[model], scale, intervals[model].ends())]
         if layout.baseline is not None:
             cells += _difference_cells(by_model.get(model), bars)

@@ -35,7 +35,7 @@ from tests.support.manifests import description
 FILES = ["config.yaml", "manifest.json", "scores.parquet", "summary.csv"]
 COLUMNS = (
     "dataset,model,slice,measure,estimate,ci_low,ci_high,std_error,n_queries,n_missing,n_undefined,"
-    "n_clusters,mark,ties_least,ties_expected,ties_greatest"
+    "n_clusters,mark,ties_least,ties_expected,ties_greatest,rank_low,rank_high"
 )
 SUITES = {"search": ["ndcg@10", "ap", "rr(rel=2)@10"], "stars": ["rmse", "mae(average=query)"]}
 DATA = {"web": search_collection(30, n_queries=20), "stars": rating_collection(31, n_users=6)}
@@ -43,7 +43,7 @@ WEB = {"web": Collection(DATA["web"].judged, {"bm25": DATA["web"].outputs["bm25"
 HOSTILE = 'a,b "c"\té'
 IDENTITY = "20261120T020000Z-nightly-1f0c9a2b"
 ESTIMATES = (
-    Estimate("web", "bm25", "all", "ndcg@10", 0.1 + 0.2, 1 / 3, 2 / 3, 5e-324, 7, 1, 2),
+    Estimate("web", "bm25", "all", "ndcg@10", 0.1 + 0.2, 1 / 3, 2 / 3, 5e-324, 7, 1, 2, rank_low=1, rank_high=3),
     Estimate("more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", None, None, None, None, 7, 0, 7),
     Estimate("stars", "bm25", "all", "rmse", 1e300, 0.0, -0.0, 1e-300, 3, 0, 0),
 )
@@ -289,10 +289,11 @@ def test_the_summary_has_the_columns_in_their_order(tmp_path):
 
     assert first == COLUMNS
     assert (
-        lines[0] == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,0,,,,"
+        lines[0]
+        == "web,bm25,all,ndcg@10,0.30000000000000004,0.3333333333333333,0.6666666666666666,5e-324,7,1,2,0,,,,,1,3"
     )
     assert list(csv.reader([lines[1]])) == [
-        ["more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 4]
+        ["more", HOSTILE, "all", "avg_rp(cutoffs=[5,10])", *[""] * 4, "7", "0", "7", "0", *[""] * 6]
     ]
     assert text.endswith("\n")
     assert len(lines) == len(ESTIMATES) + 1

@@ -83,6 +83,20 @@ def test_the_best_is_the_lowest_where_lower_is_better():
     ]
 
 
+def test_ranks_have_a_column():
+    """1–2 and 3, a dash where there is none, and the caption says by which measure."""
+    ranks = {"bm25": (1, 2), "dense": (1, 2), "random": (None, None)}
+    lines = [
+        replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1])
+        for line in estimates("web", FIGURES)
+    ]
+    text = latex([page(lines)])
+
+    assert [row[:2] for row in rows(text)] == [["Model", "Rank"], ["bm25", "1--2"], ["dense", "1--2"], ["random", "--"]]
+    assert r"Ranks by ap are simultaneous 95\% intervals." in text
+    assert r"\begin{tabular}{lcrr}" in text
+
+
 def test_all_pairs_have_letters():
     """dense differs from both others, which do not differ from each other: a, b and b; the caption says so."""
     compared = [

@@ -81,6 +81,21 @@ def test_the_verdict_comes_first_and_the_command_last():
     assert text.endswith("```\nrankledger evaluate nightly.yaml\n```\n")
 
 
+def test_ranks_stand_beside_the_models():
+    """Those by the lead measure, and what to know names the possible firsts."""
+    ranks = {"bm25": (1, 2), "dense": (1, 2), "random": (3, 3)}
+    lines = [
+        replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1])
+        for line in estimates("web", FIGURES)
+    ]
+    text = markdown([page(lines)])
+
+    assert [row[:2] for row in tables(text)[0]] == [
+        *(["model", "rank"], ["dense", "1–2"], ["bm25", "1–2"], ["random", "3"])
+    ]
+    assert "- ranks by ap on web: simultaneous 95% intervals; possible firsts: dense, bm25\n" in text
+
+
 def test_tables_written_by_hand():
     """The best model first, with intervals; a difference of 0.05 is better, one of 0.001 ± 0.01 within 0.02 is none."""
     compared = [comparison("dense", 0.05, 0.03), comparison("random", 0.001, 0.5)]

@@ -90,6 +90,16 @@ def test_a_row_has_every_figure_of_its_model():
     assert "record: runs/records/20261120T020000Z-nightly-1f0c9a2b" in found.text
 
 
+def test_ranks_stand_beside_the_models():
+    """Those by the first measure; a model without a figure has none, and a line names the possible firsts."""
+    made, ranks = evaluation(FIGURES), {"bm25": (1, 1), "dense": (2, 2), "random": (None, None)}
+    lines = [replace(line, rank_low=ranks[line.model][0], rank_high=ranks[line.model][1]) for line in made.estimates]
+    found = read(replace(made, estimates=tuple(lines)))
+
+    assert [row[1] for row in found.rows] == ["rank", "1", "2", ""]
+    assert "ranks by ap on web: simultaneous 95% intervals; possible firsts: bm25" in found.text
+
+
 def test_intervals_are_drawn_on_one_scale():
     """From 0.5 to 1.0 on 120 pixels 0.1 is 24: bm25 from 72 to 120 about 96, dense from 0 to 48 about 24."""
     found = read(evaluation(FIGURES))

@@ -18,6 +18,7 @@ from rankledger.pipeline.report.markdown import note
 from rankledger.pipeline.report.terminal import as_data, closing, leaderboard, matrix
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Scores, Validation
+from rankledger.pipeline.types.views import OrderAgreement
 
 HOSTILE = "<script>alert(1)</script> | a|b [red]x[/red] *y* `z` \\ #1 _u_ $m$ [t](http://x)"
 PLAIN = Quality(n_rows=5_000, n_unjudged_queries=0, n_missing_queries=0, judged_at_10=0.125)
@@ -120,6 +121,59 @@ def test_large_figures_stand_whole(width):
     assert "…" not in text
     assert cells(text)[0][1] == "12345.6789 [12000.1234, 13000.5678]"
     assert all(cell_len(line) <= width for line in table_lines(text))
+
+
+def ranked(found: Evaluation, *ranks: tuple[int, int]) -> Evaluation:
+    """The evaluation with these ranks of its models by every measure."""
+    by_model = dict(zip(dict.fromkeys(line.model for line in found.estimates), ranks, strict=True))
+    lines = (
+        replace(line, rank_low=by_model[line.model][0], rank_high=by_model[line.model][1]) for line in found.estimates
+    )
+    return replace(found, estimates=tuple(lines))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_ranks_stand_beside_the_models(width):
+    """An interval from the best to the worst rank, or the one rank; a note names the models that may be first."""
+    found = ranked(evaluation({"web": board(MODELS, SEARCH)}), (1, 2), (1, 3), (2, 3), (4, 4))
+    text = plain(found, width)
+
+    assert [row[1] for row in cells(text)] == ["1–2", "1–3", "2–3", "4"]
+    assert all(cell_len(line) <= width for line in table_lines(text))
+    assert f"possible firsts: {MODELS[0]}, {MODELS[1]}\n" in text
+
+
+def test_a_terminal_too_narrow_for_ranks_shows_figures():
+    """The borders, twelve letters of a name, a rank and a figure with its interval take 49 columns."""
+    found = ranked(evaluation({"web": board(MODELS, SEARCH)}), (1, 2), (1, 3), (2, 3), (4, 4))
+
+    assert "rank ┃" in plain(found, 49)
+    assert "rank ┃" not in plain(found, 48)
+    assert "0.9000 [0.8000, 0.9500]" in plain(found, 48)
+
+
+def test_measures_that_disagree_on_the_order_are_named():
+    """The three that disagree most, those without an interval too, and how many more there are."""
+    taus = {"ap": 0.8, "rr(rel=2)@10": -0.25, "fn": 1.0, "judged@10": 0.5}
+    lines = tuple(
+        OrderAgreement("web", measure, "ndcg@10", tau, *((None, None) if tau < 0 else (0.1, tau)), 4)
+        for measure, tau in taus.items()
+    )
+    found = replace(evaluation({"web": board(MODELS, SEARCH)}), agreement=lines)
+
+    assert (
+        "agreement with the order by ndcg@10 on web (Kendall's tau): rr(rel=2)@10 -0.25, judged@10 0.50 [0.10, 0.50], "
+        "ap 0.80 [0.10, 0.80], and 1 more measure in agreement.csv\n"
+    ) in plain(found)
+    assert [line["tau"] for line in as_data(found)["agreement"]] == [*taus.values()]
+
+
+def test_many_possible_firsts_are_counted():
+    """Ten are named."""
+    models = [f"m{number}" for number in range(13)]
+    found = ranked(evaluation({"web": board(models, ["ap"])}), *[(1, 13)] * 13)
+
+    assert "possible firsts: m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 3 more\n" in plain(found)
 
 
 def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
@@ -494,6 +548,16 @@ def test_a_winner_that_flips_inside_its_bounds_is_marked():
     assert "0.4500†" not in text
     remark = "† ap on web: the order of tied documents decides who leads: bm25 0.4400 to 0.5200, dense 0.4000 to 0.4600"
     assert remark in text
+
+
+@pytest.mark.parametrize("width", range(60, 200, 7))
+def test_marks_leave_room_for_names(width):
+    """Whatever the width, names stand whole beside figures of which each may flip."""
+    found = evaluation({"web": board(["bm25", "dense", "hybrid"], SEARCH[:5])})
+    text = plain(bounded(found, bm25=(0.1, 0.95), dense=(0.1, 0.95), hybrid=(0.1, 0.95)), width)
+
+    assert "†" in text
+    assert [row[0] for row in cells(text)] == ["bm25", "dense", "hybrid"]
 
 
 @pytest.mark.parametrize("bounds", [{}, {"bm25": (0.48, 0.52), "dense": (0.40, 0.48)}], ids=["unknown", "apart"])

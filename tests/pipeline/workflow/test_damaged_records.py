@@ -30,9 +30,12 @@ from tests.support.manifests import forge
 
 Change = Callable[[dict[str, Any]], object]
 
-WEB = search_collection(5, n_queries=6)
+WEB = search_collection(5, n_queries=6, models=("bm25", "dense", "hybrid"))
 QUERY = next(iter(WEB.judged))
-FILES = ("config.yaml", "scores.parquet", "summary.csv", "comparisons.csv", "curves.csv", "movers.csv", "gates.json")
+FILES = (
+    *("config.yaml", "scores.parquet", "summary.csv", "comparisons.csv", "agreement.csv", "curves.csv", "movers.csv"),
+    "gates.json",
+)
 COMMANDS = {
     "evaluate": ["evaluate", "{id}", "--no-tracking"],
     "reproduce": ["reproduce", "{id}"],
@@ -51,6 +54,7 @@ READ_BY = {
     "scores.parquet": ("explain", "compare"),
     "summary.csv": ("show", "report", "history", "find"),
     "comparisons.csv": ("show", "report"),
+    "agreement.csv": ("show", "report"),
     "curves.csv": ("report",),
     "movers.csv": ("report",),
     "gates.json": ("show", "report", "list", "history"),

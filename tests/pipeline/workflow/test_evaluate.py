@@ -52,10 +52,10 @@ def figures(evaluation: Evaluation) -> dict[str, bytes]:
 
 
 def lines(evaluation: Evaluation) -> dict[tuple[str, ...], tuple[str, ...]]:
-    """The lines of the summary as they are written, by dataset, model, slice and measure."""
+    """The lines of the summary by dataset, model, slice and measure, as written but for ranks, which others change."""
     with (evaluation.record / "summary.csv").open(encoding="utf-8", newline="") as file:
         _, *found = csv.reader(file)
-    return {tuple(line[:4]): tuple(line[4:]) for line in found}
+    return {tuple(line[:4]): tuple(line[4:-2]) for line in found}
 
 
 def score_rows(evaluation: Evaluation) -> dict[tuple[str, ...], dict[str, bytes]]:

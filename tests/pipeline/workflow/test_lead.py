@@ -94,11 +94,11 @@ def test_the_terminal(night, capfd, monkeypatch):
     where = [night.evaluation.evaluation_id, "--runs-dir", str(night.runs)]
     text = printed(capfd, "show", *where)
 
-    heads = [re.split(r"\s*┃\s*", line)[2] for line in text.splitlines() if line.startswith("┃ model")]
+    heads = [re.split(r"\s*┃\s*", line)[2:4] for line in text.splitlines() if line.startswith("┃ model")]
     rows = re.findall(r"^│ (\S+)", text, re.MULTILINE)
-    assert heads[:3] == ["ap", "ap", "rmse"]
+    assert heads[:3] == [["rank", "ap"], ["rank", "ap"], ["rank", "rmse"]]
     assert rows[: len(night.order)] == night.order
-    assert re.search(r"┃ model\s+┃ +ap ┃ [0-9.]+ +[0-9.]+ ┃", text)  # the scale of what is drawn
+    assert re.search(r"┃ model\s+┃ rank ┃ +ap ┃ [0-9.]+ +[0-9.]+ ┃", text)  # the scale of what is drawn
     assert "web: ap against bm25" in text
     assert json.loads(printed(capfd, "show", *where, "--json"))["lead"] == LED
 
@@ -112,7 +112,7 @@ def test_the_letters(night):
     heads, *_ = _Cells.of(leaderboard(evaluation))
 
     assert dict(evaluation.leading) == {"web": "p@10", "news": "p@10", "*": "p@10"}
-    assert heads[:4] == ["model", "p@10", "letters", ""]
+    assert heads[:5] == ["model", "rank", "p@10", "letters", ""]
 
 
 def test_the_page(page, night):
@@ -136,15 +136,15 @@ def test_markdown_and_latex(night):
     """The first column, the differences, the worst slices and the queries; of LaTeX the first column."""
     text = night.made("markdown")
 
-    assert re.findall(r"^\| model \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
+    assert re.findall(r"^\| model \| rank \| ([^|]+) \|", text, re.MULTILINE)[0] == "ap"
     for said in ("Differences, web: ap against bm25:", "Worst slices by ap", "largest changes by ap<"):
         assert said in text
-    assert re.findall(r"^ +Model & (\S+) &", night.made("latex"), re.MULTILINE) == ["ap", "ap", "rmse"]
+    assert re.findall(r"^ +Model & Rank & (\S+) &", night.made("latex"), re.MULTILINE) == ["ap", "ap", "rmse"]
 
 
 def test_a_notebook(night):
     """The first column."""
-    assert [row[1] for row in _Cells.of(leaderboard(night.evaluation)) if row[0] == "model"] == ["ap", "ap", "rmse"]
+    assert [row[2] for row in _Cells.of(leaderboard(night.evaluation)) if row[0] == "model"] == ["ap", "ap", "rmse"]
 
 
 def test_a_comparison_of_two_models(night, capfd, monkeypatch):
@@ -160,7 +160,7 @@ def test_a_comparison_of_two_models(night, capfd, monkeypatch):
     asked = " ".join(printed(capfd, *sides, "--measure", "rr@10").split())
     assert "web: largest changes by rr@10" in asked
     picked = report(found, form="latex", measures=["rr@10", "ap"], runs_dir=night.runs)
-    assert re.findall(r"^ +Model & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
+    assert re.findall(r"^ +Model & Rank & (\S+) &", picked, re.MULTILINE) == ["rr@10", "rr@10"]
 
 
 def test_mlflow(night):
@@ -177,7 +177,7 @@ def test_mlflow(night):
         *("bm25/web.ap", "bm25/news _ more.ap", "bm25/stars.rmse")
     }
     assert run.data.metrics["bm25/web.ap"] == night.figures["bm25"]
-    assert re.findall(r"^\| model \| ([^|]+) \|", run.data.tags["mlflow.note.content"], re.MULTILINE)[0] == "ap"
+    assert re.findall(r"^\| model \| rank \| ([^|]+) \|", run.data.tags["mlflow.note.content"], re.MULTILINE)[0] == "ap"
     assert web.tags["mlflow.experiment.primaryMetric.name"] == "binary/ap"
     assert "binary/ap" in worst
     assert worst <= {"graded/ndcg_at_5", "sets/p_at_5", "binary/ap"}

@@ -92,8 +92,8 @@ def test_the_table_of_figures_is_the_summary(config):
 @pytest.mark.parametrize(
     ("form", "row"),
     [
-        ("markdown", r"^\| (bm25|dense) \|" + r" (0\.\d{4}) \\\[[^|]*\|" * 4 + "$"),
-        ("latex", r"^ +(bm25|dense)" + r" & \D*(0\.\d{4})\D*?" * 4 + r" \\\\$"),
+        ("markdown", r"^\| (bm25|dense) \| [12–]+ \|" + r" (0\.\d{4}) \\\[[^|]*\|" * 4 + "$"),
+        ("latex", r"^ +(bm25|dense) & [12-]+" + r" & \D*(0\.\d{4})\D*?" * 4 + r" \\\\$"),
     ],
 )
 def test_every_figure_of_the_tables_is_the_records(config, form, row):
@@ -133,8 +133,10 @@ def test_measures_are_shown_in_their_order(config, shown):
     assert {line.measure for line in page.evaluation.comparison_lines} == {"rr", "ap"}
     assert {pair.measure for pair in page.pairs} == {"rr"}
     assert {query.measure for pair in page.pairs for query in pair.largest_changes} <= {"rr"}
-    assert "Model & rr & ap \\\\" in report(record.name, measures=["rr", "ap"], form="latex")
-    assert "Model & ndcg@5 & ndcg@10 & ap \\\\" in report(record.name, measures=["nDCG@5,10", "map"], form="latex")
+    assert "Model & Rank & rr & ap \\\\" in report(record.name, measures=["rr", "ap"], form="latex")
+    assert "Model & Rank & ndcg@5 & ndcg@10 & ap \\\\" in report(
+        record.name, measures=["nDCG@5,10", "map"], form="latex"
+    )
     with pytest.raises(
         InputError, match="has no measure 'ndgc@5'; available: ndcg@5, ndcg@10, ap, rr; did you mean 'ndcg@5'"
     ):

@@ -81,6 +81,22 @@ def test_a_lead_that_ties_could_change_is_marked():
     assert texts(made.groups[0].rows)[0][1] == "0.5500†"
 
 
+def test_ranks_stand_beside_the_models():
+    """In slices they are empty; a line names the models that may be first by the lead measure."""
+    lines = (
+        estimate("hybrid", 0.55, rank_low=1, rank_high=2),
+        estimate("bm25", 0.5, rank_low=1, rank_high=2),
+        estimate("dense", 0.2, rank_low=3, rank_high=3),
+        estimate("dense", 0.2, slice="market=de"),
+    )
+    part = leaderboard(page_figures(page(estimates=lines, comparison_lines=()))).blocks[0]
+    made, note = part.blocks
+
+    assert [column.title for column in made.columns][:3] == ["model", "rank", "figure"]
+    assert [[row[1] for row in group.rows] for group in made.groups] == [["1–2", "1–2", "3"], [""]]
+    assert note.text == "ranks by ndcg@10 on web: simultaneous 95% intervals; possible firsts: hybrid, bm25."
+
+
 def test_letters_stand_where_each_was_compared_with_each():
     """hybrid and bm25 are not parted, nor are bm25 and dense; hybrid and dense are."""
     p_values = {("bm25", "dense"): 0.2, ("bm25", "hybrid"): 0.2, ("dense", "hybrid"): 0.01}

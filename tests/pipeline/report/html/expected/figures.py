@@ -48,6 +48,7 @@ def _board(recorded: Recorded, dataset: str, part: str, measure: str, own: Seque
     rows = [
         {
             "model": line["model"],
+            "rank": "–".join(dict.fromkeys(filter(None, (line["rank_low"], line["rank_high"])))),
             "figure": four(line["estimate"]) + "†" * flipping,
             "interval": interval(line, four),
             "over orders of ties": _ties(line),

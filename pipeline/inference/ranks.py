@@ -1,0 +1,200 @@
+"""Ranks of models with simultaneous intervals, and how far two measures agree on them, from the resamples there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import combinations
+from statistics import NormalDist
+
+import numpy as np
+
+from rankledger.metrics.block import Bools, Floats, divide
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.distributions import t_quantile
+from rankledger.pipeline.inference.intervals import known
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import POOLED
+from rankledger.pipeline.types.results import ALL, Estimate
+from rankledger.pipeline.types.views import OrderAgreement
+
+__all__ = ["kendall_tau", "order_agreement", "rank_intervals", "with_ranks"]
+
+_NORMAL = NormalDist()
+_FEWEST = 3  # models that have an order
+_ROUNDING = 1e-12  # of the greatest figure: a difference, or the standard error of one, that is not greater is 0
+
+
+def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence: float) -> tuple[Estimate, ...]:
+    """The lines of the summary, those of all queries with the models' ranks.
+
+    Models are ranked by the figures of the lines, also where one leaves out other queries than another. There are no
+    ranks by a measure that has no better end or no resamples.
+
+    Args:
+        lines: of one dataset after another; those of `*`, the mean of all, among them.
+        samples: the datasets' resamples.
+        confidence: how often the intervals of all models by one measure should cover together.
+    """
+    measures = _measures(samples)
+    columns = _columns(lines, measures)
+    ranked = list(lines)
+    for (dataset, name), places in columns.items():
+        own, measure = [lines[place] for place in places], measures[name]
+        drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
+        figures = _figures(drawn, own, measure)
+        defined = [line.model for line in own if line.estimate is not None]
+        sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
+        for place, rank in zip(places, rank_intervals(figures, min(sizes, default=0.0), confidence), strict=True):
+            low, high = rank or (None, None)
+            ranked[place] = replace(lines[place], rank_low=low, rank_high=high)
+    return tuple(ranked)
+
+
+def order_agreement(
+    lines: Sequence[Estimate], samples: Sequence[Sample], leading: Mapping[str, Measure], confidence: float
+) -> tuple[OrderAgreement, ...]:
+    """How far each measure puts at least three models in the order of the lead measure, with percentile intervals.
+
+    Args:
+        lines: those of the summary.
+        samples: the datasets' resamples.
+        leading: by dataset, the lead measure; the mean of all has the first of them that it has.
+        confidence: how often an interval should cover.
+    """
+    measures = _measures(samples)
+    columns = {key: [lines[place] for place in places] for key, places in _columns(lines, measures).items()}
+    found = []
+    for (dataset, measure), own in columns.items():
+        names = map(str, [leading[dataset]] if dataset in leading else leading.values())
+        lead = next((name for name in names if (dataset, name) in columns), measure)
+        if measure != lead:
+            drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
+            models = {line.model for line in own}
+            led = [line for line in columns[dataset, lead] if line.model in models]
+            one, other = _figures(drawn, led, measures[lead]), _figures(drawn, own, measures[measure])
+            complete = np.isfinite(one).all(axis=1) & np.isfinite(other).all(axis=1)
+            tau = kendall_tau(one[complete], other[complete])
+            if complete.sum() >= _FEWEST and math.isfinite(tau[0]):
+                low, high = np.quantile(tau[1:], [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
+                found.append(
+                    OrderAgreement(dataset, measure, lead, float(tau[0]), known(low), known(high), int(complete.sum()))
+                )
+    return tuple(found)
+
+
+def kendall_tau(one: Floats, other: Floats) -> Floats:
+    """Kendall's tau-b of the orders of M models by two measures.
+
+    Args:
+        one: (M, N) by one, greater is better.
+        other: (M, N) by the other.
+
+    Returns:
+        (N,), in [-1, 1]; NaN where all models are equal by one of the two.
+
+    Reference:
+        Kendall 1945, doi:10.1093/biomet/33.3.239; scipy.stats.kendalltau.
+    """
+    agree, by_one, by_other = (np.zeros(one.shape[1]) for _ in range(3))
+    for model, below in combinations(range(len(one)), 2):
+        sides = [np.sign(figures[model] - figures[below]) for figures in (one, other)]
+        agree += sides[0] * sides[1]
+        by_one += np.abs(sides[0])
+        by_other += np.abs(sides[1])
+    return divide(agree, np.sqrt(by_one * by_other))
+
+
+def _measures(samples: Sequence[Sample]) -> dict[str, Measure]:
+    """By name, the measures by which models have an order."""
+    known = {measure for sample in samples for _, measure in sample.contributions}
+    return {str(measure): measure for measure in known if measure.metric.direction != "neither"}
+
+
+def _columns(lines: Sequence[Estimate], measures: Mapping[str, Measure]) -> dict[tuple[str, str], list[int]]:
+    """By dataset and measure, the places of the lines that are of all queries."""
+    columns: dict[tuple[str, str], list[int]] = {}
+    for place, line in enumerate(lines):
+        if line.slice == ALL and line.measure in measures:
+            columns.setdefault((line.dataset, line.measure), []).append(place)
+    return columns
+
+
+def _figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Measure) -> Floats:
+    """(M, 1 + B): the figures of these lines over the sample and over each resample, greater is better."""
+    by_name = sorted(samples, key=lambda sample: sample.dataset)  # another order would round sums otherwise
+    sums = [np.stack([sample.figures(line.model, measure) for sample in by_name]).sum(axis=0) for line in lines]
+    figures = np.stack(sums) / len(samples)
+    return -figures if measure.metric.direction == "lower" else figures
+
+
+def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
+    """As how many clusters of one size those of a figure count.
+
+    Reference:
+        Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
+    """
+    weights, clusters = sample.contributions[model, measure].denominators, sample.groups.clusters
+    if clusters is not None:
+        weights = np.bincount(clusters, weights, sample.n_clusters).astype(np.float64)
+    return float(divide(weights.sum() ** 2, (weights * weights).sum()))
+
+
+def rank_intervals(figures: Floats, n_clusters: float, confidence: float) -> list[tuple[int, int] | None]:
+    """The best and the worst rank that each of M models may have, such that all of them hold together.
+
+    Of two models one is better if their difference is more than c standard errors from 0; c is what the greatest of all
+    pairs' `|d* - d| / se*` stays below in a share `confidence` of the resamples, made as much wider as Student's t is
+    wider than a normal distribution, and by √(n / (n - 1)), which resamples are too narrow by. A model is at best after
+    all that are better, and at worst before all that are worse; models that are equal share their ranks. A difference
+    that is the same in every resample is one if as many clusters of one sign are no chance by a sign test.
+
+    Args:
+        figures: (M, 1 + B) over the sample and over each resample, greater is better; the same resamples for all.
+        n_clusters: how many clusters they are drawn from, as many of one size as they count for; of several datasets,
+            those of the smallest.
+        confidence: how often all of them should cover, in (0, 1).
+
+    Returns:
+        By model the two ranks, from 1 on; None if its figure is undefined, over the sample or over a resample, or if
+        fewer than two models have one. A model that is undefined over a resample alone may have any rank.
+
+    Reference:
+        Mogstad, Romano, Shaikh & Wilhelm 2024, doi:10.1093/restud/rdad006: ranks from simultaneous confidence
+        intervals of all differences, in one step; d* and d are figures of a resample and of the sample.
+    """
+    complete = np.isfinite(figures).all(axis=1)
+    if complete.sum() < 2 or n_clusters < 2:
+        return [None] * len(figures)
+    better, n_models = _better(figures[complete], n_clusters, confidence), int(np.isfinite(figures[:, 0]).sum())
+    ranks: list[tuple[int, int] | None] = [None] * len(figures)
+    for place, model in enumerate(np.flatnonzero(complete)):
+        ranks[model] = 1 + int(better[:, place].sum()), n_models - int(better[place].sum())
+    return ranks
+
+
+def _better(figures: Floats, n_clusters: float, confidence: float) -> Bools:
+    """(M, M): whether the model of the row is better than that of the column."""
+    n_models = len(figures)
+    sample, shifts = figures[:, 0], figures[:, 1:] - figures[:, :1]
+    negligible = _ROUNDING * float(np.abs(sample).max())
+    by_sign = 2.0 ** (1 - n_clusters) * n_models * (n_models - 1) / 2 <= 1 - confidence
+    greatest, squares = np.zeros(shifts.shape[1]), np.empty(shifts.shape[1])  # pair by pair: they stay in the cache
+    standardised = np.zeros((n_models, n_models))
+    for one, other in combinations(range(n_models), 2):
+        np.subtract(shifts[one], shifts[other], out=squares)
+        np.square(squares, out=squares)
+        variance, difference = float(squares.mean()), float(sample[one] - sample[other])
+        if varies := variance > negligible * negligible:
+            squares /= variance
+            np.maximum(greatest, squares, out=greatest)
+        if abs(difference) > negligible and (varies or by_sign):
+            z = difference / math.sqrt(variance) if varies else math.copysign(math.inf, difference)
+            standardised[one, other], standardised[other, one] = z, -z
+    return standardised > _critical(math.sqrt(float(np.quantile(greatest, confidence))), n_clusters)
+
+
+def _critical(z: float, n_clusters: float) -> float:
+    """The bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
+    return -t_quantile(_NORMAL.cdf(-z), n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1))

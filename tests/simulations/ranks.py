@@ -1,0 +1,125 @@
+"""How often the rank intervals of all models hold together, and how wide they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.pipeline.inference.ranks import rank_intervals
+
+__all__ = ["table"]
+
+_SAMPLES = 1_000
+_RESAMPLES = 1_500
+_TOGETHER = 50  # samples that share their resamples
+_SIZES = (30, 50, 100, 200, 500)
+_MANY = 10**9  # clusters for which Student's t is the normal distribution: the bound without its correction
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """One sample of C clusters: what each adds to the sum of each of M models, (M, C), and its queries, (C,)."""
+
+    sums: Floats
+    n_queries: Floats
+
+
+Population = Callable[[np.random.Generator, int], _Drawn]
+
+
+def _models(worth: Floats, noise: Callable[[np.random.Generator, tuple[int, int]], Floats]) -> Population:
+    """Scores that are the worth of a model, the ease of a query, and noise of mean 0 (or the same for all models)."""
+
+    def population(rng: np.random.Generator, n: int) -> _Drawn:
+        ease = rng.beta(0.8, 1.2, n)
+        return _Drawn(worth[:, np.newaxis] + ease + noise(rng, (len(worth), n)), np.ones(n))
+
+    return population
+
+
+def _users(n_models: int) -> Population:
+    """Users of 1 to 20 queries, many with few, each of whom likes some models better than others."""
+
+    def population(rng: np.random.Generator, n: int) -> _Drawn:
+        sizes = np.minimum(rng.geometric(0.25, n), 20).astype(np.float64)
+        means = 0.5 + rng.normal(0, 0.1, (n_models, n)) + rng.normal(0, 0.3, (n_models, n)) / np.sqrt(sizes)
+        return _Drawn(means * sizes, sizes)
+
+    return population
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return rng.normal(0, 0.15, shape)
+
+
+def _sparse(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return (rng.random(shape) < 0.1) * rng.normal(0, 0.3, shape)
+
+
+def _reciprocal_ranks(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    ranks = rng.geometric(0.2, shape)
+    return np.where(ranks <= 10, 1 / ranks, 0.0)
+
+
+def _skewed(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    return 0.1 * rng.lognormal(0, 1, shape)
+
+
+_PLAIN = "10 equal models"
+_EQUAL = np.zeros(10)
+_GROUPS = np.array([0.0, 0.0, 0.0, -0.05, -0.2])
+_GAPS = 0.01 * np.arange(5)
+_POPULATIONS: Mapping[str, tuple[Floats, Population]] = {
+    "2 equal models": (_EQUAL[:2], _models(_EQUAL[:2], _normal)),
+    _PLAIN: (_EQUAL, _models(_EQUAL, _normal)),
+    "10 equal models, 10% of scores differ": (_EQUAL, _models(_EQUAL, _sparse)),
+    "10 equal models, reciprocal ranks": (_EQUAL, _models(_EQUAL, _reciprocal_ranks)),
+    "10 equal models, lognormal gains": (_EQUAL, _models(_EQUAL, _skewed)),
+    "10 equal models, users of 1 to 20 queries": (_EQUAL, _users(10)),
+    "5 models, 0.01 apart": (_GAPS, _models(_GAPS, _normal)),
+    "3 equal models, one 0.05 and one 0.2 below": (_GROUPS, _models(_GROUPS, _normal)),
+}
+
+
+def table() -> str:
+    """A row per population: by the number of queries (or users), coverage and the mean width of the intervals."""
+    lines = [
+        f"| models | {' | '.join(f'n = {n}' for n in _SIZES)} |",
+        f"|---|{'---|' * len(_SIZES)}",
+        *(_row(name, [_coverage(name, n) for n in _SIZES]) for name in _POPULATIONS),
+        _row(f"{_PLAIN}, without Student's t", [_coverage(_PLAIN, n, n_clusters=_MANY) for n in _SIZES]),
+    ]
+    return "\n".join(lines)
+
+
+def _row(name: str, cells: list[tuple[float, float]]) -> str:
+    return f"| {name} | {' | '.join(f'{covered:.3f}, {width:.1f}' for covered, width in cells)} |"
+
+
+def _coverage(name: str, n: int, *, n_clusters: float | None = None) -> tuple[float, float]:
+    """The share of samples of n in which all intervals hold, and their mean width; for the effective n by default."""
+    worth, population = _POPULATIONS[name]
+    low = 1 + (worth[np.newaxis] > worth[:, np.newaxis]).sum(axis=1)
+    high = len(worth) - (worth[np.newaxis] < worth[:, np.newaxis]).sum(axis=1)
+    n_covered, width = 0, 0.0
+    for sample in range(_SAMPLES):
+        if sample % _TOGETHER == 0:
+            weights = _weights(n, [n, sample])
+        drawn = population(np.random.default_rng([n, sample, 1]), n)
+        figures = (drawn.sums @ weights) / (drawn.n_queries @ weights)
+        effective = float(drawn.n_queries.sum() ** 2 / (drawn.n_queries**2).sum())
+        found = np.array(rank_intervals(figures, n_clusters or effective, 0.95))
+        n_covered += bool(((found[:, 0] <= low) & (high <= found[:, 1])).all())
+        width += float((found[:, 1] - found[:, 0] + 1).mean())
+    return n_covered / _SAMPLES, width / _SAMPLES
+
+
+def _weights(n: int, seed: list[int]) -> Floats:
+    """(n, 1 + B): how often each query is in the sample, and in each resample."""
+    counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=_RESAMPLES)
+    return np.concatenate([np.ones((n, 1)), counts.T], axis=1)
