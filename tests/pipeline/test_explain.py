@@ -114,7 +114,7 @@ def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("rules", RULES)
 def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
-    """For every ranking metric in every variant and a sixth of the queries, to the last bit of what is reported.
+    """For every ranking metric in every variant and an eighth of the queries, to the last bit of what is reported.
 
     Where that is undefined, so is the sum, or the conventions leave such queries out; and it is said why.
     """
@@ -126,7 +126,7 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
         measures = [measure for measure in measures if has_expectation(measure.metric, measure.arguments(4))]
     (scores,) = score({("web", "bm25"): joined}, {"web": measures}, profile, Workers(jobs=1))
 
-    for column in range(list(RULES).index(rules) % 6, len(scores.query_ids), 6):  # every query under some rules
+    for column in range(list(RULES).index(rules), len(scores.query_ids), len(RULES)):  # every query once
         query_id = scores.query_ids[column]
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(profile.conventions)
         for measure, reported in zip(measures, scores.values[:, column], strict=True):
@@ -153,7 +153,7 @@ def test_an_ideal_list_adds_up_to_the_divisor(searched):
     dataset, output, texts = searched
     measures = [Measure.parse(text) for text in texts]
     seen = set()
-    for query_id in dataset.judgments.query_ids[::2]:
+    for query_id in dataset.judgments.query_ids[::4]:
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(TREC_EVAL.conventions)
         for measure in measures:
             found = take_apart(listed, measure, TREC_EVAL, dataset="web", model="bm25")
