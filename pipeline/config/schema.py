@@ -589,14 +589,17 @@ def _validated(data: dict[str, Value]) -> tuple[ConfigFile | None, list[tuple[Ke
     if n_further or any(each["type"] != "extra_forbidden" for each in errors):
         return None, findings, n_further
     known = copy.deepcopy(data)
-    for path, _ in findings:
-        holder: Any = known
-        for key in path[:-1]:
-            holder = holder[key]
-        del holder[path[-1]]
     try:
+        for path, _ in findings:
+            holder: Any = known
+            for key in path[:-1]:
+                holder = holder[key]
+            del holder[path[-1]]
         return ConfigFile.model_validate(known), findings, 0
-    except ValidationError:  # it lacks what an unknown key was meant to be
+    except (
+        KeyError,
+        ValidationError,
+    ):  # a key above looks like a mark of pydantic; it lacks what a key was meant to be
         return None, findings, 0
 
 

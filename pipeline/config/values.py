@@ -148,6 +148,8 @@ def explain_errors(
         # A tag says which branch of a union was tried, `[key]` that the key itself was refused; neither was written.
         path = tuple(key for key in error["loc"] if not str(key).startswith("\0") and key != "[key]")
         if error["type"] == "extra_forbidden":
+            key = error["loc"][-1]  # written, whatever it looks like
+            path = path if path[-1:] == (key,) else (*path, key)
             yield path, f"unknown key {path[-1]!r}{_known(str(path[-1]), section_at(path[:-1]))}"
         elif error["type"] == "missing":
             yield path, f"the key {path[-1]!r} is missing; add it"

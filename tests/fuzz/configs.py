@@ -138,7 +138,8 @@ def _load(case: Case) -> None:
     config = case.file if case.variant == "whole" else Path("other.yaml")
     try:
         case.file.write_bytes(case.data)
-        plan(load(config, _arguments(case.data) if case.variant == "set" else (), _ENVIRON), "2026-11-20")
+        overrides = _arguments(case.data) if case.variant == "set" else ()
+        plan(load(config, overrides, _ENVIRON, will_plan=True), "2026-11-20")
     finally:
         if before is not None:
             case.file.write_bytes(before)

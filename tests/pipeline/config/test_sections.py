@@ -560,6 +560,19 @@ datasets: {d: {judgments: q, dupes: 1}}
     ]
 
 
+@pytest.mark.parametrize("key", ["\\0", "[key]"])
+@pytest.mark.parametrize("text", ['"{}": 1\n', 'models: {{"{}": {{outputs: o, ownr: 1}}}}\n'])
+def test_keys_that_look_like_marks_of_pydantic(text, key):
+    """They are refused or taken as names, and never end the process."""
+    lines = (
+        SMALL + text.format(key) if text[0] == '"' else SMALL.replace("models: {m: {outputs: o}}\n", text.format(key))
+    )
+
+    found = findings(lines)
+
+    assert any("unknown key" in line for line in found)
+
+
 def test_no_message_shows_what_is_under_tracking():
     """A variable there may be a secret."""
     text = SMALL + "tracking: {uri: ok, metric_name: '${SECRET}', enabled: '${SECRET}'}\n"
