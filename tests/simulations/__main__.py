@@ -14,7 +14,7 @@ from multiprocessing import Pool
 from pathlib import Path
 
 DOCS = Path(__file__).parents[2] / "docs"
-_PLACE = re.compile(r"(<!-- simulated: (?P<name>\w+) -->\n\n).*?(\n\n<!-- end -->)", re.DOTALL)
+_PLACE = re.compile(r"(<!-- simulated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def _made(name: str) -> tuple[str, str, float]:
@@ -30,18 +30,22 @@ def main() -> None:
     options = parser.parse_args()
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
     named = {match["name"] for text in pages.values() for match in _PLACE.finditer(text)}
+    if options.only and options.only not in named:
+        parser.error(f"{options.only}: no guide has a table of that name; the names are {', '.join(sorted(named))}")
     with Pool(2) as pool:
         tables = {}
-        for name, table, seconds in pool.imap(_made, sorted(named & {options.only} if options.only else named)):
+        for name, table, seconds in pool.imap(_made, [options.only] if options.only else sorted(named)):
             tables[name] = table
             print(f"{name}, {seconds:.0f} s of CPU", table, "", sep="\n\n", flush=True)
     if options.write:
         for path, text in pages.items():
-            path.write_text(_PLACE.sub(lambda match: _filled(match, tables), text), encoding="utf-8")
+            filled = _PLACE.sub(lambda match: _filled(match, tables), text)
+            if filled != text:
+                path.write_text(filled, encoding="utf-8")
 
 
 def _filled(match: re.Match[str], tables: Mapping[str, str]) -> str:
-    return match[1] + tables[match["name"]] + match[3] if match["name"] in tables else match[0]
+    return f"{match[1]}\n{tables[match['name']]}\n\n{match[3]}" if match["name"] in tables else match[0]
 
 
 if __name__ == "__main__":

@@ -32,9 +32,10 @@ def _cell(figures: list[Resampled], truth: float) -> str:
     bca, outer = (_ends(figures, method) for method in ("bca", "bca+t"))
     marked = np.array([figure.mark != "" for figure in figures])
     held = {name: (ends[:, 0] <= truth) & (truth <= ends[:, 1]) for name, ends in (("bca", bca), ("outer", outer))}
-    width = np.nanmedian(np.diff(outer)) / np.nanmedian(np.diff(bca))
+    widths = [np.nanmedian(np.diff(ends)) for ends in (outer, bca)]
+    wider = f"×{widths[0] / widths[1]:.2f}" if widths[1] else "no width"  # most samples are constant
     surprises = (~marked & ~held["outer"]).mean()
-    return f"{held['bca'].mean():.3f} / {held['outer'].mean():.3f}, ×{width:.2f}, {marked.mean():.0%}, {surprises:.3f}"
+    return f"{held['bca'].mean():.3f} / {held['outer'].mean():.3f}, {wider}, {marked.mean():.0%}, {surprises:.3f}"
 
 
 def _ends(figures: list[Resampled], method: Method) -> np.ndarray:
