@@ -28,8 +28,9 @@ from rankledger.pipeline.cli import app, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
 from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
 
 ROOT = Path(__file__).parents[1]

@@ -62,7 +62,7 @@ def exit_code_of(evaluation: Evaluation, *, require_tracking: bool) -> int:
         evaluation: what was evaluated.
         require_tracking: whether MLflow must have it.
     """
-    from rankledger.pipeline.types.results import overall_outcome  # imports NumPy, which `--help` must not wait for
+    from rankledger.pipeline.types.gates import overall_outcome  # imports NumPy, which `--help` must not wait for
 
     verdict = overall_outcome(evaluation.verdicts)
     if verdict == "fail":

@@ -21,7 +21,7 @@ from rankledger.pipeline.config.loader import FILES, Document
 from rankledger.pipeline.config.values import suggestion
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Reference
+from rankledger.pipeline.types.gates import Reference
 
 __all__ = [
     "MLFLOW",

@@ -29,6 +29,7 @@ from rankledger.pipeline.config.planned import (
 from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
 from rankledger.pipeline.config.values import is_printable, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
     EXTRA,
@@ -46,7 +47,6 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import PlannedGate
 
 __all__ = ["markers", "plan", "unmatched_searches"]
 

@@ -13,7 +13,7 @@ from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import PlannedGate, Reference, Waiver
+from rankledger.pipeline.types.gates import PlannedGate, Reference, Waiver
 
 __all__ = ["plan_gates"]
 

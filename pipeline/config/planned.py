@@ -13,7 +13,7 @@ from rankledger.pipeline.config.paths import absolute, fill
 from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, explain_line, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
-from rankledger.pipeline.types.results import PlannedGate
+from rankledger.pipeline.types.gates import PlannedGate
 
 __all__ = [
     "EVERYTHING",

@@ -54,7 +54,7 @@ from rankledger.pipeline.config.values import (
 )
 from rankledger.pipeline.config.yaml import KeyPath, Value
 from rankledger.pipeline.support.credentials import has_credentials
-from rankledger.pipeline.types.results import GateKind
+from rankledger.pipeline.types.gates import GateKind
 
 __all__ = [
     "EXISTS",

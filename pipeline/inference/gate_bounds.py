@@ -22,7 +22,8 @@ from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey, Outcome, PlannedGate
+from rankledger.pipeline.types.gates import Outcome, PlannedGate
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey
 
 __all__ = [
     "CRASH",

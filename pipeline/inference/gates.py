@@ -43,7 +43,8 @@ from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.results import ALL, GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.gates import GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.results import ALL
 
 __all__ = ["judge"]
 

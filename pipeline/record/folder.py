@@ -33,9 +33,10 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
-from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores, Verdict
+from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, SliceChange
 
 if TYPE_CHECKING:

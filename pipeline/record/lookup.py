@@ -28,8 +28,9 @@ from rankledger.pipeline.record.tables import damaged_files, lines_of, refuse_un
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.gates import Acceptance, Reference, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
-from rankledger.pipeline.types.results import Acceptance, Estimate, Record, Reference, Verdict
+from rankledger.pipeline.types.results import Estimate, Record
 
 __all__ = [
     "ACCEPTED",

@@ -25,8 +25,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
-from rankledger.pipeline.types.results import Comparison, Estimate, Record, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, RankedDocument, SliceChange
 
 __all__ = [

@@ -22,9 +22,10 @@ from rankledger.pipeline.report.tables import (
     p_value,
 )
 from rankledger.pipeline.report.text_table import byte_size, counted, queries
+from rankledger.pipeline.types.gates import Acceptance
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
-from rankledger.pipeline.types.results import ALL, Acceptance, Evaluation, Failure
+from rankledger.pipeline.types.results import ALL, Evaluation, Failure
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.checks import PruneResult, Reproduction

@@ -25,7 +25,8 @@ from rankledger.pipeline.report.text_table import (
 )
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Verdict, overall_outcome
+from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
 
 __all__ = [

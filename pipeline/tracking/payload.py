@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
+from rankledger.pipeline.types.gates import Verdict, overall_outcome
 from rankledger.pipeline.types.manifest import Dataset, Description
 from rankledger.pipeline.types.mlflow_names import (
     EXPERIMENT_LIMIT,
@@ -40,15 +41,7 @@ from rankledger.pipeline.types.mlflow_names import (
     overview,
     text_of,
 )
-from rankledger.pipeline.types.results import (
-    ALL,
-    LEAST_CLUSTERS,
-    Comparison,
-    Estimate,
-    Record,
-    Verdict,
-    overall_outcome,
-)
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Record
 
 __all__ = [
     "EVALUATION",

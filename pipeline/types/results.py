@@ -1,4 +1,4 @@
-"""Results: scores per query, estimates, comparisons, gate verdicts, and the evaluation that holds them.
+"""Results: scores per query, estimates, comparisons, and the evaluation that holds them.
 
 Differences are oriented: positive is better, whatever the measure's direction.
 """
@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, TypeAlias, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
 
 if TYPE_CHECKING:
@@ -29,26 +29,17 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL",
     "LEAST_CLUSTERS",
-    "Acceptance",
     "Comparison",
     "DataWarning",
     "Estimate",
     "Evaluation",
     "Failure",
-    "GateKind",
     "ModelKey",
-    "Outcome",
-    "PlannedGate",
     "Record",
     "RecordedModel",
-    "Reference",
     "Scores",
     "Validation",
-    "Verdict",
-    "Waiver",
     "frame",
-    "overall_effect",
-    "overall_outcome",
 ]
 
 ALL = "all"
@@ -162,9 +153,6 @@ class Estimate:
     rank_high: int | None = None
 
 
-GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
-Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated"]
-
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
@@ -232,164 +220,6 @@ class Comparison:
             for value in (self.difference, self.ci_low, self.ci_high)
         )
         return replace(self, difference=difference, ci_low=low, ci_high=high)
-
-
-@dataclass(frozen=True)
-class Reference:
-    """What a model is compared with: a model of this evaluation, or one of a record.
-
-    Attributes:
-        text: as it was written.
-        record: an id or a path, `last`, `last_passed`, `previous`, `accepted` or `mlflow:RUN_ID`; None means this
-            evaluation.
-        model: the model there; None means the same model.
-    """
-
-    text: str
-    record: str | None
-    model: str | None
-
-
-@dataclass(frozen=True)
-class Acceptance:
-    """A record that was accepted for one model.
-
-    Attributes:
-        record: its id.
-        manifest_sha256: hex digest of its `manifest.json`.
-        reason: why it was accepted.
-        accepted: the day, such as `2026-11-20`.
-        by: who accepted it.
-    """
-
-    record: str
-    manifest_sha256: str
-    reason: str
-    accepted: str
-    by: str
-
-
-@dataclass(frozen=True)
-class Waiver:
-    """A gate that may fail for a while.
-
-    Attributes:
-        until: the last day on which it may.
-        owner: who answers for it.
-        reason: why.
-    """
-
-    until: date
-    owner: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class PlannedGate:
-    """A gate with its measures spelled out, and the models and datasets that it is for.
-
-    Attributes:
-        name: the gate's name.
-        kind: `difference` (to a reference, against a margin), `limit` (of a figure), `query_drop` (how many queries
-            lost much), `complete` (queries without output) or `extra` (an external metric).
-        tasks: the (dataset, model) that it judges; the dataset is empty for `extra`.
-        measures: what it looks at; none for `complete` and `extra`.
-        against: what the model is compared with; None for a limit.
-        margin: the drop that is still accepted, on the measure's scale or, where `relative`, as a share of the
-            reference's figure; negative where the model must be better by that much.
-        relative: whether the margin is a share.
-        at_least: the least figure accepted.
-        at_most: the greatest.
-        max_query_drop: the drop of one query that counts as a crash.
-        allow: how many queries may drop by more, or which share of all such queries.
-        allow_share: whether `allow` is a share.
-        max_missing: the share of queries that may be without output.
-        extra: the name of the external metric.
-        slices: columns of the queries table, of each of which every slice is judged beside `all`.
-        on_inconclusive: what an inconclusive verdict comes to.
-        fail_after: how many evaluations in a row must fail before the gate does.
-        waiver: until when it may fail; None where it may not.
-    """
-
-    name: str
-    kind: GateKind
-    tasks: tuple[tuple[str, str], ...]
-    measures: tuple[Measure, ...] = ()
-    against: Reference | None = None
-    margin: float = 0.0
-    relative: bool = False
-    at_least: float | None = None
-    at_most: float | None = None
-    max_query_drop: float | None = None
-    allow: float = 0
-    allow_share: bool = False
-    max_missing: float | None = None
-    extra: str | None = None
-    slices: tuple[str, ...] = ()
-    on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
-    fail_after: int = 1
-    waiver: Waiver | None = None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What one gate says of one model on one dataset, by one measure, in one slice: a line of `gates.json`.
-
-    Attributes:
-        gate: the gate's name.
-        dataset: the dataset; empty for an external metric.
-        model: the model.
-        measure: the measure, or the name of the number; empty where queries are counted.
-        slice: `all`, or `column=value`.
-        outcome: what was found.
-        effect: what that comes to: `pass`, `warn` or `fail`, after `on_inconclusive`, `fail_after` and a waiver.
-        reason: one sentence that says why.
-        reference: what it was compared with, with the record's id if it is of one; None for a limit.
-        estimate: the figure that was judged: an oriented difference, a figure, a count or a share.
-        ci_low: lower end of its interval, at the level that the number of verdicts of the gate asks for.
-        ci_high: upper end.
-        limit: what it was held to, in the same unit.
-        confidence: the level of the interval.
-        interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty.
-        n_needed: queries that would settle an inconclusive verdict, if the estimate stays; None where none would.
-        nights: how many evaluations in a row failed, this one included.
-        mark: `sparse`, `degenerate`, or empty.
-    """
-
-    gate: str
-    dataset: str
-    model: str
-    measure: str
-    slice: str
-    outcome: Outcome
-    effect: Literal["pass", "warn", "fail"]
-    reason: str
-    reference: str | None = None
-    estimate: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    limit: float | None = None
-    confidence: float | None = None
-    interval: str = ""
-    n_needed: int | None = None
-    nights: int = 0
-    mark: str = ""
-
-
-def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
-    """What all verdicts come to: `fail` where one fails, else `inconclusive` where one that must be settled is not."""
-    effects = {(verdict.effect, verdict.outcome) for verdict in verdicts}
-    if ("fail", "fail") in effects:
-        return "fail"
-    return "inconclusive" if any(effect == "fail" for effect, _ in effects) else "pass"
-
-
-def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:
-    """What all verdicts come to, in a word; empty if there are none."""
-    found = overall_outcome(verdicts)
-    if found == "pass" and any(verdict.effect == "warn" for verdict in verdicts):
-        return "warn"
-    return found if verdicts else ""
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,9 @@ from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
-from rankledger.pipeline.types.results import Comparison, Estimate, Scores, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate, Scores
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace

@@ -36,10 +36,11 @@ from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
+from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
 from rankledger.pipeline.types.joined import Joined
 from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import PlannedGate, Record, RecordedModel, Reference, Scores
+from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
 from rankledger.pipeline.workflow.inputs import (
     Inputs,

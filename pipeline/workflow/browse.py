@@ -11,7 +11,8 @@ from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import read_receipt
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Evaluation, Scores, overall_effect
+from rankledger.pipeline.types.gates import overall_effect
+from rankledger.pipeline.types.results import Evaluation, Scores
 from rankledger.pipeline.types.views import FigureMatch, RecordedFigure, RecordList, RecordSummary
 from rankledger.pipeline.workflow.evaluation import evaluation_of
 from rankledger.pipeline.workflow.references import measure_among, record_to_show, skipped, spelled

@@ -13,7 +13,8 @@ from rankledger.pipeline.inference.changepoints import Changepoint, find_changep
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.results import ALL, Estimate, Verdict, overall_effect
+from rankledger.pipeline.types.gates import Verdict, overall_effect
+from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
 from rankledger.pipeline.workflow.workspace import Workspace

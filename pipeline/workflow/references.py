@@ -23,8 +23,9 @@ from rankledger.pipeline.record.lookup import (
     resolve,
 )
 from rankledger.pipeline.support.errors import InputError, likely
+from rankledger.pipeline.types.gates import Reference
 from rankledger.pipeline.types.manifest import evaluation_name
-from rankledger.pipeline.types.results import Record, Reference
+from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.deliver import fetch_record, tracking_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
 

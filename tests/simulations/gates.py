@@ -17,8 +17,9 @@ from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.gates import Outcome, PlannedGate, Reference
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Outcome, PlannedGate, Reference, Scores
+from rankledger.pipeline.types.results import Scores
 
 __all__ = ["crashes", "outcomes", "skewed", "table"]
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Failure
 from rankledger.pipeline.types.views import Page
 from tests.support.manifests import whole
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.joined import Quality
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation
 from rankledger.pipeline.types.views import CurvePoint, Page, PairedScores, QueryChange, RankedDocument
 from tests.support.manifests import whole
 

@@ -46,15 +46,8 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, headline, passed, raised
-from rankledger.pipeline.types.results import (
-    ALL,
-    LEAST_CLUSTERS,
-    Comparison,
-    Estimate,
-    Outcome,
-    Verdict,
-    overall_outcome,
-)
+from rankledger.pipeline.types.gates import Outcome, Verdict, overall_outcome
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
 
 __all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
 

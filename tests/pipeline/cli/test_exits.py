@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.cli.terminal import exit_code_of
-from rankledger.pipeline.types.results import Evaluation, Failure, Verdict
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Evaluation, Failure
 
 WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 

@@ -12,7 +12,7 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import PlannedGate, Reference, Waiver
+from rankledger.pipeline.types.gates import PlannedGate, Reference, Waiver
 
 CONFIG = """\
 name: n

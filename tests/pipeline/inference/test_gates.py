@@ -11,8 +11,8 @@ import pytest
 from rankledger.pipeline.inference.gate_bounds import simultaneous
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.types.gates import Reference, Waiver, overall_outcome
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Reference, Waiver, overall_outcome
 from tests.support.gate_evidence import (
     ACCEPTED,
     BEFORE,

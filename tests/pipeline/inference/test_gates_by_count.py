@@ -10,8 +10,8 @@ from scipy import stats
 
 from rankledger.pipeline.inference.gate_bounds import Baseline
 from rankledger.pipeline.inference.gates import judge
+from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import PlannedGate, Reference
 from tests.support.gate_evidence import ACCEPTED, AP, BEFORE, MAE, NDCG, before_and_after, evidence, of_slice, scores
 
 TASKS = (("web", "dense"),)

@@ -13,8 +13,8 @@ from rankledger.pipeline.inference.gate_bounds import format_amount
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.gates import Reference
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Reference
 from tests.simulations.gates import outcomes, skewed
 from tests.support.gate_evidence import (
     BEFORE,

@@ -17,7 +17,8 @@ from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Estimate, Scores, Verdict
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Estimate, Scores
 from tests.support.manifests import description
 
 NIGHT = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)

@@ -23,8 +23,9 @@ from rankledger.pipeline.record.folder import Judged, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.gates import Verdict
 from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores, Verdict
+from rankledger.pipeline.types.results import Comparison, Estimate, Evaluation, Scores
 from tests.support.generated_data import rating_collection, search_collection, write_config
 from tests.support.manifests import description, forge
 

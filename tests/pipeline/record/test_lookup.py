@@ -27,8 +27,9 @@ from rankledger.pipeline.record.lookup import (
 )
 from rankledger.pipeline.record.store import Records, Remote, digest_of
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.gates import Acceptance, Outcome, Reference, Verdict
 from rankledger.pipeline.types.manifest import RecordedBaseline
-from rankledger.pipeline.types.results import Acceptance, Outcome, Record, Reference, Verdict
+from rankledger.pipeline.types.results import Record
 from tests.support.manifests import description
 
 FIRST = datetime(2026, 11, 18, 2, 0, tzinfo=UTC)

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 
 from rankledger.pipeline.report.markdown import markdown
 from rankledger.pipeline.support.escaping import visible
-from rankledger.pipeline.types.results import Failure, Verdict
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.types.views import (
     History,
     LevelChange,

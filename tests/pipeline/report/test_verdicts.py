@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from rankledger.pipeline.report.verdicts import headline, junit, markdown, table
-from rankledger.pipeline.types.results import Verdict
+from rankledger.pipeline.types.gates import Verdict
 
 HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e *y*"
 PASS = Verdict("floor", "web", "dense", "rr@10", "all", "pass", "pass", "rr@10 of dense is 0.3127")

@@ -15,7 +15,8 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Estimate, Verdict
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Estimate
 from rankledger.pipeline.types.views import Series, SeriesBreak
 from rankledger.pipeline.workflow.history import HistoryEntry, history, history_of
 from tests.support.generated_data import search_collection, write_config

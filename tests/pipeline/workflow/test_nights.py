@@ -22,7 +22,8 @@ from rankledger.pipeline.cli.terminal import DISK
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.results import Comparison, Verdict
+from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.workflow.evaluate import evaluate, validate
 
 QUERIES = [f"q{number:02}" for number in range(60)]

@@ -18,7 +18,7 @@ from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
 from rankledger.pipeline.record.store import Receipt, Records, open_records, read_receipt, receipt_name, write_receipt
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.checks import PruneResult
-from rankledger.pipeline.types.results import Acceptance
+from rankledger.pipeline.types.gates import Acceptance
 from rankledger.pipeline.workflow.deliver import open_store
 from rankledger.pipeline.workflow.upkeep import prune
 from rankledger.pipeline.workflow.workspace import Workspace
