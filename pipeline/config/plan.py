@@ -429,6 +429,7 @@ def _plan_comparison(
         test=section.test,
         permutations=section.permutations,
         correction=section.chosen_correction,
+        primary=section.primary,
         search_slices=section.search_slices,
     )
 

@@ -101,6 +101,10 @@ class Comparison(Section):
     """How p-values are corrected for the number of tests on a dataset: by default `maxt` (Westfall and Young), or
     `holm` if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
 
+    primary: bool = True
+    """Whether the differences by the first measure on all queries are a family of their own: their intervals hold
+    together, by the bootstrap-t, and their p-values are the inversion of these. All else is then exploratory."""
+
     search_slices: bool = False
     """Whether to search all columns of the queries tables for slices in which the difference by the lead measure
     differs from the rest."""

@@ -20,6 +20,7 @@ from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
+from rankledger.pipeline.inference.primary import joint_differences
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.sign_flips import (
@@ -132,6 +133,7 @@ class TestRule:
         permutations: patterns of signs that the randomization test draws.
         correction: for the number of tests; not `maxt` where the test is `t`, which has nothing to take it from.
         alpha: the level that p-values are held to, in (0, 1).
+        primary: whether the first measure on all queries is a family of its own, by the bootstrap-t.
         seed: root of all streams.
         workers: run the drawing.
     """
@@ -142,6 +144,7 @@ class TestRule:
     alpha: float
     seed: int
     workers: Workers
+    primary: bool = False
 
 
 def compare(
@@ -180,10 +183,13 @@ def compare(
         for i, (pair, line) in enumerate(zip(asked, lines, strict=True))
         if line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
     ]
+    if test.primary:
+        chosen = _judge_primary(sample, asked, lines, chosen, measures[0], test.alpha)
     if chosen:
         tested = [asked[i] for i in chosen]
         p_values, corrected = _p_values(sample, tested, test)
-        family = _family(sample.dataset, tested) if corrected is not None else ""
+        role = "exploratory" if test.primary else ""
+        family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])
             lines[i] = replace(lines[i], p_value=float(p_values[place]), p_corrected=p_corrected, family=family)
@@ -298,14 +304,31 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
     return p_values, stepped if test.correction == "maxt" else None
 
 
-def _family(dataset: str, tested: Sequence[Pair]) -> str:
-    """What is tested together, such as `3 pairs x 5 measures x 4 slices on served (54 tests)`."""
+def _judge_primary(
+    sample: Sample, asked: Sequence[Pair], lines: list[Comparison], chosen: Sequence[int], lead: Measure, alpha: float
+) -> list[int]:
+    """Put joint intervals and p-values into the lines of the lead measure on all queries; gives the lines left over."""
+    family = [i for i in chosen if (asked[i].measure, asked[i].slice) == (lead, ALL) and lines[i].mark != "degenerate"]
+    found = dict(zip(family, joint_differences(sample, [asked[i] for i in family], alpha), strict=True))
+    judged = {i: joint for i, joint in found.items() if joint is not None}
+    name = _family(sample.dataset, [asked[i] for i in judged], "primary")
+    for i, joint in judged.items():
+        low, high = joint.ends
+        lines[i] = replace(
+            lines[i], ci_low=low, ci_high=high, p_value=joint.p_value, p_corrected=joint.p_joint, family=name
+        )
+    return [i for i in chosen if i not in judged]
+
+
+def _family(dataset: str, tested: Sequence[Pair], role: str) -> str:
+    """What is tested together, such as `exploratory: 3 pairs x 5 measures x 4 slices on served (54 tests)`."""
     parts = [
         _counted(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
         _counted(len({pair.measure for pair in tested}), "measure"),
         _counted(len({pair.slice for pair in tested}), "slice"),
     ]
-    return f"{' x '.join(parts)} on {dataset} ({_counted(len(tested), 'test')})"
+    role = f"{role}: " if role else ""
+    return f"{role}{' x '.join(parts)} on {dataset} ({_counted(len(tested), 'test')})"
 
 
 def _counted(n: int, word: str) -> str:

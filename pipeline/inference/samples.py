@@ -167,6 +167,11 @@ class Sample:
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
 
+    def sums(self, columns: Floats) -> Floats:
+        """(N, 1 + B) the sums of N columns of a number per cluster, (N, C), over the sample and over each resample."""
+        parts = [ResampledSums(slice(None), round_to_exact(columns))]
+        return resampled_sums(parts, self.n_clusters, self.dataset, self._settings)
+
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
         return self._in_order(self._drawn[model, measure, slice].ratio)

@@ -21,7 +21,8 @@ def effect_label(line: Comparison, practical_difference: Mapping[str, float]) ->
     """
     margin = practical_difference.get(line.measure, 0.0)
     line = line.without_rounding()
-    if line.ci_low is None or line.ci_high is None or line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS:
+    few = not line.is_primary and (line.mark == "sparse" or line.n_clusters < LEAST_CLUSTERS)
+    if line.ci_low is None or line.ci_high is None or few:
         return "unclear"
     if line.ci_low > margin:
         return "better"
@@ -41,7 +42,7 @@ def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
     return (
         f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
         f"no practical difference {within}, unclear otherwise, if a few queries or clusters decide it, or if there are "
-        f"fewer than {LEAST_CLUSTERS}; each pair by itself, not corrected for the number of tests"
+        f"fewer than {LEAST_CLUSTERS}; the intervals of the primary family hold together, others are not corrected"
     )
 
 

@@ -168,6 +168,12 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
         baseline = escaped(short_text(figures.baseline(dataset) or ""))
         yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
     if comparison := figures.page.manifest.comparison:
-        family = next((line.family for line in figures.on_all(dataset) if line.family), "")
+        families = {line.is_primary: line.family for line in figures.on_all(dataset) if line.family}
+        if primary := families.pop(True, ""):
+            among = escaped(primary.removeprefix("primary: "))
+            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {among}."
+        family = families.get(False, "").removeprefix("exploratory: ")
         among = f" among {escaped(family)}" if family and comparison.correction != "none" else ""
-        yield f"Paired {_TESTS[comparison.test]}, {_CORRECTIONS[comparison.correction]}{among}."
+        if family or not primary:
+            others = "Others: paired" if primary else "Paired"
+            yield f"{others} {_TESTS[comparison.test]}, {_CORRECTIONS[comparison.correction]}{among}."

@@ -267,6 +267,7 @@ class RecordedComparison(_Part):
     test: str
     permutations: Count
     correction: str
+    primary: bool = True
     search_slices: bool = False
 
 

@@ -280,7 +280,9 @@ def _search_slices(
 
 def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:
     alpha = 1 - config.bootstrap.confidence
-    return TestRule(comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers)
+    return TestRule(
+        comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers, comparison.primary
+    )
 
 
 def _pairs(

@@ -224,7 +224,7 @@ class _Comparer:
         self._rule = IntervalRule(config.bootstrap.method, confidence)
         self._search = SearchRule(1 - confidence, config.seed, workers)
         self._test = TestRule(
-            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
+            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers, test.primary
         )
         self._top = top
         self._leading = leading  # by dataset, the measure to look at queries and slices by

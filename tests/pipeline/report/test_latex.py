@@ -134,6 +134,18 @@ def test_the_caption_names_test_and_correction(asked, said):
     assert said in latex([found])
 
 
+def test_the_caption_names_the_primary_family():
+    """The first measure is judged by the bootstrap-t, all others by the test of the config."""
+    lines = [
+        replace(comparison("dense", 0.05, 0.03), family="primary: 2 pairs on web"),
+        replace(comparison("random", 0.05, 0.03), family="exploratory: 9 tests on web"),
+    ]
+    text = latex([page(estimates("web", FIGURES), lines, comparison=COMPARED)])
+
+    assert "bootstrap-$t$, corrected by max-$T$ among 2 pairs on web. Others: paired randomization test, " in text
+    assert "among 9 tests on web." in text
+
+
 @pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])
 def test_a_mark_says_that_the_corrected_p_is_below_its_level(p_corrected, marks):
     """Below 0.01 two, below 0.05 one; where nothing is corrected the p-value itself, here 0.02, is looked at."""

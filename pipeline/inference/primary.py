@@ -1,0 +1,173 @@
+"""The primary family: differences whose intervals hold together, and p-values that are their inversion.
+
+Sign flips assume that differences are symmetric about 0, which the bootstrap-t does not: with 30 exponential
+differences whose mean is 0, five models and a level of 5%, sign flips find something in 13% of 500 families, and this
+in 4%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+
+from rankledger.metrics.aggregation import MEAN, Aggregation
+from rankledger.metrics.block import Floats, divide
+from rankledger.pipeline.inference.intervals import ROUNDING
+from rankledger.pipeline.inference.samples import Pair, Sample
+
+__all__ = ["JointDifference", "joint_differences", "resampled_errors"]
+
+_CANCELLED = 1e-13  # of the size of the terms
+_FEW = 0.1  # of the error of the family: what resamples without spread may take of it
+
+
+@dataclass(frozen=True)
+class JointDifference:
+    """What the family says of one difference.
+
+    Attributes:
+        p_value: of this difference alone.
+        p_joint: among all of the family; below alpha just where 0 is outside the interval.
+        ends: of the interval; all of the family hold at once. (None, None) if there is none.
+    """
+
+    p_value: float
+    p_joint: float
+    ends: tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A difference with its standard error, (B,) the sorted |t*| of its resamples, and its range."""
+
+    estimate: float
+    error: float
+    away: Floats
+    limits: tuple[float, float]
+
+    @property
+    def t(self) -> float:
+        return abs(self.estimate) / self.error
+
+
+def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
+    """Intervals and p-values of all pairs at once, by max |t*| in a single step.
+
+    Over each resample, t* is how far a difference is from that of the sample, in standard errors of that resample; c is
+    the quantile of the greatest |t*| of the pairs. An interval reaches c standard errors.
+
+    A resample without spread counts as infinitely far. A difference that has many of them, because fewer than about
+    seven queries differ, would widen all other intervals without end; it is left out.
+
+    Args:
+        sample: one dataset's models with B resamples.
+        pairs: the family; none of their differences is undefined.
+        alpha: how often any interval of the family may miss, in (0, 1).
+
+    Returns:
+        By pair; None for one that is left out.
+
+    Reference:
+        Romano & Wolf 2005, doi:10.1198/016214504000000539, in a single step; Efron & Tibshirani 1993, section 12.5.
+    """
+    greatest = np.zeros(sample.n_resamples)
+    found: list[_Found | None] = []
+    all_errors = resampled_errors(sample, pairs)
+    for errors, difference in zip(all_errors, sample.each_difference(pairs), strict=True):
+        away = divide(np.abs(difference.resamples - difference.centre), errors[1:])
+        away = np.where(np.isnan(away) | (errors[1:] == 0), np.inf, away)
+        if np.isinf(away).mean() > _FEW * alpha / len(pairs):
+            found.append(None)
+            continue
+        np.maximum(greatest, away, out=greatest)
+        found.append(_Found(difference.centre, float(errors[0]), np.sort(away), difference.range))
+    ordered = np.sort(greatest)
+    reach = _critical(ordered, alpha) + ROUNDING
+    return tuple(
+        None
+        if one is None
+        else JointDifference(_p_value(one.away, one), _p_value(ordered, one), _ends(one, reach * one.error))
+        for one in found
+    )
+
+
+def resampled_errors(sample: Sample, pairs: Sequence[Pair]) -> list[Floats]:
+    """By pair, (1 + B,) the standard error of its difference over the sample and over each resample.
+
+    A resample's influences are linear in what each cluster adds to the sums, so the sum of their squares is a quadratic
+    form in resampled sums of products. All pairs are drawn together. NaN where a difference is undefined.
+    """
+    figures = [_Figures.of(sample, pair) for pair in pairs]
+    drawn = sample.sums(np.concatenate([figure.columns for figure in figures])) if figures else np.empty((0, 0))
+    parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1]) if figures else []
+    return [figure.errors(sums) for figure, sums in zip(figures, parts, strict=True)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Figures:
+    """What a difference is made of.
+
+    Attributes:
+        aggregations: of each figure, with what it is multiplied by, and the number of its numerators.
+        columns: (N, C) what each cluster adds: by figure its numerators and its denominator, then their products.
+        n_clusters: clusters that count.
+    """
+
+    aggregations: Sequence[tuple[Aggregation, float, int]]
+    columns: Floats
+    n_clusters: int
+
+    @classmethod
+    def of(cls, sample: Sample, pair: Pair) -> _Figures:
+        one, other = sample.sides(pair)
+        if one.is_mean_over(other):
+            made = [(MEAN, 1.0, 1)]
+            rows = [one.numerators - pair.factor * other.numerators, one.denominators]
+        else:
+            made = [(one.aggregation, 1.0, len(one.added)), (other.aggregation, -pair.factor, len(other.added))]
+            rows = [one.numerators, one.denominators, other.numerators, other.denominators]
+        added = np.vstack(rows)
+        products = [added[i] * added[j] for i, j in _pairs_of(len(added))]
+        return cls(made, np.vstack([added, *products]), int((one.denominators > 0).sum()))
+
+    def errors(self, sums: Floats) -> Floats:
+        """(1 + B,) the standard errors, given the sums of the columns, (N, 1 + B)."""
+        weights: list[Floats] = []
+        for aggregation, factor, n_numerators in self.aggregations:
+            *numerators, total = sums[len(weights) : len(weights) + n_numerators + 1]
+            means = divide(np.stack(numerators), total)
+            slopes = divide(factor * aggregation.slope(means), total)
+            weights += [*slopes, -(slopes * means).sum(axis=0)]
+        variance, size = np.zeros((2, sums.shape[1]))
+        for (i, j), product in zip(_pairs_of(len(weights)), sums[len(weights) :], strict=True):
+            term = (1 if i == j else 2) * weights[i] * weights[j] * product
+            variance += term
+            size += np.abs(term)
+        variance[variance <= _CANCELLED * size] = 0.0  # what rounding leaves of terms that cancel
+        return np.sqrt(variance * (self.n_clusters / (self.n_clusters - 1)))
+
+
+def _pairs_of(n: int) -> list[tuple[int, int]]:
+    return list(combinations_with_replacement(range(n), 2))
+
+
+def _critical(ordered: Floats, alpha: float) -> float:
+    """What as few of the resamples reach as leave a p-value below alpha; infinite if even none would."""
+    allowed = math.ceil(round(alpha * (len(ordered) + 1), 9)) - 2
+    return float(ordered[len(ordered) - 1 - allowed]) if 0 <= allowed < len(ordered) else math.inf
+
+
+def _p_value(ordered: Floats, found: _Found) -> float:
+    n_beyond = len(ordered) - int(np.searchsorted(ordered, found.t - ROUNDING, side="left"))
+    return (1 + n_beyond) / (len(ordered) + 1)
+
+
+def _ends(found: _Found, reach: float) -> tuple[float | None, float | None]:
+    if not math.isfinite(reach):
+        return None, None
+    least, greatest = map(float, found.limits)
+    return max(found.estimate - reach, least), min(found.estimate + reach, greatest)

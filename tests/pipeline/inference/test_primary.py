@@ -1,0 +1,140 @@
+"""The primary family: standard errors of resamples, and words that its p-values cannot contradict."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankledger.pipeline.inference import paired
+from rankledger.pipeline.inference.primary import joint_differences, resampled_errors
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.report.effects import effect_label
+from rankledger.pipeline.types.joined import Groups
+from tests.pipeline.inference.made_up_samples import AP, GMAP, ONE, RMSE, drawn_counts, sample, scores, two_models
+
+RULE = paired.TestRule("randomization", 300, "maxt", 0.05, 0, ONE, primary=True)
+OUTER = IntervalRule("bca+t", 0.95)
+
+
+def family(seed, n_queries=40, n_models=3, resamples=200):
+    """A baseline and models that differ from it by skewed amounts, some of them much."""
+    rng = np.random.default_rng(seed)
+    baseline = rng.beta(1, 2, n_queries)
+    shifts = rng.choice([0, 0.02, 0.1], n_models)
+    noise = rng.standard_exponential((n_models, n_queries)) * rng.choice([0.02, 0.1]) * rng.choice([-1, 1])
+    models = [scores(f"m{i}", baseline + shifts[i] + noise[i] - noise[i].mean() / 2) for i in range(n_models)]
+    return sample(scores("n", baseline), *models, resamples=resamples), [
+        Pair(f"m{i}", "n", AP) for i in range(n_models)
+    ]
+
+
+@pytest.mark.parametrize("measure", [AP, RMSE, GMAP])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_errors_are_those_of_samples_that_repeat_queries(measure, weighted):
+    """Each resample written out, a query as often as it was drawn, has the standard error of its own influences."""
+    rng = np.random.default_rng(0)
+    ours, theirs = rng.uniform(0.1, 1, (2, 30))
+    weights = rng.integers(1, 9, 30) if weighted else np.ones(30)
+    both = sample(scores("m", ours, measure, weights), scores("n", theirs, measure, weights))
+    (errors,) = resampled_errors(both, [Pair("m", "n", measure)])
+    counts = drawn_counts(30, 200).astype(int)
+
+    assert errors[0] == pytest.approx(both.differences([Pair("m", "n", measure)])[0].error, rel=1e-9)
+    for count, error in zip(counts[:20], errors[1:], strict=False):
+        rows = [np.repeat(row, count) for row in (ours, theirs, weights)]
+        again = sample(scores("m", rows[0], measure, rows[2]), scores("n", rows[1], measure, rows[2]))
+        assert error == pytest.approx(again.differences([Pair("m", "n", measure)])[0].error, rel=1e-9)
+
+
+def test_clusters_are_what_varies():
+    """With clusters of unlike size the errors of resamples are those of the clusters drawn."""
+    rng = np.random.default_rng(1)
+    clusters = np.sort(np.concatenate([np.arange(12), rng.integers(0, 12, 30)]))
+    ours, theirs = rng.random((2, len(clusters)))
+    both = two_models(ours, theirs, groups=Groups(clusters=clusters))
+    (errors,) = resampled_errors(both, [Pair("m", "n", AP)])
+
+    for count, error in zip(drawn_counts(12, 200).astype(int)[:10], errors[1:], strict=False):
+        drawn = np.repeat(np.arange(12), count)
+        rows = np.concatenate([np.flatnonzero(clusters == cluster) for cluster in drawn])
+        names = np.concatenate([np.full((clusters == cluster).sum(), i) for i, cluster in enumerate(drawn)])
+        again = two_models(ours[rows], theirs[rows], groups=Groups(clusters=names))
+        assert error == pytest.approx(again.differences([Pair("m", "n", AP)])[0].error, rel=1e-9)
+
+
+def test_equal_queries_have_no_error():
+    """A model that is better by 0.1 on every query has none, in the sample or a resample."""
+    theirs = np.linspace(0.1, 0.7, 40)
+    (errors,) = resampled_errors(two_models(theirs + 0.1, theirs), [Pair("m", "n", AP)])
+
+    assert errors.tolist() == [0] * 201
+
+
+def test_p_values_by_plain_loops():
+    """How many resamples have a t* at least as far as t: of a model's own, and of the greatest of all models'."""
+    both, pairs = family(3)
+    found = joint_differences(both, pairs, 0.05)
+    differences, errors = both.differences(pairs), resampled_errors(both, pairs)
+    stars = [
+        np.abs(each.resamples - each.estimate) / error[1:] for each, error in zip(differences, errors, strict=True)
+    ]
+
+    for i, each in enumerate(found):
+        t = abs(differences[i].estimate) / errors[i][0]
+        assert each.p_value == (1 + sum(star >= t for star in stars[i])) / 201
+        assert each.p_joint == (1 + sum(max(star) >= t for star in zip(*stars, strict=True))) / 201
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.01, 0.05, 0.1, 0.5]))
+def test_a_p_value_is_below_alpha_where_0_is_outside(seed, alpha):
+    """For every model of a family, whatever alpha; and the p-value among all is no less than that of one alone."""
+    both, pairs = family(seed)
+
+    for found in joint_differences(both, pairs, alpha):
+        outside = found.ends[0] > 0 or found.ends[1] < 0
+        assert outside == (found.p_joint < alpha)
+        assert found.p_value <= found.p_joint
+
+
+def test_too_few_resamples_decide_nothing():
+    """A level of 0.001 needs 999 resamples: with 200 there is no interval."""
+    both, pairs = family(0)
+
+    assert {found.ends for found in joint_differences(both, pairs, 0.001)} == {(None, None)}
+
+
+@given(st.integers(0, 2**32))
+def test_no_word_contradicts_its_p_value(seed):
+    """On the lines of the family, better and worse are said just where p is below 0.05, and of the right side."""
+    both, pairs = family(seed)
+    lines = paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE)
+
+    for line in lines:
+        if line.family.startswith("primary"):
+            word = effect_label(line, {})
+            assert (word in ("better", "worse")) == (line.p_corrected < 0.05)
+            assert word not in ("better", "worse") or (word == "better") == (line.difference > 0)
+
+
+def test_the_family_is_the_first_measure_on_all_queries():
+    """Slices and other measures are exploratory, and so is a difference that a few queries decide."""
+    rng = np.random.default_rng(2)
+    values = rng.beta(1, 2, (3, 2, 80))
+    values[2] = values[0]
+    values[2, :, :3] += 0.1
+    results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("nmk")]
+    both = sample(*results, groups=Groups(slices={"market=de": np.arange(80) < 40}))
+    lines = paired.compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], OUTER, RULE)
+    primary = [line for line in lines if line.family == "primary: 1 pair x 1 measure x 1 slice on d (1 test)"]
+
+    assert [(line.model, line.measure, line.slice) for line in primary] == [("m", "ap", "all")]
+    assert {line.family for line in lines} - {primary[0].family} == {
+        "exploratory: 2 pairs x 2 measures x 2 slices on d (7 tests)"
+    }
+    alone = paired.compare(both, [("m", "n")], [AP], OUTER, dataclasses.replace(RULE, primary=False))
+    assert alone[0].family == "1 pair x 1 measure x 2 slices on d (2 tests)"

@@ -1,0 +1,66 @@
+"""How often a family of comparisons finds something where nothing differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.paired import TestRule, compare
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Comparison, Scores
+
+__all__ = ["table"]
+
+_AP = Measure.parse("ap")
+_MODELS, _FAMILIES, _RESAMPLES = 5, 500, 1_000
+_ALPHA = 0.05
+Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
+
+_POPULATIONS: dict[str, Draw] = {
+    "normal": lambda rng, shape: rng.normal(0, 0.1, shape),
+    "skewed (exponential)": lambda rng, shape: 0.1 * (rng.standard_exponential(shape) - 1),
+    "30% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.3),
+}
+
+
+def table() -> str:
+    """Markdown: how often any of five equal models is found to differ, by the primary family and by sign flips."""
+    lines = ["| differences | queries | primary family | sign flips, maxT |", "|---|---:|---:|---:|"]
+    for name, draw in _POPULATIONS.items():
+        for n_queries in (30, 50, 200):
+            rng = np.random.default_rng(n_queries)
+            found = np.array([_family(draw(rng, (_MODELS, n_queries)), seed) for seed in range(_FAMILIES)])
+            lines.append(
+                f"| {name} | {n_queries} | " + " | ".join(f"{share:.3f}" for share in found.mean(axis=0)) + " |"
+            )
+    return "\n".join(lines)
+
+
+def _family(differences: Floats, seed: int) -> tuple[bool, bool]:
+    """Whether anything is found: by the primary family, and by sign flips."""
+    query_ids = np.arange(differences.shape[1]).astype(str).astype(object)
+    missing = np.zeros(len(query_ids), dtype=bool)
+    rows = [np.full((1, len(query_ids)), 0.5), *(0.5 + differences)[:, np.newaxis]]
+    results = [
+        Scores("d", str(i), query_ids, (_AP,), row, np.ones_like(row), {}, missing) for i, row in enumerate(rows)
+    ]
+    workers = Workers(jobs=1)
+    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, seed, workers))
+    pairs = [(str(i), "0") for i in range(1, len(rows))]
+    rules = [TestRule("randomization", _RESAMPLES, "maxt", _ALPHA, seed, workers, primary) for primary in (True, False)]
+    found = [compare(sample, pairs, [_AP], IntervalRule("bca+t", 1 - _ALPHA), rule) for rule in rules]
+    return _finds(found[0], "primary"), _finds(found[1], "")
+
+
+def _finds(lines: Sequence[Comparison], role: str) -> bool:
+    return any(
+        line.p_corrected is not None and line.p_corrected < _ALPHA for line in lines if line.family.startswith(role)
+    )
