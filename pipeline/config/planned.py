@@ -106,7 +106,7 @@ class PlannedComparison:
         test: what the p-values are of.
         permutations: times signs are flipped.
         correction: how p-values are corrected.
-        primary: whether the first measure on all queries is a family of its own.
+        primary: whether the lead measure on all queries is a family of its own.
         search_slices: whether slices are searched in which a difference is not that of the rest.
     """
 

@@ -102,7 +102,7 @@ class Comparison(Section):
     `holm` if the test is `t`, which `maxt` cannot correct; `bh` controls the false discovery rate instead."""
 
     primary: bool = True
-    """Whether the differences by the first measure on all queries are a family of their own: their intervals hold
+    """Whether the differences by the lead measure on all queries are a family of their own: their intervals hold
     together, by the bootstrap-t, and their p-values are the inversion of these. All else is then exploratory."""
 
     search_slices: bool = False

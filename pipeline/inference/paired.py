@@ -133,7 +133,6 @@ class TestRule:
         permutations: patterns of signs that the randomization test draws.
         correction: for the number of tests; not `maxt` where the test is `t`, which has nothing to take it from.
         alpha: the level that p-values are held to, in (0, 1).
-        primary: whether the first measure on all queries is a family of its own, by the bootstrap-t.
         seed: root of all streams.
         workers: run the drawing.
     """
@@ -144,11 +143,15 @@ class TestRule:
     alpha: float
     seed: int
     workers: Workers
-    primary: bool = False
 
 
 def compare(
-    sample: Sample, pairs: Sequence[tuple[str, str]], measures: Sequence[Measure], rule: IntervalRule, test: TestRule
+    sample: Sample,
+    pairs: Sequence[tuple[str, str]],
+    measures: Sequence[Measure],
+    rule: IntervalRule,
+    test: TestRule,
+    lead: Measure | None = None,
 ) -> tuple[Comparison, ...]:
     """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
 
@@ -161,6 +164,7 @@ def compare(
         measures: what they are compared by.
         rule: how an interval is read off.
         test: how differences are tested.
+        lead: the measure whose differences on all queries are the primary family; None for no such family.
 
     Raises:
         InputError: `holm` or `bh` would need more resamples than there are to find anything.
@@ -183,12 +187,12 @@ def compare(
         for i, (pair, line) in enumerate(zip(asked, lines, strict=True))
         if line.difference is not None and _has_test(pair.measure, pair.slice, line.n_clusters)
     ]
-    if test.primary:
-        chosen = _judge_primary(sample, asked, lines, chosen, measures[0], test.alpha)
+    if lead is not None:
+        chosen = _judge_primary(sample, asked, lines, chosen, lead, test.alpha)
     if chosen:
         tested = [asked[i] for i in chosen]
         p_values, corrected = _p_values(sample, tested, test)
-        role = "exploratory" if test.primary else ""
+        role = "" if lead is None else "exploratory"
         family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])
@@ -321,14 +325,13 @@ def _judge_primary(
 
 
 def _family(dataset: str, tested: Sequence[Pair], role: str) -> str:
-    """What is tested together, such as `exploratory: 3 pairs x 5 measures x 4 slices on served (54 tests)`."""
+    """What is tested together, such as `3 pairs x 5 measures x 4 slices on served (54 exploratory tests)`."""
     parts = [
         _counted(len({(pair.model, pair.baseline) for pair in tested}), "pair"),
         _counted(len({pair.measure for pair in tested}), "measure"),
         _counted(len({pair.slice for pair in tested}), "slice"),
     ]
-    role = f"{role}: " if role else ""
-    return f"{role}{' x '.join(parts)} on {dataset} ({_counted(len(tested), 'test')})"
+    return f"{' x '.join(parts)} on {dataset} ({_counted(len(tested), f'{role} test'.strip())})"
 
 
 def _counted(n: int, word: str) -> str:

@@ -41,7 +41,7 @@ def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence:
     columns = _columns(lines, measures)
     ranked = list(lines)
     for (dataset, name), places in columns.items():
-        own, measure = [lines[place] for place in places], measures[name]
+        own, measure = [lines[place] for place in places], measures[dataset, name]
         drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
         figures = _figures(drawn, own, measure)
         defined = [line.model for line in own if line.estimate is not None]
@@ -73,7 +73,9 @@ def order_agreement(
             drawn = [sample for sample in samples if dataset in (sample.dataset, POOLED)]
             models = {line.model for line in own}
             led = [line for line in columns[dataset, lead] if line.model in models]
-            one, other = _figures(drawn, led, measures[lead]), _figures(drawn, own, measures[measure])
+            one, other = (
+                _figures(drawn, rows, measures[dataset, name]) for rows, name in ((led, lead), (own, measure))
+            )
             complete = np.isfinite(one).all(axis=1) & np.isfinite(other).all(axis=1)
             tau = kendall_tau(one[complete], other[complete])
             if complete.sum() >= _FEWEST and math.isfinite(tau[0]):
@@ -106,17 +108,20 @@ def kendall_tau(one: Floats, other: Floats) -> Floats:
     return divide(agree, np.sqrt(by_one * by_other))
 
 
-def _measures(samples: Sequence[Sample]) -> dict[str, Measure]:
-    """By name, the measures by which models have an order."""
-    known = {measure for sample in samples for _, measure in sample.contributions}
-    return {str(measure): measure for measure in known if measure.metric.direction != "neither"}
+def _measures(samples: Sequence[Sample]) -> dict[tuple[str, str], Measure]:
+    """By dataset and name, for datasets may define one name each in its way, the measures that order models."""
+    known = {(sample.dataset, measure) for sample in samples for _, measure in sample.contributions}
+    known |= {(POOLED, measure) for sample in samples[:1] for _, measure in sample.contributions}
+    return {(dataset, str(measure)): measure for dataset, measure in known if measure.metric.direction != "neither"}
 
 
-def _columns(lines: Sequence[Estimate], measures: Mapping[str, Measure]) -> dict[tuple[str, str], list[int]]:
+def _columns(
+    lines: Sequence[Estimate], measures: Mapping[tuple[str, str], Measure]
+) -> dict[tuple[str, str], list[int]]:
     """By dataset and measure, the places of the lines that are of all queries."""
     columns: dict[tuple[str, str], list[int]] = {}
     for place, line in enumerate(lines):
-        if line.slice == ALL and line.measure in measures:
+        if line.slice == ALL and (line.dataset, line.measure) in measures:
             columns.setdefault((line.dataset, line.measure), []).append(place)
     return columns
 

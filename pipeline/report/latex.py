@@ -170,9 +170,8 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
     if comparison := figures.page.manifest.comparison:
         families = {line.is_primary: line.family for line in figures.on_all(dataset) if line.family}
         if primary := families.pop(True, ""):
-            among = escaped(primary.removeprefix("primary: "))
-            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {among}."
-        family = families.get(False, "").removeprefix("exploratory: ")
+            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {escaped(primary)}."
+        family = families.get(False, "")
         among = f" among {escaped(family)}" if family and comparison.correction != "none" else ""
         if family or not primary:
             others = "Others: paired" if primary else "Paired"

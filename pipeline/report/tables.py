@@ -459,7 +459,8 @@ def shared_baseline(lines: Sequence[Comparison]) -> str | None:
 
 def families(lines: Iterable[Comparison]) -> list[str]:
     """The families of tests among which p-values are corrected, in words."""
-    return list(dict.fromkeys(line.family for line in lines if line.family))
+    ordered = sorted(lines, key=lambda line: not line.is_primary)
+    return list(dict.fromkeys(line.family for line in ordered if line.family))
 
 
 def difference_table(

@@ -211,7 +211,7 @@ class Comparison:
     @property
     def is_primary(self) -> bool:
         """Whether it is of the primary family, whose intervals hold together and whose p-values are their inversion."""
-        return self.family.startswith("primary: ")
+        return " primary test" in self.family
 
     def without_rounding(self) -> Comparison:
         """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.

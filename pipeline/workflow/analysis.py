@@ -9,6 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
@@ -251,8 +252,15 @@ def _compare(
     lines: list[Comparison] = []
     for sample in each("Comparing", samples, len(samples), "datasets"):
         if pairs := _pairs(comparison, sample.dataset, evaluated):
-            lines += compare(sample, pairs, comparison.measures[sample.dataset], _rule(config), test)
+            lead = _leading(planned, comparison, sample.dataset) if comparison.primary else None
+            lines += compare(sample, pairs, comparison.measures[sample.dataset], _rule(config), test, lead)
     return tuple(lines)
+
+
+def _leading(planned: Plan, comparison: PlannedComparison, dataset: str) -> Measure | None:
+    """The lead measure, or the first that models are compared by if it is none of these; None if there is none."""
+    lead, measures = planned.lead[dataset], comparison.measures[dataset]
+    return lead if lead in measures else next(iter(measures), None)
 
 
 def _search_slices(
@@ -266,8 +274,8 @@ def _search_slices(
     lines: list[SliceChange] = []
     searched: list[str] = []
     for sample in each("Searching slices", samples, len(samples), "datasets"):
-        lead, measures = planned.lead[sample.dataset], comparison.measures[sample.dataset]
-        for measure in [lead] if lead in measures else measures[:1]:
+        measure = _leading(planned, comparison, sample.dataset)
+        if measure is not None:
             for pair in _pairs(comparison, sample.dataset, evaluated):
                 if any((model, measure) not in sample.contributions for model in pair):
                     continue
@@ -280,9 +288,7 @@ def _search_slices(
 
 def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) -> TestRule:
     alpha = 1 - config.bootstrap.confidence
-    return TestRule(
-        comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers, comparison.primary
-    )
+    return TestRule(comparison.test, comparison.permutations, comparison.correction, alpha, config.seed, workers)
 
 
 def _pairs(

@@ -224,8 +224,9 @@ class _Comparer:
         self._rule = IntervalRule(config.bootstrap.method, confidence)
         self._search = SearchRule(1 - confidence, config.seed, workers)
         self._test = TestRule(
-            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers, test.primary
+            test.test, test.permutations, test.chosen_correction, 1 - confidence, config.seed, workers
         )
+        self._has_primary = test.primary
         self._top = top
         self._leading = leading  # by dataset, the measure to look at queries and slices by
         self._groups: dict[str, Groups] = {}  # by dataset
@@ -248,7 +249,8 @@ class _Comparer:
             columns |= dict(zip(names, reversed(match.shared(pair)), strict=True))
         results = [replace(scores, model=name) for name, scores in columns.items()]
         sample = Sample(results, match.after.profile.conventions, self._groups_of(match), self._settings)
-        for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test):
+        lead = self._leading.get(match.name) if self._has_primary else None
+        for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test, lead):
             yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
 
     def slice_changes(self) -> Iterator[SliceChange]:

@@ -55,7 +55,7 @@ _FILES = (
     "scores.parquet",
 )
 _SEALED = "sealed "
-_MODELS = ("bm25", "dense")
+_MODELS = ("bm25", "dense", "names")
 _TIME = "2026-11-20T02:00:00+00:00"
 _TOKENS = (
     *(b"ndcg@10", b"ap", b"rmse", b"bm25", b"dense", b"web", b"stars", b"*", b"all", b"pass", b"fail", b"../x", b"q0"),
@@ -134,7 +134,7 @@ def _seeds(commands: Sequence[str], names: Sequence[str], seals: Sequence[str]) 
 
 
 def _write_config(folder: Path) -> Path:
-    """A config with a dataset of each kind, two models, a comparison and gates."""
+    """A config with a dataset of each kind, three models, a comparison and gates."""
     collections = {"web": search_collection(1, 8, _MODELS), "stars": rating_collection(2, 6, _MODELS)}
     gates = [
         {"name": "drop", "measure": "ndcg@10", "against": "self@last_passed", "margin": 0.9, "datasets": ["web"]},

@@ -55,12 +55,11 @@ def _family(differences: Floats, seed: int) -> tuple[bool, bool]:
     workers = Workers(jobs=1)
     sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, seed, workers))
     pairs = [(str(i), "0") for i in range(1, len(rows))]
-    rules = [TestRule("randomization", _RESAMPLES, "maxt", _ALPHA, seed, workers, primary) for primary in (True, False)]
-    found = [compare(sample, pairs, [_AP], IntervalRule("bca+t", 1 - _ALPHA), rule) for rule in rules]
-    return _finds(found[0], "primary"), _finds(found[1], "")
+    test, rule = TestRule("randomization", _RESAMPLES, "maxt", _ALPHA, seed, workers), IntervalRule("bca+t", 1 - _ALPHA)
+    found = [compare(sample, pairs, [_AP], rule, test, lead) for lead in (_AP, None)]
+    primary = [line for line in found[0] if line.is_primary]
+    return _finds(primary), _finds(found[1])
 
 
-def _finds(lines: Sequence[Comparison], role: str) -> bool:
-    return any(
-        line.p_corrected is not None and line.p_corrected < _ALPHA for line in lines if line.family.startswith(role)
-    )
+def _finds(lines: Sequence[Comparison]) -> bool:
+    return any(line.p_corrected is not None and line.p_corrected < _ALPHA for line in lines)

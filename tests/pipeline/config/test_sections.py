@@ -153,6 +153,7 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
         "test": "t",
         "permutations": 100,
         "correction": "bh",
+        "primary": True,
         "search_slices": False,
     }
     assert read.bootstrap.method == "basic"

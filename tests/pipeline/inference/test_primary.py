@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,7 +15,7 @@ from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, GMAP, ONE, RMSE, drawn_counts, sample, scores, two_models
 
-RULE = paired.TestRule("randomization", 300, "maxt", 0.05, 0, ONE, primary=True)
+RULE = paired.TestRule("randomization", 300, "maxt", 0.05, 0, ONE)
 OUTER = IntervalRule("bca+t", 0.95)
 
 
@@ -112,16 +110,16 @@ def test_too_few_resamples_decide_nothing():
 def test_no_word_contradicts_its_p_value(seed):
     """On the lines of the family, better and worse are said just where p is below 0.05, and of the right side."""
     both, pairs = family(seed)
-    lines = paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE)
+    lines = paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP)
 
     for line in lines:
-        if line.family.startswith("primary"):
+        if line.is_primary:
             word = effect_label(line, {})
             assert (word in ("better", "worse")) == (line.p_corrected < 0.05)
             assert word not in ("better", "worse") or (word == "better") == (line.difference > 0)
 
 
-def test_the_family_is_the_first_measure_on_all_queries():
+def test_the_family_is_the_lead_measure_on_all_queries():
     """Slices and other measures are exploratory, and so is a difference that a few queries decide."""
     rng = np.random.default_rng(2)
     values = rng.beta(1, 2, (3, 2, 80))
@@ -129,12 +127,12 @@ def test_the_family_is_the_first_measure_on_all_queries():
     values[2, :, :3] += 0.1
     results = [scores(name, values[i], (AP, RMSE)) for i, name in enumerate("nmk")]
     both = sample(*results, groups=Groups(slices={"market=de": np.arange(80) < 40}))
-    lines = paired.compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], OUTER, RULE)
-    primary = [line for line in lines if line.family == "primary: 1 pair x 1 measure x 1 slice on d (1 test)"]
+    lines = paired.compare(both, [("m", "n"), ("k", "n")], [AP, RMSE], OUTER, RULE, AP)
+    primary = [line for line in lines if line.family == "1 pair x 1 measure x 1 slice on d (1 primary test)"]
 
     assert [(line.model, line.measure, line.slice) for line in primary] == [("m", "ap", "all")]
     assert {line.family for line in lines} - {primary[0].family} == {
-        "exploratory: 2 pairs x 2 measures x 2 slices on d (7 tests)"
+        "2 pairs x 2 measures x 2 slices on d (7 exploratory tests)"
     }
-    alone = paired.compare(both, [("m", "n")], [AP], OUTER, dataclasses.replace(RULE, primary=False))
+    alone = paired.compare(both, [("m", "n")], [AP], OUTER, RULE)
     assert alone[0].family == "1 pair x 1 measure x 2 slices on d (2 tests)"

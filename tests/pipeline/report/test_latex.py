@@ -137,13 +137,13 @@ def test_the_caption_names_test_and_correction(asked, said):
 def test_the_caption_names_the_primary_family():
     """The first measure is judged by the bootstrap-t, all others by the test of the config."""
     lines = [
-        replace(comparison("dense", 0.05, 0.03), family="primary: 2 pairs on web"),
-        replace(comparison("random", 0.05, 0.03), family="exploratory: 9 tests on web"),
+        replace(comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)"),
+        replace(comparison("random", 0.05, 0.03), family="2 pairs on web (9 exploratory tests)"),
     ]
     text = latex([page(estimates("web", FIGURES), lines, comparison=COMPARED)])
 
-    assert "bootstrap-$t$, corrected by max-$T$ among 2 pairs on web. Others: paired randomization test, " in text
-    assert "among 9 tests on web." in text
+    assert "bootstrap-$t$, corrected by max-$T$ among 2 pairs on web (2 primary tests). Others: paired " in text
+    assert "among 2 pairs on web (9 exploratory tests)." in text
 
 
 @pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])

@@ -57,6 +57,7 @@ def figures(seed: int, baseline: str, test: str) -> dict[str, object]:
             name: order(lines)
             for name, lines in order([("s", ["ap", "ndcg@5"]), ("t", ["rr(rel=2)@10", "gmap", "p@3"])])
         },
+        "lead": "ap",  # by default the first measure, whose differences are the primary family
         "pooled": True,
         "cluster": "user",
         "slices": order(["market"]),
