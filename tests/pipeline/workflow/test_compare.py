@@ -155,11 +155,12 @@ def test_the_same_outputs_have_not_moved(nights, tmp_path):
 # ---- models
 
 
-def test_a_model_is_compared_with_itself_under_its_old_name(nights):
+def test_a_model_is_compared_with_itself_under_its_old_name(nights, tmp_path):
     """The candidate calls bm25 `lexical` and says what it was; another model of it has nothing to be compared with."""
     first, _ = nights
-    folder = first.record.parent.parent.parent / "renamed"
-    candidate = evaluate(folder, judgments(), {"lexical": output(MOVED), "new": output()}, model={"was": "bm25"})
+    candidate = evaluate(
+        tmp_path / "renamed", judgments(), {"lexical": output(MOVED), "new": output()}, model={"was": "bm25"}
+    )
 
     found = moved_from(first, candidate)
 
@@ -492,20 +493,20 @@ def test_new_judgments_and_an_output_with_unknown_ranks_share_a_part(tmp_path):
     assert "cannot be told apart" in comparison_tables(found, width=120, colour=False)
 
 
-def test_definitions_that_differ_are_named_and_refused(nights):
+def test_definitions_that_differ_are_named_and_refused(nights, tmp_path):
     """A depth of 2 changes every measure: the refusal names what was and what is."""
     first, _ = nights
-    folder = first.record.parent.parent.parent / "cut"
+    folder = tmp_path / "cut"
     candidate = evaluate(folder, judgments(), {"bm25": output(MOVED)}, conventions={"depth": 2})
 
     with pytest.raises(InputError, match=r"^web: the definitions differ: rr, ndcg@10: depth was none and is 2; add"):
         moved_from(first, candidate)
 
 
-def test_the_part_of_a_definition(nights):
+def test_the_part_of_a_definition(nights, tmp_path):
     """Down to rank 2 the old output has all its documents and loses nothing; the new one loses 2 of 40: -1/20."""
     first, second = nights
-    folder = first.record.parent.parent.parent / "cut-too"
+    folder = tmp_path / "cut-too"
     candidate = evaluate(folder, judgments(), {"bm25": output(MOVED)}, conventions={"depth": 2})
 
     forwards = moved_from(first, candidate, force=True).splits[0]
