@@ -21,7 +21,7 @@ from rankledger.pipeline.report.tables import (
     models,
     p_value,
 )
-from rankledger.pipeline.report.text_table import byte_size, counted, queries
+from rankledger.pipeline.report.text_table import byte_size, counted, queries, short_text
 from rankledger.pipeline.types.gates import Acceptance
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
@@ -172,9 +172,9 @@ def rank_note(column: MeasureColumn, confidence: float) -> str:
     """
     firsts = column.possible_firsts
     more = f" and {len(firsts) - _FIRSTS:,} more" if len(firsts) > _FIRSTS else ""
-    where = f"{column.measure} on {display_name(column.dataset)}"
+    where = f"{column.measure} on {short_text(display_name(column.dataset))}"
     intervals = f"simultaneous {100 * confidence:g}% intervals"
-    return f"ranks by {where}: {intervals}; possible firsts: {', '.join(firsts[:_FIRSTS])}{more}"
+    return f"ranks by {where}: {intervals}; possible firsts: {', '.join(map(short_text, firsts[:_FIRSTS]))}{more}"
 
 
 def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
@@ -186,7 +186,7 @@ def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
             f"{line.measure} {line.tau:.2f} {interval_text(line.ci_low, line.ci_high, '{:.2f}'.format)}".strip()
             for line in lines[:_NAMED]
         )
-        order = f"the order by {lines[0].lead} on {display_name(dataset)}"
+        order = f"the order by {lines[0].lead} on {short_text(display_name(dataset))}"
         yield f"agreement with {order} (Kendall's tau): {', '.join(taus)}{more}"
 
 

@@ -169,7 +169,9 @@ def test_in_mlflows_artifact_view(mlflow, tmp_path):
         assert column(page, "model") == ["dense"]
         (data,) = page.all(f"{BOARD} details.data")
         data.find_element(By.TAG_NAME, "summary").click()
-        assert page.wait("the data", lambda: data.find_element(By.TAG_NAME, "pre").text).startswith("rows,model,figure")
+        assert page.wait("the data", lambda: data.find_element(By.TAG_NAME, "pre").text).startswith(
+            "rows,model,rank,figure"
+        )
         assert data.find_elements(By.CSS_SELECTOR, "a[download]") == []  # the frame may save nothing
         page.driver.switch_to.default_content()
         assert page.troubles() == []

@@ -344,11 +344,11 @@ def test_the_page_of_an_evaluation(nights, page):
     page.shows("Show less")
     rows = page.wait("the leaderboard", lambda: leaderboard(page, 5))
 
-    assert rows[0][:3] == ["model", "rr(rel=2)@10", "ndcg@5"]
+    assert rows[0][:4] == ["model", "rank", "rr(rel=2)@10", "ndcg@5"]
     figures = {model: nights.figure(9, model, "rr(rel=2)@10") for model in MODELS}
     assert [row[0] for row in rows[1:]] == sorted(MODELS, key=lambda model: -figures[model])
     for row in rows[1:]:
-        assert row[1].startswith(f"{figures[row[0]]:.4f}")
+        assert row[2].startswith(f"{figures[row[0]]:.4f}")
     picture(page, "evaluation")
 
 

@@ -44,7 +44,7 @@ from rankledger.pipeline.report.tables import (
     worst_differences,
     worst_figures,
 )
-from rankledger.pipeline.report.text_table import counted, queries, short_text
+from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, headline, passed, raised
 from rankledger.pipeline.types.gates import Outcome, Verdict, overall_outcome
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
@@ -337,8 +337,8 @@ def leaderboard(figures: PageFigures) -> Section:
         layout = _Layout(figures.baseline(dataset), letters, ranks, ties)
         blocks: list[Block] = [_board(figures, dataset, columns, layout)]
         if columns[0].ranks:
-            blocks += [Words(f"{rank_note(columns[0], figures.page.evaluation.confidence)}.", "quiet")]
-        blocks += [Words(f"{text}.", "quiet") for text in agreement_notes(figures.page.evaluation, dataset)]
+            blocks += [Words(f"{printable(rank_note(columns[0], figures.page.evaluation.confidence))}.", "quiet")]
+        blocks += [Words(f"{printable(text)}.", "quiet") for text in agreement_notes(figures.page.evaluation, dataset)]
         parts.append(PagePart(dataset_title(dataset), tuple(blocks)))
         layouts.append(layout)
         drawn += lines
