@@ -193,7 +193,7 @@ class Gate(Section):
 
     allow: Amount = 0
     """Queries that may be lost: a number of the judged ones, or a share of all such queries, as `5%`, which the gate
-    must be sure of; 59 queries of which none is lost show `5%`."""
+    must be sure of; with none lost, 59 queries show `5%`."""
 
     max_missing: Amount | None = None
     """Accepted share of queries without output, as 0.01 or `1%`."""

@@ -96,7 +96,7 @@ def _query_drops(sample: Sample, pair: Pair) -> Floats:
 
 
 def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int64]) -> CrashCount:
-    """How many queries crashed, of how many; or clusters, of which one crashed if one of its queries did."""
+    """How many queries crashed, of how many; or clusters; a cluster crashed if one of its queries did."""
     clusters, defined = sample.groups.clusters, np.flatnonzero(~np.isnan(drops))
     if clusters is None:
         return CrashCount(len(crashed), len(defined), "queries")
