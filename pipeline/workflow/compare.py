@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -14,36 +14,24 @@ import numpy.typing as npt
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.schema import Comparison as Test
-from rankledger.pipeline.data import readers
-from rankledger.pipeline.data.dataset import describe, group_queries
-from rankledger.pipeline.inference.changes import (
-    ChangeStep,
-    changed_queries,
-    counted_scores,
-    definition_differences,
-    oriented,
-    redefined_measures,
-    split_change,
-)
+from rankledger.pipeline.inference.changes import ChangeStep, changed_queries, counted_scores, oriented, split_change
 from rankledger.pipeline.inference.paired import TestRule
 from rankledger.pipeline.inference.paired import compare as compare_pairs
 from rankledger.pipeline.inference.resampling import Settings, contributions_of
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.record.folder import refuse_changed
-from rankledger.pipeline.record.scores import SCORES, read_scores
-from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
-from rankledger.pipeline.workflow.baselines import RecordedDataset, can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.workflow.inputs import dataset_source, source_of
+from rankledger.pipeline.workflow.baselines import can_rescore, rescore, retrieved_ranks
+from rankledger.pipeline.workflow.matching import Match, match_datasets
 from rankledger.pipeline.workflow.references import Pair, Sides, measure_among, open_sides
-from rankledger.pipeline.workflow.workspace import Opened, Workspace, refuse_foreign_servers
+from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 __all__ = ["compare"]
 
@@ -51,7 +39,7 @@ __all__ = ["compare"]
 Figure = tuple[float | None, str]  # and why it is not known
 
 
-def _split_changes(match: _Match) -> Iterator[ChangeSplit]:
+def _split_changes(match: Match) -> Iterator[ChangeSplit]:
     """The change of every measure of every pair of models, in parts.
 
     One thing after the other is changed, in the order: queries that are gone are taken out, the definition changes, the
@@ -64,7 +52,7 @@ def _split_changes(match: _Match) -> Iterator[ChangeSplit]:
         yield from (split for split in splits if math.isfinite(split.change))  # where both figures are defined
 
 
-def _split(match: _Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> ChangeSplit:
+def _split(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> ChangeSplit:
     scores = match.scores[pair]
     conventions = [side.profile.conventions for side in (match.before, match.after)]
     before, after = (_figure(own, measure, rules) for own, rules in zip(scores, conventions, strict=True))
@@ -74,9 +62,7 @@ def _split(match: _Match, pair: Pair, measure: Measure, rescored: Callable[[str]
     return ChangeSplit(match.name, *pair, str(measure), before, after, sign * (after - before), parts)
 
 
-def _steps(
-    match: _Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]
-) -> Iterator[ChangeStep]:
+def _steps(match: Match, pair: Pair, measure: Measure, rescored: Callable[[str], Scores | str]) -> Iterator[ChangeStep]:
     """What is changed before the output is."""
 
     def figure(by: str, queries: npt.NDArray[np.object_] | None) -> Figure:
@@ -101,7 +87,7 @@ def _steps(
         yield ChangeStep("documents", *figure("new judgments", None))
 
 
-def _rescored(match: _Match, model: str, by: str) -> Scores | str:
+def _rescored(match: Match, model: str, by: str) -> Scores | str:
     """A model's old output, scored as the candidate scores, by one or the other's judgments; or why that is unknown."""
     judged = match.before if by == "old judgments" else match.after
     measures = [measure for measure in match.measures if can_rescore(measure)]
@@ -165,7 +151,7 @@ def compare(
         InputError: there is no such record, or judgments, queries or definitions differ, a line for each.
     """
     references = open_sides(str(base), str(candidate), name=name, workspace=Workspace.open(runs_dir, records))
-    matched = [(sides, _match_datasets(sides)) for sides in references.sides]
+    matched = [(sides, match_datasets(sides)) for sides in references.sides]
     matches = [match for _, own in matched for match in own]
     if not matches:
         raise InputError("the two share no dataset, query and measure; nothing can be compared")
@@ -196,7 +182,7 @@ def compare(
     )
 
 
-def _record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[_Match]]]) -> Iterator[RecordPair]:
+def _record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
     """The pairs of records of which models were compared."""
     for sides, matches in matched:
         if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
@@ -214,7 +200,7 @@ class _Comparer:
     """Compares the models of two records by the rules of the candidate's config; `remarks` say what is left out."""
 
     def __init__(
-        self, sides: Sides, matches: Sequence[_Match], leading: Mapping[str, Measure], top: int, jobs: int | None
+        self, sides: Sides, matches: Sequence[Match], leading: Mapping[str, Measure], top: int, jobs: int | None
     ) -> None:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
@@ -239,7 +225,7 @@ class _Comparer:
         for match in self.matches:
             yield from self._lines(match)
 
-    def _lines(self, match: _Match) -> Iterator[Comparison]:
+    def _lines(self, match: Match) -> Iterator[Comparison]:
         columns: dict[str, Scores] = {}
         pairs = [
             (f"{match.after.record.path}#{model}", f"{match.before.record.path}#{baseline}")
@@ -260,7 +246,7 @@ class _Comparer:
                 for pair in each("Searching slices", match.scores, len(match.scores), "pairs of models"):
                     yield from self._slice_changes(match, pair, self._leading[match.name])
 
-    def _slice_changes(self, match: _Match, pair: Pair, measure: Measure) -> tuple[SliceChange, ...]:
+    def _slice_changes(self, match: Match, pair: Pair, measure: Measure) -> tuple[SliceChange, ...]:
         row, conventions = match.measures.index(measure), match.after.profile.conventions
         before, after = (contributions_of(own, row, own.values[row], conventions) for own in match.shared(pair))
         lines, searched = changed_slices((match.name, *pair), (after, before), self._groups_of(match), self._search)
@@ -275,7 +261,7 @@ class _Comparer:
                 for pair in each("Looking at queries", match.scores, len(match.scores), "pairs of models"):
                     yield from self._moved(match, pair, self._leading[match.name])
 
-    def _moved(self, match: _Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
+    def _moved(self, match: Match, pair: Pair, measure: Measure) -> Iterator[QueryChange]:
         row = match.measures.index(measure)
         rule = match.after.profile.conventions.missing_queries
         before, after = (counted_scores(scores.values[row], scores.missing, rule) for scores in match.shared(pair))
@@ -289,7 +275,7 @@ class _Comparer:
                 self.remarks.append(f"the ranks of documents are left out: {error}")
         yield from changed_queries(scores, self._top, ranked)
 
-    def _groups_of(self, match: _Match) -> Groups:
+    def _groups_of(self, match: Match) -> Groups:
         if match.name not in self._groups:
             self._groups[match.name] = Groups()
             try:
@@ -300,7 +286,7 @@ class _Comparer:
         return self._groups[match.name]
 
 
-def _leading(matches: Sequence[_Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
+def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
     """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out."""
     shared: dict[str, list[Measure]] = {}
     for match in matches:
@@ -329,13 +315,13 @@ def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
                     yield DatasetFigure(dataset.name, model, baseline, str(measure), before[theirs], after[ours])
 
 
-def _has_moved(match: _Match) -> bool:
+def _has_moved(match: Match) -> bool:
     """Whether the score of any query of both is another."""
     both = [match.shared(pair) for pair in match.scores]
     return any(not np.array_equal(before.values, after.values, equal_nan=True) for before, after in both)
 
 
-def _left_out(sides: Sides, matches: Sequence[_Match]) -> Iterator[str]:
+def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
     """The datasets and measures that one side alone has."""
     compared = {match.name: set(map(str, match.measures)) for match in matches}
     names = dict.fromkeys(d.name for side in (sides.base, sides.candidate) for d in side.planned.datasets)
@@ -364,135 +350,4 @@ def _side(reference: str, opened: Opened) -> Side:
         created=record.manifest.created,
         commit=git.commit if git else None,
         dirty=git is not None and git.dirty,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class _Match:
-    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query."""
-
-    before: RecordedDataset
-    after: RecordedDataset
-    scores: Mapping[Pair, tuple[Scores, Scores]]
-    measures: tuple[Measure, ...]
-
-    @property
-    def name(self) -> str:
-        """The dataset's name."""
-        return self.after.planned.name
-
-    @cached_property
-    def query_ids(self) -> npt.NDArray[np.object_]:
-        """The queries of both, in their order."""
-        before, after = next(iter(self.scores.values()))
-        known = set(before.query_ids.tolist())
-        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
-
-    @property
-    def n_removed(self) -> int:
-        """Queries of the base alone."""
-        return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
-
-    @property
-    def n_added(self) -> int:
-        """Queries of the candidate alone."""
-        return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
-
-    @property
-    def rejudged(self) -> bool:
-        """Whether the judgments are others, or are read otherwise."""
-        if self.after.planned.kind == "scores":
-            return False
-        return self.before.store().judgments != self.after.store().judgments
-
-    @property
-    def redefined(self) -> tuple[str, ...]:
-        """The measures that mean something else."""
-        names = [str(measure) for measure in self.measures]
-        return redefined_measures(self.before.record.manifest, self.after.record.manifest, names, self.name)
-
-    def relisted(self, measure: Measure) -> bool:
-        """Whether the measure asks for documents or interactions, and these are others."""
-        asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
-        before, after = (
-            [file.sha256 for file in side.record.manifest.datasets[self.name].files(*asked)]
-            for side in (self.before, self.after)
-        )
-        return before != after
-
-    def unlike(self) -> Iterator[str]:
-        """How the two differ beside the outputs, a line each."""
-        if self.rejudged:
-            digests = [file.sha256[:12] for side in (self.before, self.after) for file in side.judged[:1]]
-            yield f"{self.name}: the judgments differ (sha256 {'… and '.join(digests)}…)"
-        if self.n_removed or self.n_added:
-            yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
-        relisted = [str(measure) for measure in self.measures if self.relisted(measure)]
-        if relisted:
-            yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
-        names = [str(measure) for measure in self.measures]
-        for line in definition_differences(self.before.record.manifest, self.after.record.manifest, names, self.name):
-            yield f"{self.name}: the definitions differ: {line}"
-
-    def shared(self, pair: Pair) -> tuple[Scores, Scores]:
-        """The scores of the base and of the candidate on the queries of both, by the measures of both."""
-        before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
-        return before, after
-
-    def groups(self) -> Groups:
-        """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
-
-        Raises:
-            InputError: the queries table is gone, or is not the one that was evaluated.
-        """
-        planned = self.after.planned
-        if planned.queries is None:
-            return Groups()
-        refuse_foreign_servers(self.after.opened)
-        queries = source_of(planned.queries)
-        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
-        table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
-        return group_queries(self.query_ids, table, planned.cluster, planned.slices)
-
-
-def _match_datasets(sides: Sides) -> tuple[_Match, ...]:
-    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
-    before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
-    matches = [
-        _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
-        for after in sides.candidate.planned.datasets
-        if after.name in before
-    ]
-    return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
-
-
-def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> _Match:
-    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
-    scores: dict[Pair, tuple[Scores, Scores]] = {}
-    for model, baseline in pairs:
-        ours = read_scores(after.record, after.planned.name, model, asked)
-        theirs = read_scores(before.record, before.planned.name, baseline, asked)
-        if ours is not None and theirs is not None:
-            scores[model, baseline] = (theirs, ours)
-    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
-        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
-            different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
-            raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
-    measured = [set(side.measures) for both in scores.values() for side in both]
-    return _Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)))
-
-
-def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
-    """The scores of these queries, all of which have some, by these measures."""
-    column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
-    columns = [column_of[query_id] for query_id in query_ids.tolist()]
-    rows = [scores.measures.index(measure) for measure in measures]
-    return replace(
-        scores,
-        query_ids=query_ids,
-        measures=tuple(measures),
-        values=scores.values[np.ix_(rows, columns)],
-        weights=scores.weights[np.ix_(rows, columns)],
-        missing=scores.missing[columns],
-        moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
     )

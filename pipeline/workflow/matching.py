@@ -1,0 +1,157 @@
+"""The datasets that two records have in common, and the scores of their models there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.dataset import describe, group_queries
+from rankledger.pipeline.inference.changes import definition_differences, redefined_measures
+from rankledger.pipeline.record.folder import refuse_changed
+from rankledger.pipeline.record.scores import SCORES, read_scores
+from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
+from rankledger.pipeline.workflow.baselines import RecordedDataset
+from rankledger.pipeline.workflow.inputs import dataset_source, source_of
+from rankledger.pipeline.workflow.references import Pair, Sides
+from rankledger.pipeline.workflow.workspace import refuse_foreign_servers
+
+__all__ = ["Match", "match_datasets"]
+
+
+@dataclass(frozen=True, eq=False)
+class Match:
+    """A dataset on both sides: the scores of the base and the candidate, and the measures that both have of a query."""
+
+    before: RecordedDataset
+    after: RecordedDataset
+    scores: Mapping[Pair, tuple[Scores, Scores]]
+    measures: tuple[Measure, ...]
+
+    @property
+    def name(self) -> str:
+        """The dataset's name."""
+        return self.after.planned.name
+
+    @cached_property
+    def query_ids(self) -> npt.NDArray[np.object_]:
+        """The queries of both, in their order."""
+        before, after = next(iter(self.scores.values()))
+        known = set(before.query_ids.tolist())
+        return np.array([query_id for query_id in after.query_ids.tolist() if query_id in known], dtype=object)
+
+    @property
+    def n_removed(self) -> int:
+        """Queries of the base alone."""
+        return len(next(iter(self.scores.values()))[0].query_ids) - len(self.query_ids)
+
+    @property
+    def n_added(self) -> int:
+        """Queries of the candidate alone."""
+        return len(next(iter(self.scores.values()))[1].query_ids) - len(self.query_ids)
+
+    @property
+    def rejudged(self) -> bool:
+        """Whether the judgments are others, or are read otherwise."""
+        if self.after.planned.kind == "scores":
+            return False
+        return self.before.store().judgments != self.after.store().judgments
+
+    @property
+    def redefined(self) -> tuple[str, ...]:
+        """The measures that mean something else."""
+        names = [str(measure) for measure in self.measures]
+        return redefined_measures(self.before.record.manifest, self.after.record.manifest, names, self.name)
+
+    def relisted(self, measure: Measure) -> bool:
+        """Whether the measure asks for documents or interactions, and these are others."""
+        asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
+        before, after = (
+            [file.sha256 for file in side.record.manifest.datasets[self.name].files(*asked)]
+            for side in (self.before, self.after)
+        )
+        return before != after
+
+    def unlike(self) -> Iterator[str]:
+        """How the two differ beside the outputs, a line each."""
+        if self.rejudged:
+            digests = [file.sha256[:12] for side in (self.before, self.after) for file in side.judged[:1]]
+            yield f"{self.name}: the judgments differ (sha256 {'… and '.join(digests)}…)"
+        if self.n_removed or self.n_added:
+            yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
+        relisted = [str(measure) for measure in self.measures if self.relisted(measure)]
+        if relisted:
+            yield f"{self.name}: the documents or interactions differ, which count in {', '.join(relisted)}"
+        names = [str(measure) for measure in self.measures]
+        for line in definition_differences(self.before.record.manifest, self.after.record.manifest, names, self.name):
+            yield f"{self.name}: the definitions differ: {line}"
+
+    def shared(self, pair: Pair) -> tuple[Scores, Scores]:
+        """The scores of the base and of the candidate on the queries of both, by the measures of both."""
+        before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
+        return before, after
+
+    def groups(self) -> Groups:
+        """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
+
+        Raises:
+            InputError: the queries table is gone, or is not the one that was evaluated.
+        """
+        planned = self.after.planned
+        if planned.queries is None:
+            return Groups()
+        refuse_foreign_servers(self.after.opened)
+        queries = source_of(planned.queries)
+        refuse_changed(self.after.record.manifest.datasets[self.name].files("queries"), describe(queries))
+        table = readers.read_queries(queries, further=dataset_source(planned).group_columns, others=True)
+        return group_queries(self.query_ids, table, planned.cluster, planned.slices)
+
+
+def match_datasets(sides: Sides) -> tuple[Match, ...]:
+    """The datasets on which a pair of models was evaluated on both sides, with a query and a measure in common."""
+    before = {dataset.name: dataset for dataset in sides.base.planned.datasets}
+    matches = [
+        _match(RecordedDataset(sides.base, before[after.name]), RecordedDataset(sides.candidate, after), sides.pairs)
+        for after in sides.candidate.planned.datasets
+        if after.name in before
+    ]
+    return tuple(match for match in matches if match.scores and match.measures and len(match.query_ids))
+
+
+def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair]) -> Match:
+    asked = [measure for measure in after.planned.measures if measure.metric.per == "query"]
+    scores: dict[Pair, tuple[Scores, Scores]] = {}
+    for model, baseline in pairs:
+        ours = read_scores(after.record, after.planned.name, model, asked)
+        theirs = read_scores(before.record, before.planned.name, baseline, asked)
+        if ours is not None and theirs is not None:
+            scores[model, baseline] = (theirs, ours)
+    for side, own in zip((before, after), zip(*scores.values(), strict=True), strict=False):
+        if any(not np.array_equal(one.query_ids, own[0].query_ids) for one in own):
+            different = f"models have scores of different queries of '{shorten(side.planned.name)}'"
+            raise InputError(f"{side.record.path / SCORES}: {different}; restore it")
+    measured = [set(side.measures) for both in scores.values() for side in both]
+    return Match(before, after, scores, tuple(m for m in asked if all(m in own for own in measured)))
+
+
+def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
+    """The scores of these queries, all of which have some, by these measures."""
+    column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
+    columns = [column_of[query_id] for query_id in query_ids.tolist()]
+    rows = [scores.measures.index(measure) for measure in measures]
+    return replace(
+        scores,
+        query_ids=query_ids,
+        measures=tuple(measures),
+        values=scores.values[np.ix_(rows, columns)],
+        weights=scores.weights[np.ix_(rows, columns)],
+        missing=scores.missing[columns],
+        moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
+    )
