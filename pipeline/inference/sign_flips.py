@@ -1,7 +1,8 @@
 """The randomization test of many pairs at once: sign flips, p-values, and corrections for the number of tests.
 
 Where there is no difference between the models either order is as likely, so every pattern of signs is. All of them
-where there are few clusters, else random ones, which are drawn once per dataset and shared by all that is tested on it.
+are counted where there are few, else random ones, which are drawn once per dataset and shared by all that is tested on
+it.
 
 A pair's statistic is |T(s)|, T(s) being the difference of the two figures after each cluster whose sign is -1 has given
 what it adds to one model's sums to the other's. All such sums are signs times columns of numbers, and a model's columns
@@ -50,8 +51,6 @@ __all__ = [
 ]
 
 Signs = npt.NDArray[np.int8]
-
-_MOST_ENUMERATED = 13  # clusters of which all patterns are looked at, 8,192 of them; of more, random ones
 
 
 def all_signs(n_clusters: int) -> Signs:
@@ -160,10 +159,27 @@ class FlippedPairs:
         self.observed = self._of(self._totals)[:, 0]
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
 
-    def statistics(self, signs: npt.NDArray[np.int8]) -> Floats:
+    def statistics(self, signs: Signs) -> Floats:
         """(H, B): the statistics under each pattern of signs, (B, K); NaN where a figure is undefined."""
-        sums = signs.astype(np.float64) @ self._rounded
-        return self._of(np.ascontiguousarray(sums.T))
+        return self._of(self._sums(signs, slice(None)))
+
+    def all_statistics(self, *, _part: int = 1 << 16) -> Iterator[Floats]:
+        """(H, B) each: the statistics under half of all patterns of K signs, the sample's first.
+
+        The other half are their opposites, which have the same statistics: the last cluster keeps the sign 1. Sums are
+        exact, so those of a pattern are those of its first signs and those of its other signs together.
+        """
+        n_free = max(len(self._rounded) - 1, 0)
+        n_first = min(n_free, max(_part // len(self._deviations), 1).bit_length() - 1)  # 512 kB stay in the cache
+        first = self._sums(all_signs(n_first), slice(n_first))
+        last = self._rounded[n_free:].sum(axis=0)[:, np.newaxis]
+        for pattern in range(2 ** (n_free - n_first)):
+            signs = _from_bits(pattern >> np.arange(n_free - n_first)[np.newaxis] & 1)
+            yield self._of(first + (self._sums(signs, slice(n_first, n_free)) + last))
+
+    def _sums(self, signs: Signs, rows: slice) -> Floats:
+        """(N, B): the sums of signs times these rows."""
+        return np.ascontiguousarray((signs.astype(np.float64) @ self._rounded[rows]).T)
 
     def _of(self, sums: Floats) -> Floats:
         """(H, B): the statistics that sums times signs make, (N, B)."""
@@ -277,24 +293,34 @@ def _placed(values: Floats, order: _Indices) -> Floats:
 
 _CHUNK = 1 << 20  # signs of a chunk: 8 MB as doubles. Each has a stream of its own, so this is part of every p-value.
 _HELD = 1 << 20  # statistics that are looked at together: 8 MB
+_MOST_ENUMERATED = 10**8  # statistics of a family: up to so many, all patterns are counted, else random ones
+_ALWAYS_ENUMERATED = 13  # clusters, however many the tests: 8,192 patterns are fewer than are usually drawn
 
 
 def randomization(
-    sample: Sample, pairs: Sequence[Pair], settings: Settings, *, _chunk: int = _CHUNK, _held: int = _HELD
+    sample: Sample,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    *,
+    _chunk: int = _CHUNK,
+    _held: int = _HELD,
+    _enumerated: int = _MOST_ENUMERATED,
 ) -> tuple[Floats, Floats]:
     """The p-values of each pair alone, (H,), and as corrected among all of them by maxT, (H,).
 
     A p-value is (1 + n) / (1 + B), n of B random patterns of signs having a statistic that reaches the sample's. Where
-    at most 13 clusters differ it is exact: n / 2**m over all patterns of these.
+    m clusters differ and H · 2**m is at most 10**8, or m is at most 13, it is exact: n / 2**m over all patterns of
+    these.
 
     Args:
         sample: one dataset's models.
-        pairs: what is tested; a pair's p-value alone does not depend on the others.
+        pairs: what is tested; of the others, a pair's p-value alone depends on the number only, by whether it is exact.
         settings: how patterns of signs are drawn.
     """
+    most = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
     moved = np.stack([FlippedPair(*sample.sides(pair)).moved for pair in pairs])
     any_moved = np.flatnonzero(moved.any(axis=0))
-    if len(any_moved) <= _MOST_ENUMERATED:
+    if len(any_moved) <= most:
         family, (alone, jointly) = _exact(sample, pairs, any_moved, _held)
     else:
         family = _family(sample, pairs, _held)
@@ -302,7 +328,7 @@ def randomization(
         counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk)
         alone, jointly = (1 + np.sum(counts, axis=0)) / (1 + settings.resamples)
         for i, pair in enumerate(pairs):
-            if moved[i].sum() <= _MOST_ENUMERATED:
+            if moved[i].sum() <= most:
                 alone[i] = _exact(sample, [pair], np.flatnonzero(moved[i]), _held)[1][0, 0]
     return alone, westfall_young(alone, jointly, family.ascending)
 
@@ -322,9 +348,14 @@ class _Family:
         n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
         for part in np.array_split(signs, n_parts):
-            statistics = np.concatenate([group.statistics(part[:, rows]) for rows, group in self._groups])
-            alone, jointly, _ = exceedances(statistics[self._order], self._thresholds)
-            counts[:, self.ascending] += alone, jointly
+            counts += self.reached([group.statistics(part[:, rows]) for rows, group in self._groups])
+        return counts
+
+    def reached(self, statistics: Sequence[Floats]) -> _Indices:
+        """As `count`, given the statistics of each group under the same patterns, (H', B) each."""
+        alone, jointly, _ = exceedances(np.concatenate(statistics)[self._order], self._thresholds)
+        counts = np.empty((2, len(self._order)), dtype=np.int64)
+        counts[:, self.ascending] = alone, jointly
         return counts
 
 
@@ -351,6 +382,7 @@ def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_pattern
 
 def _exact(sample: Sample, pairs: Sequence[Pair], moved: _Indices, held: int) -> tuple[_Family, Floats]:
     """The family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
-    family = _Family([(slice(None), _flipped_pairs(sample, pairs, moved))], np.arange(len(pairs)), held)
-    signs = all_signs(len(moved))
-    return family, family.count(signs) / len(signs)
+    group = _flipped_pairs(sample, pairs, moved)
+    family = _Family([(slice(None), group)], np.arange(len(pairs)), held)
+    counts = np.sum([family.reached([statistics]) for statistics in group.all_statistics()], axis=0)
+    return family, counts / 2 ** max(len(moved) - 1, 0)

@@ -43,15 +43,49 @@ def test_an_exact_p_value_by_hand():
     assert p_value([0.1, 0.2, 0.3, 0.4, 0.0], [0, 0, 0, 0, 0.1]) == 6 / 32
 
 
-@pytest.mark.parametrize("n_queries", range(2, 14))
+@pytest.mark.parametrize("n_queries", range(2, 16))
 def test_exact_p_values_agree_with_scipy(n_queries):
-    """Up to 13 differences all patterns are looked at, as scipy does."""
+    """Of few differences all patterns are counted, as scipy does."""
     ours, theirs = np.random.default_rng(n_queries).beta(1, 2, (2, n_queries))
     expected = stats.permutation_test(
-        (ours, theirs), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=2**14
+        (ours, theirs), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples", n_resamples=np.inf
     )
 
     assert p_value(ours, theirs) == expected.pvalue
+
+
+def test_darwins_maize():
+    """Fisher 1935, The Design of Experiments, section 21: of 32,768 patterns 1,726 reach the sum of 15 pairs of plants,
+    whose heights differ by these eighths of an inch.
+    """
+    eighths = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
+
+    assert p_value(np.array(eighths) / 8, np.zeros(15), measure=CG) == 1726 / 32768
+
+
+def test_an_exact_p_value_of_many_patterns_is_that_of_counted_sums():
+    """Differences of 1 to 9: how many of 16,777,216 patterns reach the sample's sum, by counting patterns per sum."""
+    apart = np.random.default_rng(0).integers(1, 10, 24) * np.where(np.arange(24) % 3, 1, -1)
+    patterns = {0: 1}
+    for each in apart.tolist():
+        added = [(total + sign * each, n) for total, n in patterns.items() for sign in (1, -1)]
+        patterns = {total: sum(n for other, n in added if other == total) for total, _ in added}
+    reached = sum(n for total, n in patterns.items() if abs(total) >= abs(apart.sum()))
+
+    assert p_value(apart * 0.1, np.zeros(24), measure=CG) == reached / 2**24
+
+
+@pytest.mark.parametrize(("enumerated", "n_counted"), [(2 * 2**14, 2**14), (2 * 2**14 - 1, 1 + 99)])
+def test_patterns_are_enumerated_up_to_a_number_of_statistics(enumerated, n_counted):
+    """Two tests of 14 clusters have 32,768 statistics: p-values are shares of all patterns, or else of 99 drawn."""
+    values = np.random.default_rng(8).random((3, 14))
+    three = sample(*(scores(name, row) for name, row in zip("mnk", values, strict=True)))
+
+    both = randomization(three, [MN, Pair("k", "n", AP)], Settings(99, 0, ONE), _enumerated=enumerated)
+
+    shares = np.concatenate(both) * n_counted
+    np.testing.assert_allclose(shares, np.rint(shares), atol=1e-9)
+    assert len({*np.concatenate(both)}) > 1
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -115,6 +115,18 @@ def test_changing_all_places_changes_nothing(measure):
     np.testing.assert_array_equal(flips.statistics(signs), flips.statistics(-signs))
 
 
+@pytest.mark.parametrize("part", [1, 8, 100, 10**6])
+@pytest.mark.parametrize("measure", [AP, GMAP, RMSE, R2], ids=str)
+def test_all_statistics_are_those_of_half_of_the_patterns(measure, part):
+    """In parts of any size: each statistic of all 4,096 patterns half as often, the sample's first."""
+    swap = FlippedPair(*sample(*two(measure)).sides(Pair("m", "n", measure)))
+    flips = FlippedPairs([swap], slice(None))
+    found = np.concatenate(list(flips.all_statistics(_part=part)), axis=1)
+
+    assert found[:, 0] == flips.observed
+    np.testing.assert_array_equal(np.repeat(np.sort(found), 2, axis=1), np.sort(flips.statistics(all_signs(N_QUERIES))))
+
+
 def test_clusters_that_do_not_move_may_be_left_without_signs():
     """A ratio whose models agree on half of the clusters has the same statistics by the signs of the other half."""
     ours, theirs = two(RMSE)
