@@ -14,8 +14,9 @@ import pytest
 from hypothesis import settings
 
 from rankledger.metrics.block import JudgedBlock
-from tests.support import warm_worker
+from tests.support import forked, warm_worker
 from tests.support.blocks import PlainQuery, plain_block, random_query, ranked
+from tests.support.forked import Loaded
 
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=60)
 settings.load_profile("repeatable")
@@ -68,6 +69,13 @@ def warm_workers(_template: Path) -> Iterator[None]:
     """The processes that talk to MLflow are forked, and stores are copied, as long as tests run."""
     with warm_worker.warm_workers(_template):
         yield
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[Loaded]:
+    """What forks commands that have imported everything but MLflow."""
+    with forked.loaded(forked.import_commands) as process:
+        yield process
 
 
 @pytest.fixture

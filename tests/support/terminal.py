@@ -17,6 +17,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.forked import Forked, Loaded
+
 __all__ = ["HIDE_CURSOR", "SHOW_CURSOR", "Terminal", "plain"]
 
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
@@ -42,20 +44,25 @@ class Terminal:
         columns: int = 120,
         environment: Mapping[str, str] | None = None,
         stdout: Path | None = None,
+        by: Loaded | None = None,
     ) -> None:
-        """Run Python code on a terminal of so many columns."""
+        """Run Python code on a terminal of so many columns, in a process that is started or forked."""
         self._screen, terminal = pty.openpty()
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         kept = {name: value for name, value in os.environ.items() if name not in _ASKED}
+        variables = {**kept, "TERM": "xterm-256color", **(environment or {})}
         with (stdout or Path(os.devnull)).open("wb") as file:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", code, *arguments],
-                stdin=terminal,
-                stdout=file if stdout else terminal,
-                stderr=terminal,
-                cwd=folder,
-                env={**kept, "TERM": "xterm-256color", **(environment or {})},
-                start_new_session=True,
+            streams = {"stdin": terminal, "stdout": file.fileno() if stdout else terminal, "stderr": terminal}
+            self._process: subprocess.Popen[bytes] | Forked = (
+                by.start(code, arguments, folder=folder, environment=variables, **streams)
+                if by
+                else subprocess.Popen(
+                    [sys.executable, "-c", code, *arguments],
+                    cwd=folder,
+                    env=variables,
+                    start_new_session=True,
+                    **streams,
+                )
             )
         os.close(terminal)
         weakref.finalize(self, self._process.kill)  # what a test that failed was waiting for

@@ -7,18 +7,13 @@ command and make stores.
 
 from __future__ import annotations
 
-import gc
-import json
 import os
-import select
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,13 +23,11 @@ import pytest
 from filelock import FileLock
 
 from rankledger.pipeline.tracking import client, worker
+from tests.support.forked import Forked, Loaded, import_mlflow, loaded
 
-__all__ = ["migrated", "warm_workers"]
+__all__ = ["COMMAND", "Worker", "import_stores", "migrated", "serve", "warm_workers"]
 
-ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-P", "-m", "rankledger.pipeline.tracking.worker"]
-SERVE = "import sys; from pathlib import Path; from tests.support.warm_worker import serve; serve(Path(sys.argv[1]))"
-_MESSAGE = 1 << 20  # bytes: longer than any environment
 
 
 @contextmanager
@@ -56,109 +49,47 @@ class Parent:
 
     def __init__(self, template: Path) -> None:
         """Know a template; nothing is started yet."""
-        self._template = template
+        self._code = f"from pathlib import Path; from {__name__} import serve; serve(Path({str(template)!r}))"
         self._lock = threading.Lock()
-        self._channel: socket.socket | None = None
+        self._kept = ExitStack()
+        self._loaded: Loaded | None = None
 
-    def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> Forked:
+    def fork(self, command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> Worker:
         """What `subprocess.Popen` gives for the command, forked."""
         assert command == COMMAND
-        asked, ask = os.pipe()
-        answers, answer = os.pipe()
-        request = json.dumps({"env": dict(env), "folder": str(Path.cwd())}).encode()
         with self._lock:
-            channel = self._start()
-            socket.send_fds(channel, [request], [asked, answer, stderr.fileno()])
-            pid = int(channel.recv(_MESSAGE))
+            self._loaded = self._loaded or self._kept.enter_context(loaded(import_stores))
+        (asked, ask), (answers, answer) = os.pipe(), os.pipe()
+        streams = {"stdin": asked, "stdout": answer, "stderr": stderr.fileno()}
+        forked = self._loaded.start(self._code, folder=Path.cwd(), environment=env, **streams)
         os.close(asked)
         os.close(answer)
-        return Forked(pid, os.fdopen(ask, "w", encoding="utf-8"), os.fdopen(answers, encoding="utf-8"))
+        return Worker(forked, ask, answers)
 
     def end(self) -> None:
         """End it, if it was started."""
-        if self._channel is not None:
-            self._channel.close()
-            self._process.wait()
-
-    def _start(self) -> socket.socket:
-        if self._channel is None:
-            self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            command = [sys.executable, "-c", SERVE, str(self._template)]
-            environment = {**client._DEFAULTS, **os.environ, "PYTHONPATH": str(ROOT)}
-            with theirs:
-                self._process = subprocess.Popen(command, stdin=theirs, env=environment)
-        return self._channel
+        self._kept.close()
 
 
-class Forked:
+class Worker:
     """What `TrackingStore` uses of `subprocess.Popen`."""
 
-    def __init__(self, pid: int, stdin: IO[str], stdout: IO[str]) -> None:
-        """Hold a process that may have ended."""
-        self.stdin, self.stdout = stdin, stdout
-        try:
-            self._pidfd: int | None = os.pidfd_open(pid)
-        except ProcessLookupError:
-            self._pidfd = None
+    def __init__(self, forked: Forked, stdin: int, stdout: int) -> None:
+        """Hold a process, and the ends of its pipes."""
+        self.stdin, self.stdout = os.fdopen(stdin, "w", encoding="utf-8"), os.fdopen(stdout, encoding="utf-8")
+        self.kill, self.wait = forked.kill, forked.wait
 
-    def kill(self) -> None:
-        """End it at once."""
-        if self._pidfd is not None and not select.select([self._pidfd], [], [], 0)[0]:
-            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
-    def wait(self) -> None:
-        """Wait until it has ended."""
-        if self._pidfd is not None:
-            select.select([self._pidfd], [], [])
-            os.close(self._pidfd)
-            self._pidfd = None
+def import_stores() -> None:
+    """Import what the process that talks to MLflow needs, for stores in databases, too."""
+    import_mlflow()
+    import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
 def serve(template: Path) -> None:
-    """Import MLflow, and fork for each request on stdin, a socket, until that is closed."""
-    channel = socket.socket(fileno=os.dup(0))
-    worker._Client("")  # imports MLflow
-    import mlflow.store.tracking.rest_store
-    import mlflow.store.tracking.sqlalchemy_store
-    import mlflow.tracking.client  # noqa: F401
-
-    gc.freeze()
+    """What `python -m rankledger.pipeline.tracking.worker` does, with copies of the template for fresh stores."""
     worker._make = partial(_copy, template)
-    while True:
-        request, pipes, _, _ = socket.recv_fds(channel, _MESSAGE, 3)
-        _reap()
-        if not request:
-            return
-        pid = os.fork()
-        if pid == 0:
-            channel.close()
-            _run(pipes, **json.loads(request))
-        channel.send(str(pid).encode())
-        for pipe in pipes:
-            os.close(pipe)
-
-
-def _reap() -> None:
-    """Forget those that ended; whoever measures counts their CPU time as ours."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-
-
-def _run(pipes: list[int], env: dict[str, str], folder: str) -> None:
-    """What `python -m rankledger.pipeline.tracking.worker` does; the process ends with it."""
-    try:
-        for number, pipe in enumerate(pipes):
-            os.dup2(pipe, number)
-            os.close(pipe)
-        os.chdir(folder)
-        os.environ.clear()
-        os.environ.update(env)
-        worker.main()
-    except BaseException:
-        sys.excepthook(*sys.exc_info())
-    finally:
-        os._exit(1)
+    worker.main()
 
 
 def migrated(template: Path) -> Path:

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support import sample_evaluations
+from tests.support import forked, sample_evaluations
 from tests.support.faulty_proxy import Proxy, proxy_to
+from tests.support.forked import Loaded
 from tests.support.servers import S3, PostgreSQL, mlflow_server, postgresql, s3_server
-from tests.system.kills import ROOT
+from tests.system.kills import ROOT, import_all
 from tests.system.report import Report, page_of, reports
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -29,6 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def warm_workers() -> None:
     """Here every process starts by its own command."""
+
+
+@pytest.fixture(scope="session")
+def loaded() -> Iterator[Loaded]:
+    """What forks commands that have imported everything."""
+    with forked.loaded(import_all) as process:
+        yield process
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ROOT", "Ended", "Running", "run", "start"]
+from tests.support.forked import Forked, Loaded, import_commands
+from tests.support.warm_worker import import_stores
+
+__all__ = ["ROOT", "Ended", "Running", "import_all", "run", "start"]
 
 ROOT = Path(__file__).parents[2]
 _HOOKS = Path(__file__).with_name("hooks")
 _CODE = "from rankledger.pipeline.cli.app import main; main()"
+_FORKED = f"""
+import resource, runpy, sys
+from tests.system.worker import fork_workers
+limit = int(sys.argv.pop(1))
+notes = runpy.run_path({str(_HOOKS / "sitecustomize.py")!r})
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+fork_workers(notes)
+{_CODE}
+"""
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Ended:
 class Running:
     """A command under way; `notes` is the folder in which its processes and renames are written down."""
 
-    process: subprocess.Popen[str]
+    process: subprocess.Popen[str] | Forked
     notes: Path
 
     def kill(self) -> None:
@@ -77,43 +89,46 @@ class Running:
 def start(
     *arguments: str | Path,
     cwd: Path,
+    by: Loaded | None = None,
     kill_at: int = 0,
     when: str = "before",
     environment: Mapping[str, str] | None = None,
+    limit: int = -1,
     under: tuple[str, ...] = (),
-    **options: Any,
 ) -> Running:
     """Start `rankledger` with arguments.
 
     Args:
         arguments: the command line.
         cwd: the folder it works in.
+        by: what forks it, and the process that talks to MLflow; without it both are started by their commands.
         kill_at: the rename at which it is killed, from 1, over all of its processes; 0 for none.
         when: `before` or `after` that rename.
         environment: further variables.
-        under: a command that is given ours to run, such as `setpriv`.
-        options: those of `subprocess.Popen`.
+        limit: bytes beyond which no file may grow, those with the notes of renames neither; -1 for any size.
+        under: a command that is given ours to run, such as `setpriv`; none is forked.
     """
     notes = Path(tempfile.mkdtemp(prefix="notes-", dir=cwd))
     variables = os.environ | {
         "PYTHONPATH": f"{_HOOKS}{os.pathsep}{ROOT}",
-        "PYTHONDONTWRITEBYTECODE": "1",
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "COLUMNS": "120",
-        "KILLS": str(notes),
+        "KILLS": str(notes) if limit == -1 else "",
         "KILL_AT": str(kill_at),
         "KILL_WHEN": when,
         **(environment or {}),
     }
+    words = [*map(str, arguments)]
+    if by is not None:
+        return Running(by.start(_FORKED, [str(limit), *words], folder=cwd, environment=variables), notes)
     process = subprocess.Popen(
-        [*under, sys.executable, "-c", _CODE, *map(str, arguments)],
+        [*under, sys.executable, "-c", _CODE, *words],
         cwd=cwd,
         env=variables,
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        **options,
     )
     return Running(process, notes)
 
@@ -121,6 +136,12 @@ def start(
 def run(*arguments: str | Path, cwd: Path, **options: Any) -> Ended:
     """Run `rankledger` to its end; options are those of `start`."""
     return start(*arguments, cwd=cwd, **options).wait()
+
+
+def import_all() -> None:
+    """Import what an evaluation needs that logs to MLflow."""
+    import_commands()
+    import_stores()
 
 
 def _lives(process: int) -> bool:

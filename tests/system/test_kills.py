@@ -25,6 +25,7 @@ from rankledger.pipeline.tracking.payload import Run
 from rankledger.pipeline.workflow.deliver import sync
 from rankledger.pipeline.workflow.workspace import Workspace
 from tests.support.faulty_proxy import Fault, Proxy, proxy_to
+from tests.support.forked import Loaded
 from tests.support.generated_data import search_collection, write_config
 from tests.system.books import contents, runs_in, visible
 from tests.system.kills import Ended, Running, run, start
@@ -67,6 +68,7 @@ class Scene:
     Attributes:
         folder: where commands work.
         server: the address of the MLflow server.
+        loaded: what forks evaluations.
         evaluate: the command line, to which the store and the runs folder are added.
         contents: the contents of its record.
         figures: metrics and params by run.
@@ -78,6 +80,7 @@ class Scene:
 
     folder: Path
     server: str
+    loaded: Loaded
     evaluate: tuple[str, ...]
     contents: list[bytes]
     figures: dict[str, Any]
@@ -107,8 +110,9 @@ class Stage:
         uri = f"tracking.uri={self.proxy.uri}"
         return (*self.scene.evaluate, "--runs-dir", str(self.runs_dir), "--set", uri)
 
-    def start(self, **options: Any) -> Running:
-        return start(*self.command, cwd=self.scene.folder, **options)
+    def start(self, *, by_command: bool = False, **options: Any) -> Running:
+        """Start it: forked, or by its command, which takes seconds."""
+        return start(*self.command, cwd=self.scene.folder, by=None if by_command else self.scene.loaded, **options)
 
     def recover(self, *, by_command: bool = False) -> None:
         """Evaluate again, and `sync`; asserts that all is then as if nothing had happened.
@@ -155,7 +159,7 @@ def each(stage: Callable[[Case], None], cases: Iterable[Case]) -> None:
 
 
 @pytest.fixture(scope="module")
-def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+def scene(mlflow: str, loaded: Loaded, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     """What is disturbed; in the end no run that the server has is RUNNING, whatever came before."""
     folder = tmp_path_factory.mktemp("kills")
     web = search_collection(40, n_queries=15, models=["bm25"])
@@ -165,8 +169,9 @@ def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sce
         tracked = (*command, "--set", f"tracking.uri={proxy.uri}", "--runs-dir")
         first = run(*tracked, "first", cwd=folder)  # makes the experiments
         proxy.expect()
+        run("--version", cwd=folder, by=loaded)  # which waits until all is imported
         begin = time.monotonic()
-        second = run(*tracked, "second", cwd=folder)
+        second = run(*tracked, "second", cwd=folder, by=loaded)
         seconds = time.monotonic() - begin
         assert (first.code, second.code) == (0, 0), first.err + second.err
         (record,) = visible(folder / "second")
@@ -177,7 +182,7 @@ def scene(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sce
         creation = 1 + paths.index("/api/2.0/mlflow/runs/create")
         assert len(second.renames) == len(first.renames)
         renames = second.renames
-        yield Scene(folder, mlflow, command, contents(record), found, renames, len(paths), creation, seconds)
+        yield Scene(folder, mlflow, loaded, command, contents(record), found, renames, len(paths), creation, seconds)
     assert running(mlflow) == []
 
 
@@ -225,11 +230,13 @@ def test_killed_at_every_request(scene):
     assert len(n_calls) == scene.calls
 
 
-def disturbed(stage: Stage, at: int, how: Callable[[Running], object]) -> tuple[Running, Ended]:
+def disturbed(
+    stage: Stage, at: int, how: Callable[[Running], object], *, by_command: bool = False
+) -> tuple[Running, Ended]:
     """An evaluation to which something happens when it waits for the answer to its request `at`, and how it ends."""
     begun: list[Running] = []
     stage.proxy.expect(Fault.LATE_RESPONSE, at, meanwhile=lambda: how(begun[0]))
-    begun.append(stage.start())
+    begun.append(stage.start(by_command=by_command))
     return begun[0], begun[0].wait()
 
 
@@ -270,7 +277,9 @@ def test_ended_by_a_signal(scene, sent):
 
     def ended(at: int) -> None:
         with scene.stage(f"{sent.name}-{at}") as stage:
-            running, end = disturbed(stage, at, lambda running: os.killpg(running.process.pid, sent))
+            running, end = disturbed(
+                stage, at, lambda running: os.killpg(running.process.pid, sent), by_command=at == scene.creation
+            )
             (record,) = visible(stage.runs_dir)
             assert (end.code, end.err.strip()) == (130, f"interrupted; the record is complete: {record}")
             deadline = time.monotonic() + 300
@@ -282,17 +291,12 @@ def test_ended_by_a_signal(scene, sent):
     each(ended, (scene.creation, scene.calls))
 
 
-def limited(n_bytes: int) -> dict[str, Any]:
-    """Options of `start`: no file may grow beyond so many bytes; its notes are files, too."""
-    return {"environment": {"KILLS": ""}, "under": ("prlimit", f"--fsize={n_bytes}")}
-
-
 def test_out_of_room(scene):
     """No file may grow beyond so many bytes: exit 74 says which, or the record is whole; nothing is in between."""
 
     def cramped(limit: int) -> None:
         with scene.stage(f"room-{limit}") as stage:
-            ended = stage.start(**limited(limit)).wait()
+            ended = stage.start(limit=limit).wait()
             assert ended.code in (0, 74), (limit, ended.err)
             assert (ended.code == 0) is (len(visible(stage.runs_dir)) == 1)
             if ended.code == 74:
@@ -310,7 +314,7 @@ def small_disk(folder: Path, n_kb: int) -> Iterator[dict[str, Any]]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", f"size={n_kb}k", "tmpfs", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        yield limited(n_kb * 1024)
+        yield {"limit": n_kb * 1024}
         return
     try:
         yield {}
@@ -344,7 +348,7 @@ def test_a_runs_folder_that_cannot_be_written(scene):
     with scene.stage("read-only") as stage:
         stage.runs_dir.mkdir()
         stage.runs_dir.chmod(0o555)
-        ended = stage.start(under=under if os.geteuid() == 0 else ()).wait()
+        ended = stage.start(by_command=True, under=under if os.geteuid() == 0 else ()).wait()
         stage.runs_dir.chmod(0o755)
 
         (line,) = ended.err.splitlines()

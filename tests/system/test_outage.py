@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import shutil
 from datetime import datetime
 
@@ -17,22 +16,22 @@ WEB = search_collection(40, n_queries=15)
 NIGHTS = ("2026-11-18", "2026-11-19", "2026-11-20")
 
 
-def test_three_nights_without_a_server(folder, empty_store):
+def test_three_nights_without_a_server(folder, loaded, empty_store):
     """Each night ends well and says what is missing; then `sync` delivers them, the oldest first, with their dates."""
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]}, tracking={"uri": address})
     for night in NIGHTS:
-        outcome = run("evaluate", config, "--date", night, cwd=folder)
+        outcome = run("evaluate", config, "--date", night, cwd=folder, by=loaded)
         (line,) = outcome.err.splitlines()
         assert outcome.code == 0
         assert line.startswith(f"not in MLflow: MLflow at {address}: ")
-    assert run("sync", cwd=folder).code == 5
+    assert run("sync", cwd=folder, by=loaded).code == 5
     records = [read_record(path) for path in visible(folder / "runs")]
     shutil.copyfile(empty_store, folder / "mlflow.db")
     with mlflow_server(folder, f"sqlite:///{folder}/mlflow.db", port=port):
-        synced = run("sync", cwd=folder)
-        again = run("sync", cwd=folder)
+        synced = run("sync", cwd=folder, by=loaded)
+        again = run("sync", cwd=folder, by=loaded)
         found = [runs_in(address, record.path.name) for record in records]
 
     assert [record.manifest.date for record in records] == [*NIGHTS]
@@ -47,27 +46,23 @@ def test_three_nights_without_a_server(folder, empty_store):
     assert starts == sorted(starts)
 
 
-def test_no_room_to_make_a_store(folder):
+def test_no_room_to_make_a_store(folder, loaded):
     """The file of a fresh store stops growing, at several sizes; the record is whole, and `sync` makes it anew."""
     config = write_config(folder / "configs", {"web": WEB}, {"search": ["ap"]})
     for limit in (100_000, 400_000, 700_000):
         runs_dir = folder / f"runs-{limit}"
-        outcome = run(
-            *("evaluate", config, "--runs-dir", runs_dir),
-            cwd=folder,
-            preexec_fn=lambda limit=limit: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-        )
+        outcome = run("evaluate", config, "--runs-dir", runs_dir, cwd=folder, by=loaded, limit=limit)
         assert outcome.code == 0
         assert outcome.err.startswith("not in MLflow: ")
         assert not (runs_dir / "mlflow.db").exists()
     for runs_dir in sorted(folder.glob("runs-*")):
         (record,) = visible(runs_dir)
-        synced = run("sync", "--runs-dir", runs_dir, cwd=folder)
+        synced = run("sync", "--runs-dir", runs_dir, cwd=folder, by=loaded)
         assert synced.code == 0, synced.out
         assert runs_in(f"sqlite:///{runs_dir}/mlflow.db", record.name).keys() == {"", "web/bm25", "web/dense"}
 
 
-def test_a_night_without_the_place_of_records(folder, s3):
+def test_a_night_without_the_place_of_records(folder, loaded, s3):
     """It is evaluated and exits with 5, and is shown again so; once the place is back it has that record, and no other.
 
     Another machine finds it there, and evaluates nothing.
@@ -77,7 +72,7 @@ def test_a_night_without_the_place_of_records(folder, s3):
 
     def night(runs_dir: str, environment: dict[str, str] | None = None) -> Ended:
         command = ("nightly", config, "--date", "2026-11-20", "--runs-dir", runs_dir, "--records", place)
-        return run(*command, cwd=folder, environment=environment)
+        return run(*command, cwd=folder, by=loaded, environment=environment)
 
     nobody = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
     away = [night("one", nobody), night("one", nobody)]
@@ -92,7 +87,7 @@ def test_a_night_without_the_place_of_records(folder, s3):
         assert Records(folder / name / "records").ids() == [evaluation_id]
 
 
-def test_gates_of_a_night_without_the_place_of_records(folder, s3):
+def test_gates_of_a_night_without_the_place_of_records(folder, loaded, s3):
     """No model passes for want of earlier nights, the second that asks no more than the first; the record is kept."""
     gates = [
         {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "max_query_drop": 1, "allow": 1},
@@ -102,9 +97,9 @@ def test_gates_of_a_night_without_the_place_of_records(folder, s3):
     place = f"{s3.bucket()}/records"
     nobody = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{free_port()}"}
 
-    away = run("evaluate", config, "--records", place, cwd=folder, environment=nobody)
+    away = run("evaluate", config, "--records", place, cwd=folder, by=loaded, environment=nobody)
     (record,) = visible(folder / "runs")
-    synced = run("sync", "--records", place, cwd=folder)
+    synced = run("sync", "--records", place, cwd=folder, by=loaded)
 
     assert away.code == 5
     assert away.err.splitlines()[-1].startswith(f"not kept: {place}: ")
@@ -117,10 +112,10 @@ def test_gates_of_a_night_without_the_place_of_records(folder, s3):
     assert Records(folder / "runs" / "records", Remote(place)).ids() == [record.name]
 
 
-def test_a_bucket_that_is_not_there_is_no_empty_one(folder, s3):
+def test_a_bucket_that_is_not_there_is_no_empty_one(folder, loaded, s3):
     """Exit 74 and what to do, where a bucket without records has none: a name that was mistyped hides nothing."""
-    there = run("list", "--records", f"{s3.bucket()}/records", cwd=folder)
-    gone = run("list", "--records", "s3://mistyped/records", cwd=folder)
+    there = run("list", "--records", f"{s3.bucket()}/records", cwd=folder, by=loaded)
+    gone = run("list", "--records", "s3://mistyped/records", cwd=folder, by=loaded)
 
     assert (there.code, there.err) == (0, "")
     assert (gone.code, gone.out) == (74, "")

@@ -84,17 +84,17 @@ def test_machines_that_know_nothing_of_each_other(held, monkeypatch, number, rou
             assert delivered.run_id in answers
 
 
-def test_processes_of_one_machine(folder, mlflow, proxy):
+def test_processes_of_one_machine(folder, loaded, proxy, mlflow):
     """Four `sync` at once: one tells MLflow, and the others find its receipt; nothing is created twice."""
     web = search_collection(40, n_queries=15, models=["bm25", "dense"])
     config = write_config(folder / "configs", {"web": web}, {"search": ["ap"]}, tracking={"uri": proxy.uri})
     proxy.expect(Fault.LOST_REQUEST, 1)
-    outcome = run("evaluate", config, cwd=folder, environment={"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
+    outcome = run("evaluate", config, cwd=folder, by=loaded, environment={"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0"})
     assert outcome.err.startswith("not in MLflow: ")
     (record,) = visible(folder / "runs")
     proxy.expect()
 
-    syncing = [start("sync", cwd=folder) for _ in range(4)]
+    syncing = [start("sync", cwd=folder, by=loaded) for _ in range(4)]
     ended = [process.wait() for process in syncing]
 
     assert [(outcome.code, outcome.err) for outcome in ended] == [(0, "")] * 4

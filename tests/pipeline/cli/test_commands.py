@@ -26,6 +26,7 @@ import yaml
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.cli.app import cli, main
 from rankledger.pipeline.record.folder import read_record
+from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
 
 ROOT = Path(__file__).parents[3]
@@ -88,13 +89,20 @@ def config(tmp_path: Path) -> Path:
     return write_config(tmp_path / "configs", {"web": WEB}, {"search": ["ndcg@10", "ap"]})
 
 
-def started(*arguments: str, cwd: Path, code: str = RUN, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"} | options.pop("env", {})
+def started(
+    *arguments: str, cwd: Path, code: str = RUN, by: Loaded | None = None, **streams: Any
+) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own, which is started or forked; streams are pipes unless they are given."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "120"}
     environment.pop("PYTHONUNBUFFERED", None)  # which hides what is written twice
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    if by is not None:
+        numbers = {name: stream if isinstance(stream, int) else stream.fileno() for name, stream in streams.items()}
+        forked = by.start(code, arguments, folder=cwd, environment=environment, **numbers)
+        out, err = forked.communicate()
+        return subprocess.CompletedProcess(arguments, forked.wait(), out, err)
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
     return subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=cwd, text=True, check=False, env=environment, **options
+        [sys.executable, "-c", code, *arguments], cwd=cwd, text=True, check=False, env=environment, **streams
     )
 
 
@@ -602,10 +610,10 @@ def test_an_interruption_while_tracking_tells_the_record(run_cli, config, monkey
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
-def test_a_full_disk_under_stdout_tells_the_record(config, tmp_path):
+def test_a_full_disk_under_stdout_tells_the_record(loaded, config, tmp_path):
     """Exit 74: the leaderboard cannot be printed, but the record is complete, and nobody says otherwise."""
     with Path("/dev/full").open("w") as full:
-        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=full)
+        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, by=loaded, stdout=full)
 
     (record,) = (tmp_path / "runs" / "records").iterdir()
     assert outcome.returncode == 74
@@ -631,18 +639,18 @@ def test_streams_that_are_closed_change_nothing(config, tmp_path, closed, source
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("arguments", [("evaluate", "none.yaml"), ("no-command",)], ids=" ".join)
-def test_a_stderr_that_takes_nothing_leaves_the_exit_code(tmp_path, arguments):
+def test_a_stderr_that_takes_nothing_leaves_the_exit_code(loaded, tmp_path, arguments):
     """Exit 2, not 1 of a failed gate: the only thing that still tells what happened."""
     with Path("/dev/full").open("w") as full:
-        assert started(*arguments, cwd=tmp_path, stderr=full).returncode == 2
+        assert started(*arguments, cwd=tmp_path, by=loaded, stderr=full).returncode == 2
 
 
-def test_a_pipe_that_is_closed_is_no_lost_record(config, tmp_path):
+def test_a_pipe_that_is_closed_is_no_lost_record(loaded, config, tmp_path):
     """`rankledger evaluate … | true`: no traceback, no word of a lost record, and not exit 1 of a failed gate."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
-        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, stdout=writing)
+        outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, by=loaded, stdout=writing)
     finally:
         os.close(writing)
 
@@ -721,13 +729,13 @@ def test_tracking_that_is_required_and_left_alone_is_missing(run_cli, config, le
 
 
 @pytest.mark.parametrize(("source", "code"), [("", 5), ("nowhere.yaml", 2)])
-def test_remarks_that_nobody_reads_change_no_result(config, tmp_path, source, code):
+def test_remarks_that_nobody_reads_change_no_result(loaded, config, tmp_path, source, code):
     """`rankledger evaluate … 2>&1 | true`: not exit 1 of a failed gate, though there is something to remark."""
     reading, writing = os.pipe()
     os.close(reading)
     try:
         arguments = ("evaluate", source or str(config), "--no-tracking", "--require-tracking")
-        outcome = started(*arguments, cwd=tmp_path, stdout=writing, stderr=writing)
+        outcome = started(*arguments, cwd=tmp_path, by=loaded, stdout=writing, stderr=writing)
     finally:
         os.close(writing)
 

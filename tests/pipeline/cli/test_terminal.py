@@ -81,9 +81,9 @@ def piped(folder: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.M
     return run
 
 
-def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(folder):
+def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(loaded, folder):
     """While the second block is scored the terminal says so; at the end the leaderboard stands there alone."""
-    terminal = Terminal(SLOW, EVALUATE, folder=folder)
+    terminal = Terminal(SLOW, EVALUATE, folder=folder, by=loaded)
     terminal.wait_for("Scoring", "1 of 2 blocks", " left")
     (folder / "go").touch()
 
@@ -94,9 +94,9 @@ def test_a_slow_evaluation_shows_its_stage_its_count_and_what_is_left(folder):
     assert "Scoring" not in shown
 
 
-def test_progress_stays_out_of_a_pipe_that_takes_the_results(folder):
+def test_progress_stays_out_of_a_pipe_that_takes_the_results(loaded, folder):
     """With stdout in a file the terminal sees the progress, and the file the results to the byte as in a pipe."""
-    terminal = Terminal(SLOW, [*EVALUATE, "--json"], folder=folder, stdout=folder / "out")
+    terminal = Terminal(SLOW, [*EVALUATE, "--json"], folder=folder, by=loaded, stdout=folder / "out")
     terminal.wait_for("1 of 2 blocks")
     (folder / "go").touch()
 
@@ -105,9 +105,9 @@ def test_progress_stays_out_of_a_pipe_that_takes_the_results(folder):
     assert plain(terminal.written).rpartition("\r")[2] == ""
 
 
-def test_ctrl_c_clears_the_progress_away(folder):
+def test_ctrl_c_clears_the_progress_away(loaded, folder):
     """The exit code is 130, the cursor is there, and the line that says what remains stands alone."""
-    terminal = Terminal(SLOW, EVALUATE, folder=folder)
+    terminal = Terminal(SLOW, EVALUATE, folder=folder, by=loaded)
     terminal.wait_for("1 of 2 blocks")
     terminal.interrupt()
 
@@ -116,10 +116,10 @@ def test_ctrl_c_clears_the_progress_away(folder):
     assert plain(terminal.written).endswith("\rinterrupted; nothing was recorded\r\n")
 
 
-def test_quiet_is_the_path_of_the_record_alone(folder):
+def test_quiet_is_the_path_of_the_record_alone(loaded, folder):
     """On a terminal nothing is drawn and no table printed: what is left is what a script goes on with."""
     (folder / "go").touch()
-    terminal = Terminal(SLOW, [*EVALUATE, "--quiet"], folder=folder)
+    terminal = Terminal(SLOW, [*EVALUATE, "--quiet"], folder=folder, by=loaded)
 
     assert terminal.end() == 0
     (record,) = (folder / "runs/records").iterdir()
@@ -145,12 +145,12 @@ def test_quiet_leaves_json_and_errors(piped):
     assert (validated.returncode, validated.stdout, validated.stderr.count("\n")) == (2, "", 1)
 
 
-def test_a_night_that_waits_says_for_what_and_until_when(folder):
+def test_a_night_that_waits_says_for_what_and_until_when(loaded, folder):
     """The line that logs have too names the input and what it lacks; below it stands how many there are."""
     (folder / "configs/web/dense.txt").unlink()
     code = RUN.replace("main()", "from rankledger.pipeline.support import progress; progress.PATIENCE = 0; main()")
     arguments = ["nightly", EVALUATE[1], "--no-tracking", "--set", "nightly={wait: 2h, every: 1s}"]
-    terminal = Terminal(code, arguments, folder=folder)
+    terminal = Terminal(code, arguments, folder=folder, by=loaded)
     terminal.wait_for("for 1 of 3: ", "dense.txt (not there)\r\n", "2 of 3 inputs, until ")
     terminal.interrupt()
 
@@ -189,9 +189,9 @@ def test_colour_is_what_terminal_and_user_say(monkeypatch, environment, terminal
     assert printing.colour() is coloured
 
 
-def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(folder, piped):
+def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(loaded, folder, piped):
     """No escape sequence among the results on the one, the best figures in bold in the other."""
-    terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, environment={"NO_COLOR": "1"})
+    terminal = Terminal(RUN, [*EVALUATE[:2], "--no-tracking"], folder=folder, by=loaded, environment={"NO_COLOR": "1"})
     assert terminal.end() == 0
     assert "\x1b" not in terminal.written[terminal.written.index("web (13 queries)") :]
 
@@ -200,9 +200,9 @@ def test_no_color_holds_on_a_terminal_and_force_color_in_a_pipe(folder, piped):
 
 
 @pytest.mark.parametrize("columns", [60, 100])
-def test_tables_are_as_wide_as_the_terminal_allows(folder, columns):
+def test_tables_are_as_wide_as_the_terminal_allows(loaded, folder, columns):
     """The width is the terminal's own."""
-    terminal = Terminal(RUN, EVALUATE, folder=folder, columns=columns)
+    terminal = Terminal(RUN, EVALUATE, folder=folder, by=loaded, columns=columns)
 
     assert terminal.end() == 0
     tables = [line for line in plain(terminal.written).splitlines() if line[:1] in "┏┃┡│└"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -24,18 +22,12 @@ from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import evaluate
 from rankledger.pipeline.workflow.nightly import nightly
 from tests.support.fake_clock import Clock
+from tests.support.forked import Loaded
 
 DATE = "2026-11-20"
 QUERIES = [f"q{number:02}" for number in range(80)]
-COMMAND = [
-    sys.executable,
-    "-c",
-    "from rankledger.pipeline.cli.app import main; main()",
-    "nightly",
-    "config.yaml",
-    "--date",
-    DATE,
-]
+RUN = "from rankledger.pipeline.cli.app import main; main()"
+COMMAND = ("nightly", "config.yaml", "--date", DATE)
 PATIENT = {"wait": "2h"}
 
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
@@ -399,10 +391,10 @@ def test_a_mistake_in_the_config_is_not_waited_for():
 # Two at once, and killed
 
 
-def test_of_many_that_are_started_at_once_one_evaluates():
+def test_of_many_that_are_started_at_once_one_evaluates(loaded):
     """Three real processes: one record; each of the others is locked out, or comes later and shows the one's."""
     write_outputs()
-    processes = [subprocess.Popen(COMMAND, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    processes = [loaded.start(RUN, COMMAND, folder=Path.cwd(), environment=os.environ) for _ in range(3)]
     ended = [(process, *process.communicate(timeout=600)) for process in processes]
 
     (record,) = records()
@@ -416,17 +408,17 @@ def test_of_many_that_are_started_at_once_one_evaluates():
 
 
 @pytest.fixture
-def busy() -> Any:
+def busy(loaded: Loaded) -> Any:
     """A real process that is at the night, and stays there: it is stopped in the middle."""
     write_output("bm25")
     command = [*COMMAND, "--set", "bootstrap.resamples=1000000"]  # takes many seconds, and it is stopped within one
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = loaded.start(RUN, command, folder=Path.cwd(), environment=os.environ)
     file = Path(f"runs/records/nights/nightly-{DATE}.json")
     wait_until(lambda: file.is_file() and json.loads(file.read_text())["evaluations"])
     process.send_signal(signal.SIGSTOP)
     yield process
     process.kill()
-    process.communicate()
+    process.wait()
 
 
 def test_the_second_process_learns_who_has_the_night(busy, capsys):

@@ -1,0 +1,59 @@
+"""The process that talks to MLflow, forked by a command that was forked itself: in its session, and killed with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import IO, Any
+
+from rankledger.pipeline.tracking import client, worker
+from tests.support.forked import take
+from tests.support.warm_worker import COMMAND
+
+__all__ = ["fork_workers"]
+
+
+def fork_workers(notes: Mapping[str, Any]) -> None:
+    """Have `TrackingStore` use a process that is forked now, before this one has threads, and waits until then.
+
+    Args:
+        notes: the names of `hooks/sitecustomize.py`, by which the process writes its id down.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        _wait(theirs, notes)
+    theirs.close()
+
+    def start(command: list[str], *, stderr: IO[str], env: Mapping[str, str], **_: object) -> SimpleNamespace:
+        assert command == COMMAND
+        (asked, ask), (answers, answer) = os.pipe(), os.pipe()
+        socket.send_fds(ours, [json.dumps(dict(env)).encode()], [asked, answer, stderr.fileno()])
+        os.close(asked)
+        os.close(answer)
+        return SimpleNamespace(
+            stdin=os.fdopen(ask, "w", encoding="utf-8"),
+            stdout=os.fdopen(answers, encoding="utf-8"),
+            kill=lambda: os.kill(pid, signal.SIGKILL),
+            wait=lambda: os.waitpid(pid, 0),
+        )
+
+    client.subprocess = SimpleNamespace(PIPE=subprocess.PIPE, Popen=start)  # type: ignore[attr-defined]
+
+
+def _wait(channel: socket.socket, notes: Mapping[str, Any]) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.environ.get("KILLS"):
+        notes["_append"]("processes", str(os.getpid()))
+    take([os.open(os.devnull, os.O_RDWR) for _ in range(3)], os.environ.copy())  # or the command's pipes stay open
+    environment, ends, _, _ = socket.recv_fds(channel, 1 << 20, 3)
+    if environment:
+        take(ends, json.loads(environment))
+        worker.main()
+    os._exit(0)
