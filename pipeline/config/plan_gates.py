@@ -13,7 +13,7 @@ from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import PlannedGate, Reference, Waiver
+from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
 
 __all__ = ["plan_gates"]
 
@@ -40,7 +40,11 @@ def plan_gates(
             _GatePlanner(planning, gate, ("gates", position), by_name, models, pairs, external_metrics, settled).plan()
         )
     _warn_of_drift(planning, planned)
-    return tuple(planned)
+    _warn_of_undecided(planning, planned)
+    if planning.config.gates_error_rate == "per_gate":
+        return tuple(planned)
+    n_sharing = sum(gate.by_interval for gate in planned)
+    return tuple(replace(gate, n_sharing=n_sharing) if gate.by_interval else gate for gate in planned)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class _GatePlanner:
             on_inconclusive=gate.on_inconclusive,
             fail_after=gate.fail_after,
             waiver=None if gate.waive is None else Waiver(**dict(gate.waive)),
+            looks=None if gate.looks is None else Looks(**dict(gate.looks)),
         )
 
     def _measures(self, datasets: Sequence[str]) -> tuple[Measure, ...]:
@@ -190,3 +195,11 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
                 "against last_passed a model may lose a little each night and never fail; add a gate against accepted"
             )
             planning.warn(("gates", position, "against"), message)
+
+
+def _warn_of_undecided(planning: Planning, gates: Sequence[PlannedGate]) -> None:
+    """Looks keep failures rare, not undecided verdicts, which block as well by default."""
+    for position, gate in enumerate(gates):
+        if gate.looks is not None and gate.on_inconclusive == "fail":
+            message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
+            planning.warn(("gates", position, "looks"), message)

@@ -69,6 +69,7 @@ __all__ = [
     "Execution",
     "Gate",
     "Loaded",
+    "Looks",
     "Nightly",
     "Test",
     "Tracking",
@@ -132,7 +133,7 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices")),
+    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices", "looks")),
     _Kind("query_drop", ("max_query_drop",), ("measure", "against"), ("datasets", "slices", "allow")),
     _Kind("complete", ("max_missing",), may=("datasets",)),
     _Kind("extra", ("extra",), may=("at_least", "at_most")),
@@ -140,7 +141,7 @@ _KINDS = (
 )
 _JUDGED = (
     *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
-    *("extra", "slices"),
+    *("extra", "slices", "looks"),
 )
 
 
@@ -155,6 +156,20 @@ class Waive(Section):
 
     reason: str = Field(min_length=1)
     """Why it may fail."""
+
+
+class Looks(Section):
+    """How many changed outputs a gate may look at, and its error over all of them."""
+
+    changed_outputs: Whole = Field(ge=1, le=10_000)
+    """Number of outputs of a model on a dataset that differ in their scores; an output seen before is no new look.
+    After that many the gate is inconclusive."""
+
+    error: Finite = Field(0.05, gt=0, lt=0.5)
+    """Chance that any of them fails though it is no worse than the margin."""
+
+    since: Date | None = None
+    """The first day whose looks count, as 2026-11-01; a later day renews the looks."""
 
 
 class Gate(Section):
@@ -203,6 +218,9 @@ class Gate(Section):
 
     slices: QueryColumns = ()
     """Columns among the dataset's `slices`; the gate judges each of their slices, too."""
+
+    looks: Looks | None = None
+    """Spread the error of a gate with a `margin` over many nights."""
 
     on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
     """Effect if the data do not decide."""
@@ -460,6 +478,10 @@ class Config(Section):
     gates: tuple[Gate, ...] = Field((), max_length=1000)
     """Conditions that models must meet to be released."""
 
+    gates_error_rate: Literal["per_gate", "per_night"] = "per_gate"
+    """Whether each gate raises false alarms at its own rate, or all gates share the rate of one, which divides the
+    error of each by their number."""
+
     conventions: Conventions = Field(default_factory=Conventions)
     """The choices on which evaluation tools disagree."""
 
@@ -627,7 +649,7 @@ def _section_at(path: KeyPath) -> type[Section]:
         ("defaults", "model"): Model,
     }
     if path[:1] == ("gates",):
-        return Gate if len(path) == 2 else Waive
+        return Gate if len(path) == 2 else Looks if path[2] == "looks" else Waive
     if len(path) == 2 and path[0] in ("datasets", "models"):
         return Dataset if path[0] == "datasets" else Model
     if path[-2:-1] == ("scores",):

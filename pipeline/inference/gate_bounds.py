@@ -18,11 +18,11 @@ import numpy.typing as npt
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.bounded import bounded_interval, exact_interval
-from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, tail_end
 from rankledger.pipeline.inference.samples import Sample
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import Outcome, PlannedGate
+from rankledger.pipeline.types.gates import LookKey, Outcome, PlannedGate
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, ModelKey
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "Ends",
     "Evidence",
     "GateCheck",
+    "GateRule",
     "Limit",
     "NightKey",
     "Subject",
@@ -89,6 +90,7 @@ class Evidence:
             reason why that is not known.
         today: the day by which waivers end.
         search: how slices are searched in which a drop sits; None where they are not.
+        looks: the looks spent before: the day of each by the digest of its scores; or the reason why that is not known.
     """
 
     samples: Mapping[str, Sample]
@@ -101,6 +103,7 @@ class Evidence:
     nights: Mapping[NightKey, int] | str
     today: date
     search: SearchRule | None = None
+    looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
 
     def has(self, dataset: str, measure: Measure) -> bool:
         """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""
@@ -168,12 +171,28 @@ Ends = tuple[float | None, float | None]
 
 
 @dataclass(frozen=True)
+class GateRule:
+    """How the intervals of a gate's lines are made.
+
+    Attributes:
+        resampled: how one is read off the resamples.
+        bounded: the confidence of an interval for scores in a range.
+        failing: the one-sided error of the end that decides a failure, for a line of each (dataset, model); None if
+            that is the other end of the same interval.
+    """
+
+    resampled: IntervalRule
+    bounded: float
+    failing: Mapping[tuple[str, str], float] | None = None
+
+
+@dataclass(frozen=True)
 class Found:
     """An interval that a line is judged by.
 
     Attributes:
         ends: its two ends.
-        method: how it was made: a method of `Bootstrap`, `betting` or `exact`; empty if there is none.
+        method: how it was made, as a verdict says it; empty if there is none.
         confidence: how often it should cover.
     """
 
@@ -246,15 +265,21 @@ class CrashCount:
         """The least and the greatest share of all such queries that could crash, each with this one-sided error."""
         return exact_interval(self.crashed, self.n, 1 - 2 * error) if self.n else (0.0, 1.0)
 
-    def n_needed(self, share: float, error: float) -> int | None:
-        """How many would show the share to be below or above this one, if theirs stays; None where none would."""
+    def n_needed(self, share: float, failing: float, passing: float) -> int | None:
+        """How many would show the share to be below or above this one, if theirs stays; None where none would.
+
+        Args:
+            share: the share that is allowed.
+            failing: the one-sided error of showing it to be above.
+            passing: that of showing it to be below.
+        """
         own = self.crashed / self.n if self.n else share
         if own == share:
             return None
 
         def decides(n: int) -> bool:
-            low, high = CrashCount(round(own * n), n, self.unit).ends(error)
-            return high < share if own < share else low > share
+            grown = CrashCount(round(own * n), n, self.unit)
+            return grown.ends(passing)[1] < share if own < share else grown.ends(failing)[0] > share
 
         least, enough = self.n, 2 * self.n
         while not decides(enough):
@@ -323,25 +348,35 @@ class GateCheck:
         finite = all(math.isfinite(end) for end in self.judged.range)
         return not (self.trusted or self.unchanged) and finite and self.values is not None and len(self.values) > 0
 
-    def found(self, rule: IntervalRule, bounded_confidence: float) -> Found:
-        """The interval to judge by, how it was made, and its confidence.
+    def found(self, rule: GateRule, limit: Limit) -> Found:
+        """The interval to judge by one limit, how it was made, and its confidence."""
+        found = self._found(rule)
+        low, high = found.ends
+        if rule.failing is None or low is None or high is None:
+            return found
+        error = rule.failing[self.subject[:2]]
+        method, end = self._failing_end(error, limit)
+        ends = (low, max(high, end)) if limit.least else (min(low, end), high)
+        return Found(ends, f"{found.method}/{method}", (1 + found.confidence) / 2 - error)
 
-        Args:
-            rule: by which the interval of the resamples is read off.
-            bounded_confidence: the confidence of an interval for scores in a range.
-        """
+    def _found(self, rule: GateRule) -> Found:
         if self.bounded:
             assert self.values is not None, "that is what bounded means"
-            method, exact = bounded_interval(self.values, self.judged.range, bounded_confidence)
-            return Found(exact, method, bounded_confidence)
-        ends = rule.of(self.judged)
-        return Found(ends, "" if ends[0] is None else rule.method, rule.confidence)
+            method, exact = bounded_interval(self.values, self.judged.range, rule.bounded)
+            return Found(exact, method, rule.bounded)
+        ends = rule.resampled.of(self.judged)
+        return Found(ends, "" if ends[0] is None else rule.resampled.method, rule.resampled.confidence)
 
-    def outcome(self, ends: Ends) -> tuple[Outcome, Limit]:
-        """What comes of it with this interval, and the limit that it is due to."""
-        return worst([(self._outcome(ends, limit), limit) for limit in self.limits])
+    def _failing_end(self, error: float, limit: Limit) -> tuple[str, float]:
+        """How the end that decides a failure is made, and that end."""
+        if self.bounded:
+            assert self.values is not None, "that is what bounded means"
+            method, ends = bounded_interval(self.values, self.judged.range, 1 - 2 * error)
+            return method, ends[1] if limit.least else ends[0]
+        return "t", tail_end(self.judged, error, upper=limit.least)
 
-    def _outcome(self, ends: Ends, limit: Limit) -> Outcome:
+    def outcome(self, ends: Ends, limit: Limit) -> Outcome:
+        """What comes of one limit with this interval."""
         if self.unchanged:  # nothing is estimated here: the difference is 0, which a margin of 0 allows
             return "pass" if self.judged.estimate >= limit.value else "fail"
         low, high = ends
@@ -349,7 +384,7 @@ class GateCheck:
             return "inconclusive"
         return limit.outcome(low, high)
 
-    def n_needed(self, rule: IntervalRule, found: Found, limit: Limit) -> int | None:
+    def n_needed(self, rule: GateRule, found: Found, limit: Limit) -> int | None:
         """How many queries would decide, if the estimate stays; None where none would.
 
         An interval shrinks with the root of the number of queries, and must shrink to the distance between estimate
@@ -358,7 +393,7 @@ class GateCheck:
         times = [self._times(found.ends, limit, 1.0)]
         if self.bounded and self.plain.kappa:
             grown = max(ENOUGH / self.plain.kappa, LEAST_CLUSTERS / self.plain.n_clusters)
-            times.append(self._times(rule.of(self.judged), limit, grown))
+            times.append(self._times(rule.resampled.of(self.judged), limit, grown))
         elif not self.trusted and self.plain.n_clusters:
             few = LEAST_CLUSTERS / self.plain.n_clusters
             grown = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few

@@ -11,6 +11,7 @@ then weighed: what an undecided line comes to, how many nights in a row it must 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -28,6 +29,7 @@ from rankledger.pipeline.inference.gate_bounds import (
     CrashCount,
     Evidence,
     GateCheck,
+    GateRule,
     Limit,
     Subject,
     format_amount,
@@ -39,6 +41,7 @@ from rankledger.pipeline.inference.gate_bounds import (
     subject_name,
     worst,
 )
+from rankledger.pipeline.inference.gate_errors import GateErrors, errors_of, look_at
 from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
@@ -57,11 +60,12 @@ def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evide
     asked = [
         (subject, name) for subject in subjects for name in slices_of(gate, evidence.samples[subject[0]], *subject[1:])
     ]
-    error = (1 - evidence.rule.confidence) / max(1, len(asked))
-    return [_drops(gate, *line, evidence, error) for line in asked]
+    gate_errors, n = errors_of(gate, evidence.rule.confidence), max(1, len(asked))
+    errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing / n)
+    return [_drops(gate, *line, evidence, errors) for line in asked]
 
 
-def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, error: float) -> Verdict:
+def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: GateErrors | None) -> Verdict:
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
@@ -77,8 +81,9 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, 
     count = _counted_crashes(sample, drops, crashed)
     what = f"dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
     what += f" against {baseline.label}"
-    verdict = _share_verdict(gate, subject, slice, count, what, error) if gate.allow_share else None
-    if verdict is None:
+    if errors is not None:
+        verdict = _share_verdict(gate, subject, slice, count, what, errors)
+    else:
         queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
         outcome: Outcome = "pass" if len(crashed) <= gate.allow else "fail"
         verdict = _verdict(gate, subject, outcome, f"{queries} {what}; at most {gate.allow:g} may", slice)
@@ -104,13 +109,13 @@ def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int6
 
 
 def _share_verdict(
-    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, error: float
+    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, errors: GateErrors
 ) -> Verdict:
     """Whether the share of all such queries that crash is within what is allowed, by the interval of a probability."""
     limit = Limit(gate.allow, least=False)
-    low, high = count.ends(error)
+    low, high = count.ends(errors.failing)[0], count.ends(errors.passing)[1]
     outcome = limit.outcome(low, high)
-    needed = count.n_needed(gate.allow, error) if outcome == "inconclusive" else None
+    needed = count.n_needed(gate.allow, errors.failing, errors.passing) if outcome == "inconclusive" else None
     reason = f"{count} {what}: {low:.1%} to {high:.1%} of all could; at most {gate.allow * 100:g}% may"
     if outcome == "inconclusive":
         settle = "no number of them" if needed is None else f"about {needed:,} {count.unit}"
@@ -121,7 +126,7 @@ def _share_verdict(
         ci_low=low,
         ci_high=high,
         limit=gate.allow,
-        confidence=1 - error,
+        confidence=1 - max(errors.failing, errors.passing),
         interval="exact",
         n_needed=needed,
     )
@@ -186,12 +191,24 @@ def _judge_differences(gate: PlannedGate, subjects: Sequence[Subject], evidence:
         own = [subject for subject in subjects if subject[0] == dataset]
         lines += _differences(gate, own, evidence.samples[dataset], evidence)
     verdicts = _interval_verdicts(gate, lines, evidence.rule)
-    return [_located(line, verdict, evidence) for line, verdict in zip(lines, verdicts, strict=True)]
+    located = [_located(line, verdict, evidence) for line, verdict in zip(lines, verdicts, strict=True)]
+    return located if gate.looks is None else _looked(gate, subjects, located, evidence)
+
+
+def _looked(
+    gate: PlannedGate, subjects: Sequence[Subject], verdicts: Sequence[Verdict], evidence: Evidence
+) -> list[Verdict]:
+    """The verdicts with the looks that they spend, one for each output that is new to the gate."""
+    outputs: dict[tuple[str, str], list[Subject]] = {}
+    for subject in subjects:
+        outputs.setdefault(subject[:2], []).append(subject)
+    looks = {task: look_at(gate, own, evidence) for task, own in outputs.items()}
+    return [looks[verdict.dataset, verdict.model].applied(verdict) for verdict in verdicts]
 
 
 def _located(line: GateCheck, verdict: Verdict, evidence: Evidence) -> Verdict:
-    """The verdict with the slice in which a drop sits; as it was if it did not fail, or no slice lost more."""
-    if verdict.outcome != "fail" or verdict.slice != ALL or evidence.search is None or line.baseline is None:
+    """The verdict with the slice in which a drop sits; as it was if it passed, or no slice lost more."""
+    if verdict.outcome == "pass" or verdict.slice != ALL or evidence.search is None or line.baseline is None:
         return verdict
     dataset, model, measure = line.subject
     sample = evidence.samples[dataset]
@@ -252,14 +269,31 @@ def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: Inte
     trusted, n_bounded = [line.judged for line in lines if line.trusted], sum(line.bounded for line in lines)
     error = (1 - rule.confidence) / max(1, len(trusted) + n_bounded)
     shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_bounded else rule
-    joint = simultaneous(trusted, shared)
-    return [_interval_verdict(gate, line, joint, 1 - error) for line in lines]
+    joint = GateRule(simultaneous(trusted, shared), 1 - error, _failing_errors(gate, lines, rule.confidence))
+    return [_interval_verdict(gate, line, joint) for line in lines]
 
 
-def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: IntervalRule, bounded_confidence: float) -> Verdict:
-    found = line.found(rule, bounded_confidence)
+def _failing_errors(
+    gate: PlannedGate, lines: Sequence[GateCheck], confidence: float
+) -> Mapping[tuple[str, str], float] | None:
+    """By (dataset, model), the error of the end of each line that decides a failure; None if it needs no correction.
+
+    That of the gate is divided by its outputs, and that of an output by its lines. So whatever cannot be judged in one
+    night, the errors of an output's looks add up to its part. So far out max t would need hundreds of times as many
+    resamples, to save little: the furthest tails of lines that move together are nearly those of independent ones.
+    """
+    errors = errors_of(gate, confidence)
+    if errors is None or errors.failing == errors.passing:
+        return None
+    n_lines = Counter(line.subject[:2] for line in lines)
+    return {task: errors.failing / len(gate.tasks) / n for task, n in n_lines.items()}
+
+
+def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Verdict:
+    found_by = {limit: line.found(rule, limit) for limit in line.limits}
+    outcome, limit = worst([(line.outcome(found.ends, limit), limit) for limit, found in found_by.items()])
+    found = found_by[limit]
     ends = found.ends
-    outcome, limit = line.outcome(ends)
     needed = line.n_needed(rule, found, limit) if outcome == "inconclusive" else None
     return replace(
         _verdict(gate, line.subject, outcome, reason_of(line, ends, outcome, limit, needed), line.slice),

@@ -33,7 +33,7 @@ from rankledger.pipeline.record.tables import (
 from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
@@ -63,10 +63,12 @@ class Judged:
     Attributes:
         verdicts: what they say.
         references: by gate and model, what it holds the model against.
+        looks: those spent up to now; None if unknown.
     """
 
     verdicts: tuple[Verdict, ...]
     references: Mapping[str, Mapping[str, RecordedBaseline]]
+    looks: tuple[SpentLooks, ...] | None = ()
 
 
 def new_evaluation_id(name: str, now: datetime) -> str:
@@ -156,7 +158,7 @@ def _write_optional(
     if slice_changes is not None:
         write_lines(folder / "slice_changes.csv", SliceChange, slice_changes)
     if judged is not None:
-        write_gates(folder / "gates.json", judged.verdicts, judged.references)
+        write_gates(folder / "gates.json", judged.verdicts, judged.references, judged.looks)
     if curves:
         write_lines(folder / "curves.csv", CurvePoint, curves)
     if query_changes:

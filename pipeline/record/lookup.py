@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import count, groupby, islice
 from pathlib import Path
@@ -24,11 +24,19 @@ import yaml
 
 from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.record.store import DamagedError, Records, digest_of
-from rankledger.pipeline.record.tables import damaged_files, lines_of, refuse_unknown, unchanged, verdicts_in
+from rankledger.pipeline.record.tables import (
+    damaged_files,
+    lines_of,
+    looks_in,
+    read_file,
+    refuse_unknown,
+    unchanged,
+    verdicts_in,
+)
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Acceptance, Reference, Verdict
+from rankledger.pipeline.types.gates import Acceptance, LookKey, Reference, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Manifest, evaluation_name, is_evaluation_id, parse_manifest
 from rankledger.pipeline.types.results import Estimate, Record
 
@@ -47,6 +55,7 @@ __all__ = [
     "record_at",
     "resolve",
     "scan_records",
+    "spent_looks",
     "write_accepted",
 ]
 
@@ -120,8 +129,12 @@ class RecordHistory:
 
     def lost_since(self, record: Record) -> tuple[str, ...]:
         """The same of those that may be newer than a record, by the times in their ids."""
+        return tuple(self._lost[lost_id] for lost_id in self.lost_ids_since(record))
+
+    def lost_ids_since(self, record: Record) -> tuple[str, ...]:
+        """The ids of those."""
         began, end = _second(record.path.name), f"{self._before.astimezone(UTC):%Y%m%dT%H%M%SZ}"
-        return tuple(reason for lost_id, reason in self._lost.items() if began <= _second(lost_id) <= end)
+        return tuple(lost_id for lost_id in self._lost if began <= _second(lost_id) <= end)
 
     def open(self, path: Path) -> Record:
         """The record in a folder, whichever evaluation it is of; errors are those of `read_record`."""
@@ -229,6 +242,33 @@ def failures_in_a_row(history: RecordHistory) -> dict[Line, int]:
             break
         counts |= {line: counts.get(line, 0) + 1 for line in alive}
     return counts
+
+
+def spent_looks(history: RecordHistory) -> dict[LookKey, dict[str, str]] | str:
+    """The day of each look of each gate, by the digest of its scores; or the reason why that is not known.
+
+    Every record carries all looks before it, so that the last one suffices. A damaged record after it counts as a look
+    of each gate.
+
+    Raises:
+        OSError: the place elsewhere cannot be reached.
+    """
+    without: list[str] = []
+    for record in history:
+        data = read_file(record.path, record.manifest, "gates.json")
+        if data is None:  # the config had no gates
+            continue
+        looks = looks_in(data, record.path / "gates.json")
+        if looks is None:
+            without.append(f"{record.path.name} does not know it either")
+            continue
+        lost = {lost_id: str(_day(lost_id)) for lost_id in history.lost_ids_since(record)}
+        return {(own.gate, own.dataset, own.model): own.outputs | lost for own in looks}
+    return next(iter([*without, *history.lost]), {})
+
+
+def _day(evaluation_id: str) -> date:
+    return date.fromisoformat(evaluation_id.partition("T")[0])
 
 
 def _second(evaluation_id: str) -> str:

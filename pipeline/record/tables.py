@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, RankedDocument, SliceChange
@@ -37,6 +37,7 @@ __all__ = [
     "figure",
     "lines_in",
     "lines_of",
+    "looks_in",
     "number",
     "query_changes_in",
     "rank",
@@ -292,10 +293,14 @@ class _Gates(BaseModel):
     model_config = ConfigDict(strict=True, allow_inf_nan=False, defer_build=True)
 
     verdicts: tuple[Verdict, ...]
+    looks: tuple[SpentLooks, ...] | None = ()
 
 
 def write_gates(
-    path: Path, verdicts: Sequence[Verdict], references: Mapping[str, Mapping[str, RecordedBaseline]]
+    path: Path,
+    verdicts: Sequence[Verdict],
+    references: Mapping[str, Mapping[str, RecordedBaseline]],
+    looks: Sequence[SpentLooks] | None = (),
 ) -> None:
     """Write the verdicts in their order.
 
@@ -303,13 +308,19 @@ def write_gates(
         path: the file.
         verdicts: what the gates say.
         references: by gate and model, what it holds the model against.
+        looks: those spent up to now, which the file has if there are any; None if unknown.
     """
-    lines = [{name: _plain(value) for name, value in asdict(verdict).items()} for verdict in verdicts]
+    lines = [
+        {name: _plain(value) for name, value in asdict(verdict).items() if (name, value) != ("looks", None)}
+        for verdict in verdicts
+    ]
     described = {
         gate: {model: held.model_dump(exclude_unset=True) for model, held in models.items()}
         for gate, models in references.items()
     }
-    text = json.dumps({"references": described, "verdicts": lines}, indent=2, ensure_ascii=False, allow_nan=False)
+    spent = {} if looks == () else {"looks": None if looks is None else [asdict(own) for own in looks]}
+    found = {"references": described, "verdicts": lines, **spent}
+    text = json.dumps(found, indent=2, ensure_ascii=False, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
@@ -323,8 +334,20 @@ def verdicts_in(data: bytes, path: Path) -> tuple[Verdict, ...]:
     Raises:
         InputError: it is not what was written.
     """
+    return _gates_in(data, path).verdicts
+
+
+def looks_in(data: bytes, path: Path) -> tuple[SpentLooks, ...] | None:
+    """The looks that gates had spent, as the file has them; None if that was not known.
+
+    Arguments and errors are those of `verdicts_in`.
+    """
+    return _gates_in(data, path).looks
+
+
+def _gates_in(data: bytes, path: Path) -> _Gates:
     try:
-        return _Gates.model_validate_json(data).verdicts
+        return _Gates.model_validate_json(data)
     except ValidationError as error:
         raise InputError(f"{path}: {finding(error)}; restore the record") from None
 

@@ -141,6 +141,8 @@ def matrix(validation: Validation, *, width: int) -> str:
     for (dataset, model), quality in validation.quality.items():
         text.add(f"{model} on {dataset}: {dataset_counts(quality, validation.n_queries[dataset])}")
     text.add(*failures(validation.failures, verb=""))
+    if validation.false_alarms:
+        text.add(validation.false_alarms)
     return str(text)
 
 

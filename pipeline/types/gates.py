@@ -12,9 +12,13 @@ from rankledger.metrics.measure import Measure
 __all__ = [
     "Acceptance",
     "GateKind",
+    "LookCount",
+    "LookKey",
+    "Looks",
     "Outcome",
     "PlannedGate",
     "Reference",
+    "SpentLooks",
     "Verdict",
     "Waiver",
     "overall_effect",
@@ -76,6 +80,57 @@ class Waiver:
 
 
 @dataclass(frozen=True)
+class Looks:
+    """Over how many changed outputs of each model on each dataset a gate may fail by mistake, and how rarely.
+
+    Attributes:
+        changed_outputs: how many.
+        error: the chance that any of them fails though it is no worse than the margin.
+        since: the first day whose looks count; None counts all.
+    """
+
+    changed_outputs: int
+    error: float
+    since: date | None = None
+
+
+LookKey: TypeAlias = tuple[str, str, str]
+"""Whose looks are counted: a gate, a dataset and a model."""
+
+
+@dataclass(frozen=True)
+class LookCount:
+    """How many looks a gate has spent on a model on a dataset.
+
+    Attributes:
+        spent: looks spent, this one included.
+        of: how many there are.
+        output: digest of the scores that were compared; empty if no look was spent on them.
+    """
+
+    spent: int
+    of: int
+    output: str = ""
+
+
+@dataclass(frozen=True)
+class SpentLooks:
+    """The looks that a gate has spent on a model on a dataset.
+
+    Attributes:
+        gate: the gate's name.
+        dataset: the dataset.
+        model: the model.
+        outputs: the day of each look, such as `2026-11-20`, by the digest of the scores that were compared.
+    """
+
+    gate: str
+    dataset: str
+    model: str
+    outputs: dict[str, str]
+
+
+@dataclass(frozen=True)
 class PlannedGate:
     """A gate with its measures spelled out, and the models and datasets that it is for.
 
@@ -100,6 +155,8 @@ class PlannedGate:
         on_inconclusive: what an inconclusive verdict comes to.
         fail_after: how many evaluations in a row must fail before the gate does.
         waiver: until when it may fail; None where it may not.
+        looks: over how many nights its error is spread; None if each night has its own.
+        n_sharing: among how many gates its error is divided, itself included.
     """
 
     name: str
@@ -120,6 +177,13 @@ class PlannedGate:
     on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
     fail_after: int = 1
     waiver: Waiver | None = None
+    looks: Looks | None = None
+    n_sharing: int = 1
+
+    @property
+    def by_interval(self) -> bool:
+        """Whether it is judged by an interval, and so may be wrong by chance; other gates count."""
+        return self.kind in ("difference", "limit") or (self.kind == "query_drop" and self.allow_share)
 
 
 @dataclass(frozen=True)
@@ -141,10 +205,12 @@ class Verdict:
         ci_high: upper end.
         limit: what it was held to, in the same unit.
         confidence: the level of the interval.
-        interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty.
+        interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty. With
+            `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the slash.
         n_needed: queries that would settle an inconclusive verdict, if the estimate stays; None where none would.
         nights: how many evaluations in a row failed, this one included.
         mark: `sparse`, `degenerate`, or empty.
+        looks: how many looks are spent; None without `looks`, and if that is not known.
     """
 
     gate: str
@@ -165,6 +231,7 @@ class Verdict:
     n_needed: int | None = None
     nights: int = 0
     mark: str = ""
+    looks: LookCount | None = None
 
 
 def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:

@@ -463,6 +463,7 @@ class Validation:
         quality: what the join found, by (dataset, model).
         failures: the model outputs that are missing or refused.
         warnings: settings that are valid but probably not intended, a line each.
+        false_alarms: how often gates fail by mistake, a line; empty if no gate is judged by an interval.
     """
 
     n_queries: Mapping[str, int]
@@ -471,6 +472,7 @@ class Validation:
     quality: Mapping[tuple[str, str], Quality]
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
+    false_alarms: str = ""
 
 
 def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:

@@ -34,7 +34,7 @@ from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.gates import Verdict
+from rankledger.pipeline.types.gates import LookKey
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
@@ -106,8 +106,7 @@ def analyze(
     external_metrics = _external_metrics(planned)
     judged = None
     if past:
-        verdicts = _judge(opened, inputs, results, samples, past, external_metrics, before.date(), search)
-        judged = Judged(verdicts, past.references)
+        judged = _judge(opened, inputs, results, samples, past, external_metrics, before.date(), search)
     slice_changes, searched = _search_slices(planned, results, samples, search)
     estimates = _estimate(config, results, samples)
     return Analysis(
@@ -321,8 +320,9 @@ def _judge(
     external_metrics: Mapping[str, ExternalMetrics | str],
     today: date,
     search: SearchRule,
-) -> tuple[Verdict, ...]:
+) -> Judged:
     from rankledger.pipeline.inference.gate_bounds import Evidence
+    from rankledger.pipeline.inference.gate_errors import looks_after
     from rankledger.pipeline.inference.gates import judge
 
     evidence = Evidence(
@@ -338,8 +338,11 @@ def _judge(
         nights=_nights(past.history),
         today=today,
         search=search,
+        looks=_looks(past.history),
     )
-    return judge(opened.planned.gates, evidence)
+    gates = opened.planned.gates
+    verdicts = judge(gates, evidence)
+    return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, today))
 
 
 def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
@@ -348,5 +351,15 @@ def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:
 
     try:
         return failures_in_a_row(history)
+    except OSError as error:  # a remote store may be away
+        return history.records.describe_error(error)
+
+
+def _looks(history: RecordHistory) -> Mapping[LookKey, Mapping[str, str]] | str:
+    """The looks that gates have spent; or why that is not known."""
+    from rankledger.pipeline.record.lookup import spent_looks
+
+    try:
+        return spent_looks(history)
     except OSError as error:  # a remote store may be away
         return history.records.describe_error(error)

@@ -15,6 +15,7 @@ import yaml
 
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
@@ -303,7 +304,16 @@ def validate(
         quality=inputs.quality,
         failures=inputs.failures,
         warnings=(*planned.warnings, *map(str, inputs.warnings)),
+        false_alarms=_false_alarms(loaded.config, planned),
     )
+
+
+def _false_alarms(config: Config, planned: Plan) -> str:
+    if not planned.gates:
+        return ""
+    from rankledger.pipeline.inference.gate_errors import false_alarm_rate
+
+    return false_alarm_rate(planned.gates, config.bootstrap.confidence)
 
 
 def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:

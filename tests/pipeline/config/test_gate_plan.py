@@ -12,7 +12,7 @@ from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import PlannedGate, Reference, Waiver
+from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
 
 CONFIG = """\
 name: n
@@ -294,3 +294,28 @@ def test_a_gate_for_all_models_warns_of_models_without_external_metrics():
 
     assert warning == "a.yaml:15: gates[0].models: not judged because they have no `extra`: production, lexical"
     assert planned("extra: cost, at_most: 1, models: candidate").warnings == ()
+
+
+def test_looks_are_planned_and_undecided_outputs_warned_of():
+    """The error is 5% unless it is written; what blocks by default is said."""
+    written = "measure: ap, against: self@accepted, margin: 0, looks: {changed_outputs: 90, since: 2026-11-01}"
+    (found,) = planned(f"{written}, on_inconclusive: warn").gates
+
+    assert found.looks == Looks(90, 0.05, date(2026, 11, 1))
+    assert planned(f"{written}, on_inconclusive: warn").warnings == ()
+    (warning,) = planned(written).warnings
+    assert "looks: undecided outputs block, too, and more often than failures; set on_inconclusive: warn" in warning
+
+
+def test_gates_that_are_judged_by_intervals_share_the_error_of_a_night():
+    """Two of four, for two count; by default each has its own."""
+    gates = (
+        "measure: ap, against: self@accepted, margin: 0",
+        "measure: ap, at_least: 0",
+        "max_missing: 0",
+        "extra: cost, at_most: 1, models: candidate",
+    )
+    shared = planned(*gates, config=f"gates_error_rate: per_night\n{CONFIG}")
+
+    assert [gate.n_sharing for gate in shared.gates] == [2, 2, 1, 1]
+    assert [gate.n_sharing for gate in planned(*gates).gates] == [1, 1, 1, 1]

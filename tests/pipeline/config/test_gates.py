@@ -95,6 +95,11 @@ OUT = "remove it"
         ("extra: cost", "`extra` needs a limit; add `at_least` or `at_most`"),
         ("measure: ap, at_least: 0, against: last_passed", f"`against` has no effect beside `at_least`; {OUT}"),
         ("measure: ap, at_least: 0, allow: 3", f"`allow` has no effect beside `at_least`; {OUT}"),
+        ("measure: ap, at_least: 0, looks: {changed_outputs: 90}", f"`looks` has no effect beside `at_least`; {OUT}"),
+        (
+            "measure: ap, against: accepted, max_query_drop: 1, looks: {changed_outputs: 90}",
+            f"`looks` has no effect beside `max_query_drop`; {OUT}",
+        ),
         ("max_missing: 0, slices: [a]", f"`slices` has no effect beside `max_missing`; {OUT}"),
         ("max_missing: 0, measure: ap", f"`measure` has no effect beside `max_missing`; {OUT}"),
         ("extra: cost, at_most: 1, datasets: d", f"`datasets` has no effect beside `extra`; {OUT}"),

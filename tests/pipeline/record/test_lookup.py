@@ -23,11 +23,12 @@ from rankledger.pipeline.record.lookup import (
     failures_in_a_row,
     read_accepted,
     resolve,
+    spent_looks,
     write_accepted,
 )
 from rankledger.pipeline.record.store import Records, Remote, digest_of
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Acceptance, Outcome, Reference, Verdict
+from rankledger.pipeline.types.gates import Acceptance, Outcome, Reference, SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record
 from tests.support.manifests import description
@@ -50,6 +51,7 @@ def night(
     seconds: float = 0,
     mark: int = 0,
     references: Mapping[str, Any] = MappingProxyType({}),
+    looks: tuple[SpentLooks, ...] | None = (),
 ) -> Record:
     """The record of an evaluation that many days after the first."""
     created = FIRST + timedelta(days=day, seconds=seconds)
@@ -61,7 +63,7 @@ def night(
         results=(),
         estimates=(),
         manifest=description(name, models=models, failed=failed, **said),
-        judged=Judged(verdicts, dict(references)) if verdicts else None,
+        judged=Judged(verdicts, dict(references), looks) if verdicts else None,
     )
 
 
@@ -480,3 +482,54 @@ def test_a_damaged_night_is_passed_over_in_a_row(tmp_path):
     night(tmp_path, 3, verdict("fail"))
 
     assert list(failures_in_a_row(RecordHistory(Records(tmp_path), "nightly", NOW)).values()) == [2]
+
+
+# ---- looks
+
+
+def looks(**outputs: str) -> tuple[SpentLooks, ...]:
+    """Those of the gate `no-drop` on `dense`: the day of each, by its digest."""
+    return (SpentLooks("no-drop", "web", "dense", outputs),)
+
+
+def known(folder: Path) -> Any:
+    """The looks before now."""
+    return spent_looks(RecordHistory(Records(folder), "nightly", NOW))
+
+
+def test_the_last_record_has_all_looks(tmp_path):
+    """What is written is read again, whatever became of the records before; one without gates is passed over."""
+    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
+    night(tmp_path, 2, verdict(), looks=looks(a="2026-11-19", b="2026-11-20"))
+    night(tmp_path, 3)
+
+    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2026-11-19", "b": "2026-11-20"}}
+
+
+def test_without_a_record_no_look_is_spent(tmp_path):
+    """On the first night, and on the first with gates."""
+    assert known(tmp_path) == {}
+    night(tmp_path, 1)
+    assert known(tmp_path) == {}
+
+
+def test_a_record_that_does_not_know_the_looks_is_passed_over(tmp_path):
+    """On its night earlier records could not be reached; if none is left that knows, its id is the reason."""
+    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
+    unknown = night(tmp_path, 2, verdict(), looks=None)
+
+    assert known(tmp_path) == {("no-drop", "web", "dense"): {"a": "2026-11-19"}}
+    shutil.rmtree(next(path for path in tmp_path.iterdir() if path != unknown.path))
+    assert known(tmp_path) == f"{unknown.path.name} does not know it either"
+
+
+def test_a_damaged_record_counts_as_a_look(tmp_path):
+    """Of three nights the second cannot be read, and the third carries its look; a fourth one adds another."""
+    night(tmp_path, 1, verdict(), looks=looks(a="2026-11-19"))
+    second = night(tmp_path, 2, verdict(), looks=looks(a="2026-11-19", b="2026-11-20"))
+    (second.path / "gates.json").write_text("{}", encoding="utf-8")
+
+    (found,) = known(tmp_path).values()
+    assert found == {"a": "2026-11-19", second.path.name: "2026-11-20"}
+    shutil.rmtree(tmp_path / min(path.name for path in tmp_path.iterdir()))
+    assert "gates.json" in known(tmp_path)  # why nothing is known

@@ -1,0 +1,179 @@
+"""How often gates err: in one night, in one night together, and over the looks of many nights.
+
+A gate with looks spends a part of its error on each output that is new to it. An output whose scores, and whose
+baseline's, it has compared before gives the same verdict again and costs nothing. By Bonferroni's inequality the parts
+add up, however much of the error of one night the next one shares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+
+from rankledger.pipeline.inference.gate_bounds import Evidence, Subject
+from rankledger.pipeline.types.gates import LookCount, LookKey, PlannedGate, SpentLooks, Verdict
+
+__all__ = ["GateErrors", "Look", "errors_of", "false_alarm_rate", "look_at", "looks_after"]
+
+_DIGITS = 16  # of a digest, in hexadecimal
+
+
+@dataclass(frozen=True)
+class GateErrors:
+    """How often one evaluation of a gate errs at its limit, over all of its lines together, each in (0, 1).
+
+    Attributes:
+        failing: how often it fails a model that is at its limit: a false alarm.
+        passing: how often it passes a model that is at its limit.
+    """
+
+    failing: float
+    passing: float
+
+
+def errors_of(gate: PlannedGate, confidence: float) -> GateErrors | None:
+    """The errors that a gate really uses; None for gates that count.
+
+    A pass needs no correction for many nights or gates: a model is released if all gates pass, so that it gets through
+    no more often than at the gate whose limit it is beyond.
+
+    Args:
+        gate: the gate.
+        confidence: `bootstrap.confidence`.
+    """
+    if not gate.by_interval:
+        return None
+    passing = 1 - confidence if gate.kind == "query_drop" else (1 - confidence) / 2
+    failing = passing if gate.looks is None else min(passing, gate.looks.error / gate.looks.changed_outputs)
+    return GateErrors(failing / gate.n_sharing, passing)
+
+
+def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
+    """In how many nights some gate fails though all models are just at its limit, a line; empty without such gates.
+
+    Gates that err independently do so together in 1 - Π(1 - error) of nights, and in no case in more than Σ error.
+    """
+    errors = [
+        errors.failing * (2 if gate.at_least is not None and gate.at_most is not None else 1)
+        for gate in gates
+        if (errors := errors_of(gate, confidence)) is not None
+    ]
+    if not errors:
+        return ""
+    noun = "gates" if len(gates) > 1 else "gate"
+    verb = "are judged by intervals" if len(errors) > 1 else "is judged by an interval"
+    said = f"{len(errors)} of {len(gates)} {noun} {verb}: if all models are just at the limit, "
+    most = min(1.0, math.fsum(errors))
+    if len(errors) == 1 or any(gate.n_sharing > 1 for gate in gates):
+        return f"{said}at most {_percent(most)} of nights have a false alarm"
+    independent = 1 - math.prod(1 - error for error in errors)
+    said += f"{_percent(independent)} of nights have a false alarm if the gates err independently, at most "
+    return f"{said}{_percent(most)}; gates_error_rate: per_night keeps it at {_percent(most / len(errors))}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%" if share < 0.995 else f"{100 * share:.0f}%"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A gate's look at an output.
+
+    Attributes:
+        count: the looks spent, this one included; None if that is not known.
+        note: what a reason says of it; empty if there is nothing to say.
+        allowed: whether its verdicts stand; else they are inconclusive.
+    """
+
+    count: LookCount | None
+    note: str = ""
+    allowed: bool = True
+
+    def applied(self, verdict: Verdict) -> Verdict:
+        """A verdict on this output, with its count."""
+        reason = f"{verdict.reason}; {self.note}" if self.note else verdict.reason
+        outcome = verdict.outcome if self.allowed else "inconclusive"
+        return replace(verdict, outcome=outcome, reason=reason, looks=self.count)
+
+
+def look_at(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Look:
+    """The look of a gate at one output on one dataset.
+
+    Args:
+        gate: a gate with looks.
+        subjects: what it compares of this output, by one or several measures.
+        evidence: has the scores, and the looks spent before.
+    """
+    assert gate.looks is not None, "other gates count no looks"
+    of, digest = gate.looks.changed_outputs, _digest(gate, subjects, evidence)
+    if isinstance(evidence.looks, str):
+        unknown = f"unknown how many of {of} looks are spent: {evidence.looks}"
+        return Look(None, unknown, allowed=False) if digest else Look(None)
+    spent = _counting(gate, evidence.looks.get((gate.name, *subjects[0][:2]), {}), evidence.today)
+    n_spent = len(spent)
+    if not digest:
+        return Look(LookCount(n_spent, of))
+    if digest in spent:
+        return Look(LookCount(n_spent, of, digest), f"these scores were compared before: {n_spent} of {of} looks spent")
+    if n_spent >= of:
+        advice = f"all {of} looks are spent; renew them with a later day in looks.since"
+        return Look(LookCount(n_spent, of), advice, allowed=False)
+    return Look(LookCount(n_spent + 1, of, digest), f"look {n_spent + 1} of {of}")
+
+
+def looks_after(
+    gates: Sequence[PlannedGate],
+    verdicts: Sequence[Verdict],
+    before: Mapping[LookKey, Mapping[str, str]] | str,
+    today: date,
+) -> tuple[SpentLooks, ...] | None:
+    """All looks spent, of this evaluation and before, also of gates that are not among these; None if unknown.
+
+    Args:
+        gates: all gates.
+        verdicts: theirs.
+        before: the looks spent before, as `Evidence` has them.
+        today: the day of this evaluation's looks.
+    """
+    if isinstance(before, str):
+        return None
+    by_name = {gate.name: gate for gate in gates}
+    after = {
+        key: _counting(by_name[key[0]], days, today) if key[0] in by_name else dict(days)
+        for key, days in before.items()
+    }
+    for verdict in verdicts:
+        if verdict.looks is not None and verdict.looks.output:
+            key = verdict.gate, verdict.dataset, verdict.model
+            after.setdefault(key, {}).setdefault(verdict.looks.output, str(today))
+    return tuple(SpentLooks(*key, outputs) for key, outputs in after.items() if outputs)
+
+
+def _counting(gate: PlannedGate, days: Mapping[str, str], today: date) -> dict[str, str]:
+    """The looks that count: those since the day that the gate names; all until that day has come."""
+    since = gate.looks.since if gate.looks else None
+    return {digest: day for digest, day in days.items() if since is None or since > today or day >= str(since)}
+
+
+def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:
+    """Of all that the verdicts depend on; empty if the model scores like its baseline on every query.
+
+    Then nothing is estimated, so that nothing can be found by mistake.
+    """
+    digest, same = hashlib.sha256(repr((gate.margin, gate.relative, gate.slices)).encode()), True
+    for dataset, model, measure in subjects:
+        baseline = evidence.baselines[gate.name, dataset, model].key
+        contributions = evidence.samples[dataset].contributions
+        ours, theirs = contributions[model, measure], contributions[baseline, measure]
+        digest.update(f"{measure}\n".encode())
+        for side in (ours, theirs):
+            digest.update(side.numerators.tobytes())
+            digest.update(side.denominators.tobytes())
+        same &= np.array_equal(ours.numerators, theirs.numerators, equal_nan=True)
+        same &= np.array_equal(ours.denominators, theirs.denominators)
+    return "" if same else digest.hexdigest()[:_DIGITS]

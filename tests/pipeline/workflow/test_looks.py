@@ -1,0 +1,64 @@
+"""The looks of a gate over evaluations and their records."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import rankledger
+from rankledger.pipeline.record.folder import read_record
+from rankledger.pipeline.types.gates import Verdict
+from tests.support.generated_data import search_collection, write_config
+
+WEB = search_collection(43, n_queries=40)
+GATE = {"name": "no-drop", "models": "dense", "measure": "ap", "against": "bm25", "margin": 0.005}
+
+
+@pytest.fixture
+def config(tmp_path) -> Path:
+    """Of a gate with two looks; the output of `dense` is kept for other nights."""
+    gates = [GATE | {"looks": {"changed_outputs": 2}, "on_inconclusive": "warn"}]
+    path = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, gates=gates, report=False)
+    shutil.copy(tmp_path / "web" / "dense.txt", tmp_path / "first.txt")
+    return path
+
+
+def night(config: Path, shift: int) -> Verdict:
+    """The verdict of a night on which the scores of `dense` moved by so many documents."""
+    rows = [line.split() for line in (config.parent / "first.txt").read_text().splitlines()]
+    scores = [row[4] for row in rows]
+    moved = zip(rows, [*scores[shift:], *scores[:shift]], strict=True)
+    lines = [" ".join([*row[:4], score, *row[5:]]) + "\n" for row, score in moved]
+    (config.parent / "web" / "dense.txt").write_text("".join(lines))
+    (verdict,) = rankledger.evaluate(config, tracking=False, runs_dir=config.parent / "runs").verdicts
+    return verdict
+
+
+def test_looks_are_counted_from_record_to_record(config):
+    """Changed, unchanged, changed, changed back; then all records but the last are gone, and two looks are spent."""
+    found = [night(config, shift) for shift in (0, 0, 3, 0)]
+    records = map(read_record, (config.parent / "runs" / "records").glob("*/"))
+    for record in sorted(records, key=lambda record: record.manifest.created)[:-1]:
+        shutil.rmtree(record.path)
+    last = night(config, 7)
+
+    assert [verdict.looks.spent for verdict in found if verdict.looks] == [1, 1, 2, 2]
+    assert (found[3].outcome, found[3].ci_low, found[3].ci_high) == (
+        found[0].outcome,
+        found[0].ci_low,
+        found[0].ci_high,
+    )
+    assert (last.outcome, last.looks and last.looks.spent) == ("inconclusive", 2)
+    assert "all 2 looks are spent" in last.reason
+
+
+def test_a_record_says_which_looks_are_spent(config):
+    """The verdict that is read from the record is the one that was judged, with its count."""
+    verdict = night(config, 0)
+    (path,) = (config.parent / "runs" / "records").glob("*/")
+
+    assert read_record(path).verdicts == (verdict,)
+    assert verdict.looks is not None
+    assert f'"{verdict.looks.output}": "' in (path / "gates.json").read_text()
