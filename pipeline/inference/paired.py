@@ -196,7 +196,8 @@ def compare(
         family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])
-            lines[i] = replace(lines[i], p_value=float(p_values[place]), p_corrected=p_corrected, family=family)
+            p_value = float(p_values[place])
+            lines[i] = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=test.test)
     return tuple(lines)
 
 
@@ -318,9 +319,8 @@ def _judge_primary(
     name = _family(sample.dataset, [asked[i] for i in judged], "primary")
     for i, joint in judged.items():
         low, high = joint.ends
-        lines[i] = replace(
-            lines[i], ci_low=low, ci_high=high, p_value=joint.p_value, p_corrected=joint.p_joint, family=name
-        )
+        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test="bootstrap-t")
+        lines[i] = replace(line, p_value=joint.p_value, p_corrected=joint.p_joint)
     return [i for i in chosen if i not in judged]
 
 

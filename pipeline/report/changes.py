@@ -17,11 +17,11 @@ from rankledger.pipeline.report.tables import (
     Scale,
     difference_rows,
     difference_table,
-    families,
     figure,
     interval_bar,
     interval_text,
     models,
+    p_value_notes,
     scale_header,
     signed,
 )
@@ -268,7 +268,7 @@ def _notes(report: ComparisonReport) -> Iterator[str]:
         for dataset in dict.fromkeys(line.dataset for line in report.comparisons):
             if unchanged := _unchanged(report, dataset):
                 yield f"the same score on every query of {dataset}: {', '.join(unchanged)}"
-        yield from (f"corrected p: among {family}" for family in families(report.comparisons))
+        yield from p_value_notes(report.comparisons)
         yield f"differences above 0 are better; intervals of {report.confidence:.0%}"
         yield "+ / = / −: queries on which it is better, equal, worse"
     for reason in dict.fromkeys(part.reason for split in report.splits for part in split.parts if part.reason):

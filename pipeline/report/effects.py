@@ -41,8 +41,9 @@ def effect_rule(measure: str, practical_difference: Mapping[str, float]) -> str:
         within = f"if the whole interval lies between −{margin:g} and +{margin:g}"
     return (
         f"{measure}: better if the whole interval lies above {above}, worse if it lies below {below}, "
-        f"no practical difference {within}, unclear otherwise, if a few queries or clusters decide it, or if there are "
-        f"fewer than {LEAST_CLUSTERS}; the intervals of the primary family hold together, others are not corrected"
+        f"no practical difference {within}, unclear otherwise; the intervals of the primary family hold together; "
+        f"other differences are not corrected, and unclear if a few queries or clusters decide them or if there are "
+        f"fewer than {LEAST_CLUSTERS}"
     )
 
 

@@ -18,10 +18,10 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     difference_table,
     display_name,
-    families,
     figure,
     leaderboards,
     models,
+    p_value_notes,
     page_figures,
     shared_baseline,
     side_by_side,
@@ -160,10 +160,8 @@ def _add_differences(budget: ByteBudget, figures: PageFigures, dataset: str) -> 
     budget.add(f"Differences, {_text(f'{dataset}: {measure}{against}')}:", "")
     table = difference_table("", rows, pairs=not baseline, labels=True, most=_NAME)
     _add_table(budget, table, file="comparisons.csv")
-    rules = (
-        effect_rule(measure, figures.practical_difference),
-        *(f"corrected p: among {family}" for family in families(lines)),
-    )
+    shown = [*lines, *worst_differences(figures.page.evaluation, dataset)]
+    rules = effect_rule(measure, figures.practical_difference), *p_value_notes(shown)
     budget.add(f"{_text('; '.join(rules), REASON)}.", "")
 
 

@@ -35,13 +35,13 @@ __all__ = [
     "difference_rows",
     "difference_table",
     "display_name",
-    "families",
     "figure",
     "interval_bar",
     "interval_text",
     "leaderboards",
     "models",
     "p_value",
+    "p_value_notes",
     "page_figures",
     "scale_header",
     "shared_baseline",
@@ -457,10 +457,13 @@ def shared_baseline(lines: Sequence[Comparison]) -> str | None:
     return lines[0].baseline if len(baselines) == 1 else None
 
 
-def families(lines: Iterable[Comparison]) -> list[str]:
-    """The families of tests among which p-values are corrected, in words."""
+def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
+    """Among which tests p-values are corrected, and what sign flips assume."""
     ordered = sorted(lines, key=lambda line: not line.is_primary)
-    return list(dict.fromkeys(line.family for line in ordered if line.family))
+    notes = dict.fromkeys(f"corrected p: among {line.family}" for line in ordered if line.family)
+    if any(line.test == "randomization" for line in ordered):
+        notes["p by sign flips assumes that differences are symmetric about 0"] = None
+    return list(notes)
 
 
 def difference_table(

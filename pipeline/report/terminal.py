@@ -22,9 +22,9 @@ from rankledger.pipeline.report.tables import (
     MeasureColumn,
     difference_rows,
     difference_table,
-    families,
     interval_bar,
     leaderboards,
+    p_value_notes,
     scale_header,
     shared_baseline,
 )
@@ -92,7 +92,7 @@ def differences(lines: Sequence[Comparison], measures: Mapping[str, str], *, wid
         baseline = shared_baseline(leading)
         title = f"{dataset}: {measure}{f' against {baseline}' if baseline else ''}"
         text.add_table(difference_table(title, difference_rows(leading[:_PAIRS]), pairs=not baseline))
-        notes = [f"corrected p: among {family}" for family in families(own)]
+        notes = p_value_notes(own)
         if len(leading) > _PAIRS:
             notes.append(f"{len(leading) - _PAIRS:,} more by {measure} in comparisons.csv")
         if len(own) > len(leading):

@@ -5,11 +5,11 @@ Differences are oriented: positive is better, whatever the measure's direction.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ __all__ = [
     "Scores",
     "Validation",
     "frame",
+    "lead_among",
 ]
 
 ALL = "all"
@@ -47,6 +48,13 @@ ALL = "all"
 
 LEAST_CLUSTERS = 30
 """Clusters that a judgment must rest on: a slice of fewer is shown and not judged."""
+
+_Measure = TypeVar("_Measure", Measure, str)
+
+
+def lead_among(lead: _Measure | None, measures: Collection[_Measure]) -> _Measure | None:
+    """The lead measure if it is one of these, else the first of them; None if there is none."""
+    return lead if lead in measures else next(iter(measures), None)
 
 
 @dataclass(frozen=True)
@@ -183,6 +191,7 @@ class Comparison:
         n_queries: queries that are defined in both.
         n_clusters: clusters that they are in; the queries themselves if there are none.
         mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
+        test: what made the p-value: `bootstrap-t` in the primary family, `randomization`, `t`, `bootstrap`, or empty.
     """
 
     dataset: str
@@ -207,11 +216,12 @@ class Comparison:
     n_queries: int
     n_clusters: int
     mark: str = ""
+    test: str = ""
 
     @property
     def is_primary(self) -> bool:
         """Whether it is of the primary family, whose intervals hold together and whose p-values are their inversion."""
-        return " primary test" in self.family
+        return self.test == "bootstrap-t"
 
     def without_rounding(self) -> Comparison:
         """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.
@@ -408,10 +418,7 @@ class Evaluation:
         compared: dict[str, dict[str, None]] = {}
         for line in self.comparison_lines:
             compared.setdefault(line.dataset, {})[line.measure] = None
-        return {
-            dataset: lead if lead in (own := compared.get(dataset, {lead: None})) else next(iter(own))
-            for dataset, lead in self.leading.items()
-        }
+        return {dataset: lead_among(lead, compared.get(dataset, {})) or lead for dataset, lead in self.leading.items()}
 
     @property
     def summary(self) -> pd.DataFrame:

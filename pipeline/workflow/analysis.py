@@ -9,7 +9,6 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
@@ -36,7 +35,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
-from rankledger.pipeline.types.results import Comparison, Estimate, Scores
+from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
@@ -251,15 +250,10 @@ def _compare(
     lines: list[Comparison] = []
     for sample in each("Comparing", samples, len(samples), "datasets"):
         if pairs := _pairs(comparison, sample.dataset, evaluated):
-            lead = _leading(planned, comparison, sample.dataset) if comparison.primary else None
-            lines += compare(sample, pairs, comparison.measures[sample.dataset], _rule(config), test, lead)
+            measures = comparison.measures[sample.dataset]
+            lead = lead_among(planned.lead[sample.dataset], measures) if comparison.primary else None
+            lines += compare(sample, pairs, measures, _rule(config), test, lead)
     return tuple(lines)
-
-
-def _leading(planned: Plan, comparison: PlannedComparison, dataset: str) -> Measure | None:
-    """The lead measure, or the first that models are compared by if it is none of these; None if there is none."""
-    lead, measures = planned.lead[dataset], comparison.measures[dataset]
-    return lead if lead in measures else next(iter(measures), None)
 
 
 def _search_slices(
@@ -273,7 +267,7 @@ def _search_slices(
     lines: list[SliceChange] = []
     searched: list[str] = []
     for sample in each("Searching slices", samples, len(samples), "datasets"):
-        measure = _leading(planned, comparison, sample.dataset)
+        measure = lead_among(planned.lead[sample.dataset], comparison.measures[sample.dataset])
         if measure is not None:
             for pair in _pairs(comparison, sample.dataset, evaluated):
                 if any((model, measure) not in sample.contributions for model in pair):

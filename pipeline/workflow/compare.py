@@ -26,7 +26,7 @@ from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
 from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Scores
+from rankledger.pipeline.types.results import ALL, Comparison, Scores, lead_among
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
 from rankledger.pipeline.workflow.baselines import can_rescore, rescore, retrieved_ranks
 from rankledger.pipeline.workflow.matching import Match, match_datasets
@@ -158,7 +158,7 @@ def compare(
     unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
-    leading = _leading(matches, measure, references.sides[0].candidate.planned.lead)
+    leading = _choose_leading(matches, measure, references.sides[0].candidate.planned.lead)
     comparers = [_Comparer(sides, own, leading, top, jobs) for sides, own in matched]
     figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
@@ -286,15 +286,15 @@ class _Comparer:
         return self._groups[match.name]
 
 
-def _leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
+def _choose_leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
     """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out."""
     shared: dict[str, list[Measure]] = {}
     for match in matches:
         own = shared.setdefault(match.name, [*match.measures])
         shared[match.name] = [measure for measure in own if measure in match.measures]
     if asked is None:
-        led = {name: lead[name] for name, own in shared.items() if name in lead and lead[name] in own}
-        return {name: own[0] for name, own in shared.items() if own} | led
+        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
+        return {name: measure for name, measure in chosen.items() if measure is not None}
     known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
     written = measure_among(asked, known, "the two do not both have")
     return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}

@@ -40,10 +40,10 @@ from rankledger.pipeline.report.tables import (
     PageFigures,
     difference_rows,
     display_name,
-    families,
     figure,
     models,
     p_value,
+    p_value_notes,
     signed,
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text
@@ -110,8 +110,8 @@ def _difference_blocks(figures: PageFigures, dataset: str, keys: list[Key]) -> I
         chosen=len(keys) > 1,
         searched="model",
     )
-    for family in families(line for key in keys for line in figures.comparisons[key]):
-        yield Words(f"Corrected p: among {short_text(family, _NOTE)}.", "quiet")
+    for note in p_value_notes(line for key in keys for line in figures.comparisons[key]):
+        yield Words(f"{note[0].upper()}{short_text(note[1:], _NOTE)}.", "quiet")
 
 
 def _group(figures: PageFigures, key: Key) -> Group:

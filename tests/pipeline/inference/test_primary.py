@@ -131,6 +131,8 @@ def test_the_family_is_the_lead_measure_on_all_queries():
     primary = [line for line in lines if line.family == "1 pair x 1 measure x 1 slice on d (1 primary test)"]
 
     assert [(line.model, line.measure, line.slice) for line in primary] == [("m", "ap", "all")]
+    assert [line.test for line in lines if line.is_primary] == ["bootstrap-t"]
+    assert {line.test for line in lines if not line.is_primary} == {"randomization"}
     assert {line.family for line in lines} - {primary[0].family} == {
         "2 pairs x 2 measures x 2 slices on d (7 exploratory tests)"
     }

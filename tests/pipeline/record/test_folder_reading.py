@@ -37,7 +37,7 @@ ESTIMATE = Estimate("web", "bm25", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 DENSE = Estimate("web", "dense", "all", "ap", 0.25, None, 0.5, 1 / 3, 7, 1, 2)
 COMPARISON = Comparison(
     *("web", "market=de, at", "ap", "dense", "bm25", 0.1 + 0.2, 1 / 3, None, -0.0, 5e-324, None, 1e-4, None),
-    *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse"),
+    *('all 6 tests of "web"', None, 3, 0, 4, None, 7, 5, "sparse", "t"),
 )
 VERDICT = Verdict(
     "no-drop", "web", "dense", "ndcg@10", "market=é", "inconclusive", "fail", "it straddles", estimate=0.1

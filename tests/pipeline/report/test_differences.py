@@ -56,6 +56,14 @@ def test_one_baseline_is_named_once_above_the_rows():
     assert "corrected p: among 2 pairs x 2 measures x 1 slice on web (4 tests)" in text
 
 
+@pytest.mark.parametrize(("test", "said"), [("randomization", 1), ("bootstrap-t", 0), ("t", 0), ("bootstrap", 0)])
+def test_sign_flips_name_what_they_assume(test, said):
+    """Once, however many lines they have tested; other tests do not assume it."""
+    text = shown(replace(LINE, test=test), replace(RRF, test=test))
+
+    assert text.count("p by sign flips assumes that differences are symmetric about 0") == said
+
+
 def test_pairs_name_both_models():
     """Where baselines differ each row says against which."""
     text = shown(LINE, replace(RRF, baseline="dense"))

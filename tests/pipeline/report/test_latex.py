@@ -137,7 +137,7 @@ def test_the_caption_names_test_and_correction(asked, said):
 def test_the_caption_names_the_primary_family():
     """The first measure is judged by the bootstrap-t, all others by the test of the config."""
     lines = [
-        replace(comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)"),
+        replace(comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)", test="bootstrap-t"),
         replace(comparison("random", 0.05, 0.03), family="2 pairs on web (9 exploratory tests)"),
     ]
     text = latex([page(estimates("web", FIGURES), lines, comparison=COMPARED)])
