@@ -22,7 +22,7 @@ from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.primary import joint_differences
 from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
 from rankledger.pipeline.inference.sign_flips import (
     benjamini_hochberg,
     exceedances,
@@ -52,6 +52,7 @@ __all__ = [
 
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
 _POWER = 0.8  # how often the least detectable difference is detected
+_LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they must count for t, unless as 30
 
 
 def t_test(difference: Resampled) -> float:
@@ -167,7 +168,8 @@ def compare(
         lead: the measure whose differences on all queries are the primary family; None for no such family.
 
     Raises:
-        InputError: `holm` or `bh` would need more resamples than there are to find anything.
+        InputError: `holm` or `bh` would need more resamples than there are to find anything, or clusters are too unlike
+            for the test t.
     """
     asked = [
         Pair(model, baseline, measure, name)
@@ -297,6 +299,8 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
     refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
     stepped: Floats | None = None
     if test.test == "t":
+        for pair in tested:
+            _refuse_unlike(sample, pair)
         p_values = np.array([t_test(difference) for difference in sample.each_difference(tested)])
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
@@ -307,6 +311,24 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
     if test.correction == "bh":
         return p_values, benjamini_hochberg(p_values)
     return p_values, stepped if test.correction == "maxt" else None
+
+
+def _refuse_unlike(sample: Sample, pair: Pair) -> None:
+    """Refuse t where clusters have such unlike weights that it would find differences that there are not.
+
+    Reference:
+        Carter, Schnepel & Steigerwald 2017, doi:10.1162/REST_a_00639, on t by clusters of unlike sizes.
+    """
+    weights = sample.sides(pair)[0].denominators
+    n, effective = int((weights > 0).sum()), effective_clusters(weights)
+    if effective < min(LEAST_CLUSTERS, _LEAST_ALIKE * n):
+        unit = "queries" if sample.groups.clusters is None else "clusters"
+        where = sample.dataset if pair.slice == ALL else f"{sample.dataset}, {pair.slice}"
+        raise InputError(
+            f"comparison.test: t needs {unit} of like weights, and the {n} of {pair.measure} on {where} count as "
+            f"{effective:.1f} of one weight: it would often find differences that there are not; set test: "
+            f"randomization or bootstrap"
+        )
 
 
 def _judge_primary(

@@ -14,7 +14,7 @@ from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import known
-from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.samples import Sample, effective_clusters
 from rankledger.pipeline.inference.summary import POOLED
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import OrderAgreement
@@ -135,15 +135,11 @@ def _figures(samples: Sequence[Sample], lines: Sequence[Estimate], measure: Meas
 
 
 def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
-    """As how many clusters of one size those of a figure count.
-
-    Reference:
-        Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
-    """
+    """As how many clusters of one size those of a figure count."""
     weights, clusters = sample.contributions[model, measure].denominators, sample.groups.clusters
     if clusters is not None:
         weights = np.bincount(clusters, weights, sample.n_clusters).astype(np.float64)
-    return float(divide(weights.sum() ** 2, (weights * weights).sum()))
+    return effective_clusters(weights)
 
 
 def rank_intervals(figures: Floats, n_clusters: float, confidence: float) -> list[tuple[int, int] | None]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.aggregation import MEAN
-from rankledger.metrics.block import Bools, Floats
+from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
@@ -30,7 +30,7 @@ from rankledger.pipeline.inference.resampling import (
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, ModelKey, Scores
 
-__all__ = ["Pair", "Sample", "pool"]
+__all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
 _WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 
@@ -283,6 +283,15 @@ class _Columns:
         *numerators, denominators = np.split(sums, np.cumsum([len(ratio.added) for ratio in self.ratios]))
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
             yield _Drawn(ratio, own, denominators[place])
+
+
+def effective_clusters(weights: Floats) -> float:
+    """As how many clusters of one weight those with these weights count; NaN if all weights are 0.
+
+    Reference:
+        Kish 1965, Survey Sampling, section 11.7: `(Σ w)² / Σ w²`.
+    """
+    return float(divide(weights.sum() ** 2, (weights * weights).sum()))
 
 
 def _range_of(pair: Pair) -> tuple[float, float]:

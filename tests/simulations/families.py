@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -27,6 +28,7 @@ Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 _POPULATIONS: dict[str, Draw] = {
     "normal": lambda rng, shape: rng.normal(0, 0.1, shape),
     "skewed (exponential)": lambda rng, shape: 0.1 * (rng.standard_exponential(shape) - 1),
+    "very skewed (lognormal, σ = 1.5)": lambda rng, shape: 0.02 * (rng.lognormal(0, 1.5, shape) - math.exp(1.125)),
     "30% differ": lambda rng, shape: rng.normal(0, 0.2, shape) * (rng.random(shape) < 0.3),
 }
 

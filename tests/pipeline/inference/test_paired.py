@@ -220,6 +220,38 @@ def sample_of(three, resamples):
     return sample(*results, groups=three.groups, resamples=resamples)
 
 
+@pytest.mark.parametrize(
+    ("sizes", "refused"),
+    [([10] * 20, False), ([1, 2] * 10, False), ([19] + [1] * 19, True), ([299] + [1] * 299, True), ([1] * 25, False)],
+)
+def test_t_is_refused_for_clusters_of_unlike_sizes(sizes, refused):
+    """Unless they count as 70% of their number, or as 30: with half of all queries in one, 20 count as 3.8 and 300 as
+    4.0. Sign flips take them.
+    """
+    clusters = np.repeat(np.arange(len(sizes)), sizes)
+    values = np.random.default_rng(0).random((2, len(clusters)))
+    both = two_models(*values, groups=Groups(clusters=clusters))
+
+    assert compare(both)[0].p_value is not None
+    if refused:
+        with pytest.raises(
+            InputError, match=r"t needs clusters of like weights.* set test: randomization or bootstrap"
+        ):
+            compare(both, test=rule("t", "holm"))
+    else:
+        assert compare(both, test=rule("t", "holm"))[0].p_value is not None
+
+
+def test_t_is_refused_for_queries_of_unlike_weights():
+    """One of 40 users has half of all ratings: by pairs they count as 3.9, by users of one weight as 40."""
+    rng = np.random.default_rng(1)
+    pairs = np.array([39.0, *[1.0] * 39])
+    both = sample(*(scores(name, rng.gamma(2, 1, 40), RMSE, pairs) for name in "mn"))
+
+    with pytest.raises(InputError, match=r"queries of like weights.* 40 of rmse on d count as 3\.9 of one"):
+        compare(both, measures=[RMSE], test=rule("t", "holm"))
+
+
 def test_t_needs_no_permutations(three):
     """A test without resamples is corrected by holm whatever their number."""
     assert compare(three, test=rule("t", "holm", 1))[0].p_corrected is not None

@@ -1,0 +1,89 @@
+"""How often Student's t and sign flips find a difference that is not there, by how unlike the sizes of clusters are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from statistics import NormalDist
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.paired import TestRule, compare, t_test
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
+from rankledger.pipeline.inference.sign_flips import randomization
+from rankledger.pipeline.inference.summary import IntervalRule
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
+
+__all__ = ["table"]
+
+_CLUSTERS = (10, 30, 100)
+_MEASURES = tuple(Measure.parse(f"ap@{k}") for k in range(1, 101))  # of each a sample, and all share their resamples
+_PARTS, _PERMUTATIONS, _ALPHA = 10, 500, 0.05
+
+
+def _lognormal(sigma: float) -> Callable[[int], Floats]:
+    """Sizes at the quantiles of a lognormal distribution whose median is 3."""
+    normal = NormalDist(0, sigma)
+    return lambda n: np.ceil(3 * np.exp([normal.inv_cdf((i + 0.5) / n) for i in range(n)]))
+
+
+def _one_with(share: float) -> Callable[[int], Floats]:
+    """Two queries in each cluster but one, which has this share of all."""
+    return lambda n: np.array([round(share / (1 - share) * 2 * (n - 1)), *[2] * (n - 1)], dtype=float)
+
+
+_SIZES: dict[str, Callable[[int], Floats]] = {
+    "all 5": lambda n: np.full(n, 5.0),
+    "1 to 20": lambda n: np.linspace(1, 20, n).round(),
+    "lognormal, σ = 1": _lognormal(1.0),
+    "lognormal, σ = 1.5": _lognormal(1.5),
+    "a fifth of all in one": _one_with(0.2),
+    "half of all in one": _one_with(0.5),
+}
+
+
+def table() -> str:
+    """Markdown: by sizes and number of clusters, as how many they count, and how often either test errs."""
+    lines = [
+        "| queries of each | clusters | count as | `t` | sign flips | `test: t` |",
+        "|---|---:|---:|---:|---:|---|",
+    ]
+    for name, sizes_of in _SIZES.items():
+        for n_clusters in _CLUSTERS:
+            sizes = sizes_of(n_clusters)
+            found = [_part(sizes.astype(int), np.random.default_rng(seed)) for seed in range(_PARTS)]
+            by_t, by_signs = np.array([shares for shares, _ in found]).mean(axis=0)
+            asked = "refused" if found[0][1] else ""
+            effective = effective_clusters(sizes)
+            lines.append(f"| {name} | {n_clusters} | {effective:.1f} | {by_t:.3f} | {by_signs:.3f} | {asked} |")
+    return "\n".join(lines)
+
+
+def _part(sizes: np.ndarray, rng: np.random.Generator) -> tuple[tuple[float, float], bool]:
+    """In how many of 100 samples t and sign flips find something; and whether t is refused."""
+    clusters, workers = np.repeat(np.arange(len(sizes)), sizes), Workers(jobs=1)
+    shape = len(_MEASURES), len(clusters)
+    apart = (rng.normal(0, 1, (shape[0], len(sizes)))[:, clusters] + rng.normal(0, 1, shape)) / 20
+    query_ids, missing = np.arange(shape[1]).astype(str).astype(object), np.zeros(shape[1], dtype=bool)
+    results = [
+        Scores("d", name, query_ids, _MEASURES, values, np.ones(shape), {}, missing)
+        for name, values in (("m", apart), ("n", np.zeros(shape)))
+    ]
+    settings = Settings(100, 0, workers)
+    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(clusters=clusters), settings)
+    pairs = [Pair("m", "n", measure) for measure in _MEASURES]
+    by_t = np.array([t_test(difference) for difference in sample.each_difference(pairs)])
+    by_signs, _ = randomization(sample, pairs, Settings(_PERMUTATIONS, int(rng.integers(2**31)), workers))
+    rule = TestRule("t", _PERMUTATIONS, "none", _ALPHA, 0, workers)
+    try:
+        compare(sample, [("m", "n")], _MEASURES[:1], IntervalRule("bca+t", 1 - _ALPHA), rule)
+        refused = False
+    except InputError:
+        refused = True
+    return (float((by_t <= _ALPHA).mean()), float((by_signs <= _ALPHA).mean())), refused
