@@ -193,12 +193,15 @@ class Found:
     Attributes:
         ends: its two ends.
         method: how it was made, as a verdict says it; empty if there is none.
-        confidence: how often it should cover.
+        confidence: how often it should cover at least.
+        failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
+            beyond the other end; else None.
     """
 
     ends: Ends
     method: str
     confidence: float
+    failing_error: float | None = None
 
 
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
@@ -357,7 +360,7 @@ class GateCheck:
         error = rule.failing[self.subject[:2]]
         method, end = self._failing_end(error, limit)
         ends = (low, max(high, end)) if limit.least else (min(low, end), high)
-        return Found(ends, f"{found.method}/{method}", (1 + found.confidence) / 2 - error)
+        return Found(ends, f"{found.method}/{method}", found.confidence, error)
 
     def _found(self, rule: GateRule) -> Found:
         if self.bounded:

@@ -2,7 +2,8 @@
 
 A line passes where its whole interval is on the good side of the limit, fails where it is on the other, and is
 inconclusive where it straddles it or rests on too little. All lines of a gate are judged at one level, so that the
-gate as a whole errs no more often than one line would.
+gate as a whole errs no more often than one line would. With looks, or with other gates of a night, the end that decides
+a failure is further out (`gate_errors`), and with all looks spent a line is inconclusive.
 
 Outputs that are incomplete are found first, for nothing else can be judged of them. What a gate finds, its outcome, is
 then weighed: what an undecided line comes to, how many nights in a row it must fail, and whether it is waived.
@@ -126,8 +127,9 @@ def _share_verdict(
         ci_low=low,
         ci_high=high,
         limit=gate.allow,
-        confidence=1 - max(errors.failing, errors.passing),
+        confidence=1 - errors.passing,
         interval="exact",
+        failing_error=errors.failing if errors.failing < errors.passing else None,
         n_needed=needed,
     )
 
@@ -304,6 +306,7 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
         limit=limit.value,
         confidence=None if ends[0] is None else found.confidence,
         interval=found.method,
+        failing_error=found.failing_error,
         n_needed=needed,
         mark=line.plain.mark,
     )

@@ -296,6 +296,9 @@ class _Gates(BaseModel):
     looks: tuple[SpentLooks, ...] | None = ()
 
 
+_RARE = ("failing_error", "looks")  # keys that only verdicts of some gates have
+
+
 def write_gates(
     path: Path,
     verdicts: Sequence[Verdict],
@@ -311,7 +314,7 @@ def write_gates(
         looks: those spent up to now, which the file has if there are any; None if unknown.
     """
     lines = [
-        {name: _plain(value) for name, value in asdict(verdict).items() if (name, value) != ("looks", None)}
+        {name: _plain(value) for name, value in asdict(verdict).items() if value is not None or name not in _RARE}
         for verdict in verdicts
     ]
     described = {

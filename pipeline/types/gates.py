@@ -204,12 +204,14 @@ class Verdict:
         ci_low: lower end of its interval, at the level that the number of verdicts of the gate asks for.
         ci_high: upper end.
         limit: what it was held to, in the same unit.
-        confidence: the level of the interval.
+        confidence: the level of the interval that decides a pass.
         interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty. With
             `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the slash.
         n_needed: queries that would settle an inconclusive verdict, if the estimate stays; None where none would.
         nights: how many evaluations in a row failed, this one included.
         mark: `sparse`, `degenerate`, or empty.
+        failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if looks or
+            other gates make that rarer than beyond the other end.
         looks: how many looks are spent; None without `looks`, and if that is not known.
     """
 
@@ -231,6 +233,7 @@ class Verdict:
     n_needed: int | None = None
     nights: int = 0
     mark: str = ""
+    failing_error: float | None = None
     looks: LookCount | None = None
 
 

@@ -137,7 +137,8 @@ def test_the_end_that_decides_a_failure_lies_at_the_error_of_a_look(sign):
 
     assert standard_errors(with_looks, after) == pytest.approx(reach(after - BEFORE, 0.05 / 90), rel=1e-9)
     assert with_looks.ci_low == without.ci_low
-    assert with_looks.confidence == pytest.approx(1 - 0.025 - 0.05 / 90)
+    assert with_looks.confidence == without.confidence == 0.95
+    assert (with_looks.failing_error, without.failing_error) == (pytest.approx(0.05 / 90), None)
     assert (with_looks.interval, without.interval) == ("bca+t/t", "bca+t")
 
 

@@ -420,17 +420,17 @@ def test_a_resample_without_figure_leaves_nothing_to_judge_by():
     assert "but there is no interval, for some resamples hold no query that counts; " in found[0].reason
 
 
-def test_the_reason_of_a_failure_says_where_the_drop_sits():
+def test_the_reason_says_where_a_drop_sits_that_does_not_pass():
     """60 of 300 queries fell from 0.5 to 0.1, which is named; or all fell by 0.08, which no slice is to blame for. The
-    verdict is the same with and without the search.
+    verdict is the same with and without the search. A mean drop of just the margin is inconclusive and named, too.
     """
     families = Groups(columns={"family": ["internet"] * 60 + ["files"] * 240})
     inside, everywhere = noise(300, 0.02) - np.repeat([0.4, 0.0], [60, 240]), noise(300, 0.02) - 0.08
     rule = SearchRule(0.05, 0, Workers(jobs=1))
 
-    def verdict(change, search=rule):
+    def verdict(change, search=rule, margin=0.005):
         results = before_and_after([0.5] * 300, 0.5 + change)
-        return judge([no_drop()], evidence(*results, groups={"web": families}, search=search))[0]
+        return judge([no_drop(margin)], evidence(*results, groups={"web": families}, search=search))[0]
 
     said = "; where it changed: family=internet, 60 of 300 queries, 0.5000 → 0."
     assert said in verdict(inside).reason
@@ -438,3 +438,7 @@ def test_the_reason_of_a_failure_says_where_the_drop_sits():
     assert verdict(inside).outcome == verdict(inside, None).outcome == verdict(everywhere).outcome == "fail"
     assert "where it changed" not in verdict(everywhere).reason + verdict(inside, None).reason
     assert "where it changed" not in verdict(-inside).reason
+    undecided = verdict(inside, margin=0.08)
+    assert undecided.outcome == "inconclusive"
+    assert said in undecided.reason
+    assert "where it changed" not in verdict(inside, margin=0.5).reason

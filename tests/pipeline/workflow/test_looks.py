@@ -62,3 +62,11 @@ def test_a_record_says_which_looks_are_spent(config):
     assert read_record(path).verdicts == (verdict,)
     assert verdict.looks is not None
     assert f'"{verdict.looks.output}": "' in (path / "gates.json").read_text()
+
+
+def test_validate_says_how_often_gates_err(config):
+    """Of one gate with two looks: the smaller of 2.5% and of 5% / 2."""
+    assert rankledger.validate(config).false_alarms == (
+        "1 of 1 gate is judged by an interval: if all models are just at the limit, at most 2.5% of nights have a "
+        "false alarm"
+    )
