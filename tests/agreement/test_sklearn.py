@@ -17,7 +17,7 @@ from tests.agreement.cases import Case, Figures, assert_agree, ours
 from tests.agreement.relevance_matrices import all_judged, columns, matrix_case
 from tests.support.generated_data import Collection, rating_collection, write_config
 
-CUTOFFS = (None, 1, 2, 3, 5, 10, 100)
+CUTOFFS = (None, 1, 3, 10, 100)
 TIED = matrix_case(1)
 UNTIED = matrix_case(2, grades=(0, 0, 1), ties="none")
 
@@ -33,7 +33,7 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, f
 
 
 def test_gains_of_tied_documents_are_averaged_over_their_orders(tied):
-    """`dcg_score` and `ndcg_score` at seven cutoffs, of scores equal, equal in float32 alone, and different."""
+    """`dcg_score` and `ndcg_score` at five cutoffs, of scores equal, equal in float32 alone, and different."""
     expected: Figures = {}
     for query_id, scores, grades in columns(TIED):
         expected[query_id] = {}
@@ -134,12 +134,9 @@ def test_sets_are_classified_documents(tmp_path):
         query_id = f"q{number}"
         case.judgments[query_id] = {f"d{place}": int(is_relevant) for place, is_relevant in enumerate(relevant)}
         case.ranking[query_id] = {f"d{place}": float(place) for place in np.flatnonzero(retrieved)}
-        expected[query_id] = {
-            "p": float(sklearn.precision_score(relevant, retrieved, zero_division=0)),
-            "r": float(sklearn.recall_score(relevant, retrieved, zero_division=0)),
-            "f1": float(sklearn.f1_score(relevant, retrieved, zero_division=0)),
-            "f(beta=2)": float(sklearn.fbeta_score(relevant, retrieved, beta=2, zero_division=0)),
-        }
+        p, r, f1, _ = sklearn.precision_recall_fscore_support(relevant, retrieved, average="binary", zero_division=0)
+        f2 = sklearn.fbeta_score(relevant, retrieved, beta=2, zero_division=0)
+        expected[query_id] = {"p": float(p), "r": float(r), "f1": float(f1), "f(beta=2)": float(f2)}
 
     found, _ = ours(tmp_path, case, "sklearn", ["p", "r", "f1", "f(beta=2)"])
 

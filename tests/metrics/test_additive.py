@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from rankledger.metrics.block import JudgedBlock
-from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
-from tests.metrics.variants import JUDGED_VARIANTS, over
-
-parsed = cache(Measure.parse)
+from tests.metrics.variants import JUDGED_VARIANTS, over, parsed
 
 GREATEST = 4.0
 N_MOVES = 8
@@ -116,7 +112,7 @@ def holds(text: str, moves: dict[bool, list[Move]]) -> bool:
     return all(only_its_own_term_changes(text, old, move) and terms_stay(text, old, move.hidden) for move in own)
 
 
-ADDITIVE = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.additive]
+ADDITIVE = [text for text in JUDGED_VARIANTS if parsed(text).metric.additive]
 SUMMED = [name for name, metric in METRICS.items() if isinstance(metric.function, from_terms)]
 
 
@@ -132,7 +128,7 @@ def test_a_document_that_moves_changes_only_its_own_term(texts, moves):
 @pytest.mark.parametrize("name", [name for name in SUMMED if not METRICS[name].additive])
 def test_what_is_not_called_additive_is_not(name, moves):
     """Every other metric has a variant in which a document that moves, or goes, changes another's term."""
-    texts = [text for text in JUDGED_VARIANTS if Measure.parse(text).metric.name == name]
+    texts = [text for text in JUDGED_VARIANTS if parsed(text).metric.name == name]
 
     assert not all(holds(text, moves) for text in texts)
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from rankledger.metrics.catalogue import CatalogueBlock, entropy, gini, item_coverage, personalization
-from rankledger.metrics.measure import Measure
-from tests.metrics.variants import CATALOGUE_VARIANTS
+from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
 
@@ -134,7 +133,7 @@ def test_personalization_of_fewer_than_two_lists_is_undefined(lists):
     assert math.isnan(personalization(catalogue_block(lists, n_documents=2)))
 
 
-OF_ALL_LISTS = [text for text in CATALOGUE_VARIANTS if Measure.parse(text).metric.per == "dataset"]
+OF_ALL_LISTS = [text for text in CATALOGUE_VARIANTS if parsed(text).metric.per == "dataset"]
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +146,7 @@ def sets() -> list[tuple[PlainCatalogue, CatalogueBlock]]:
 @pytest.mark.parametrize("text", OF_ALL_LISTS)
 def test_figures_agree_with_the_oracle(text, sets):
     """The kernel gives each of 300 random sets of lists what the plain loops give, to 1e-12, within the range."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     for found, block in sets:
         value = measure.metric.function(block, k=measure.k)
         expected = CATALOGUE_ORACLE[measure.metric.name](found.lists, found.n_documents, k=measure.k)
@@ -171,7 +170,7 @@ def renamings(sets) -> list[tuple[CatalogueBlock, CatalogueBlock, CatalogueBlock
 @pytest.mark.parametrize("text", OF_ALL_LISTS)
 def test_numbers_and_the_order_of_lists_do_not_matter(text, renamings):
     """Other numbers for the documents, and the lists in another order, give the same bits but for sums over queries."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     for blocks in renamings:
         value, same, again = (measure.metric.function(block, k=measure.k) for block in blocks)
 

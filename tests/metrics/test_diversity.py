@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 import pytest
@@ -12,13 +11,10 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.cascade import err, rbp
 from rankledger.metrics.diversity import alpha_ndcg, err_ia, nrbp, strec
 from rankledger.metrics.gain import ndcg
-from rankledger.metrics.measure import Measure
 from rankledger.metrics.sets import success
 from tests import oracle
-from tests.metrics.variants import VARIANTS
+from tests.metrics.variants import VARIANTS, parsed
 from tests.support.blocks import DiverseQuery, diverse_block, random_diverse_query
-
-parsed = cache(Measure.parse)
 
 LOG3 = math.log2(3)
 TEXTS = [text for name in ("alpha_ndcg", "err_ia", "nrbp", "strec") for text in VARIANTS[name]]
@@ -128,7 +124,7 @@ def test_a_document_is_relevant_to_a_subtopic_from_rel_on():
 @EVERY_VARIANT
 def test_agreement_with_the_loops(text, queries, block):
     """The kernel gives each of 301 queries what the loops give, and NaN where no document is relevant to a subtopic."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     arguments = measure.arguments(max_grade=1)
     expected = [getattr(oracle, measure.metric.name)(query, **arguments) for query in queries]
 
@@ -138,8 +134,8 @@ def test_agreement_with_the_loops(text, queries, block):
 
 @pytest.fixture(scope="module")
 def single(queries: list[DiverseQuery]) -> list[JudgedBlock]:
-    """Each query in a block of its own."""
-    return [diverse_block([query]) for query in queries]
+    """Each of the first 100 queries in a block of its own."""
+    return [diverse_block([query]) for query in queries[:100]]
 
 
 @pytest.fixture(scope="module")
@@ -153,8 +149,8 @@ def test_neighbours_padding_and_their_subtopics_change_no_bit(text, block, singl
     """A query alone, whose block has fewer rows and fewer subtopics, scores the bits that it scores among others."""
     alone = [scores(text, query)[0] for query in single]
 
-    np.testing.assert_array_equal(alone, scores(text, block))
-    np.testing.assert_array_equal(scores(text, padded), alone)
+    np.testing.assert_array_equal(alone, scores(text, block)[:100])
+    np.testing.assert_array_equal(scores(text, padded), scores(text, block))
 
 
 @EVERY_VARIANT

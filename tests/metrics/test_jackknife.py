@@ -77,12 +77,12 @@ def test_clusters_are_dealt_to_groups_in_their_order(figure):
 
 
 def test_the_error_is_that_of_repeated_samples():
-    """Over 400 samples of 300 queries the entropy of the lists varies by as much as one sample's error says, within a
+    """Over 200 samples of 300 queries the entropy of the lists varies by as much as one sample's error says, within a
     tenth on average.
     """
     shares = np.random.default_rng(4).dirichlet(np.ones(50))
     figures, errors = [], []
-    for seed in range(400):
+    for seed in range(200):
         codes = np.random.default_rng([4, seed]).choice(50, (3, 300), p=shares).astype(np.int32)
         block = CatalogueBlock(codes, 50)
         figures.append(entropy(block))

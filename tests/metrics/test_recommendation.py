@@ -5,20 +5,16 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from functools import cache
 
 import numpy as np
 import pytest
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
-from rankledger.metrics.measure import Measure
 from rankledger.metrics.recommendation import calibration, diversity, novelty, popularity, serendipity, tail_share
-from tests.metrics.variants import CATALOGUE_VARIANTS
+from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
-
-parsed = cache(Measure.parse)
 
 LN2 = math.log(2)
 
@@ -250,7 +246,7 @@ def test_alpha_is_a_part(alpha):
 
 # All of them
 
-OF_EACH_LIST = [text for text in CATALOGUE_VARIANTS if Measure.parse(text).metric.per == "query"]
+OF_EACH_LIST = [text for text in CATALOGUE_VARIANTS if parsed(text).metric.per == "query"]
 EVERY_VARIANT = pytest.mark.parametrize("text", OF_EACH_LIST)
 
 
@@ -276,7 +272,7 @@ def blocks(found: list[PlainCatalogue]) -> list[CatalogueBlock]:
 @EVERY_VARIANT
 def test_scores_agree_with_the_oracle(text, found, blocks):
     """The kernel gives each of 360 lists what the plain loops give, to 1e-12, NaN where they do, within the range."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     low, high = measure.metric.range
     for plain, block in zip(found, blocks, strict=True):
         values = scores(text, block)
@@ -323,10 +319,10 @@ def test_an_empty_list_is_undefined_or_useless(text, blocks):
     np.testing.assert_array_equal(scores(text, block), np.full(12, 0.0 if "serendipity" in text else np.nan))
 
 
-@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if Measure.parse(text).k is None])
+@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if parsed(text).k is None])
 def test_a_cutoff_is_a_shorter_list(text, found):
     """A list cut at 4 scores what the first four documents score that are nothing but a list."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     for plain in found[:10]:
         cut = dataclasses.replace(plain, lists=tuple(column[:4] for column in plain.lists))
         values = measure.metric.function(recommended_block(plain), **measure.arguments(1) | {"k": 4})
@@ -342,10 +338,10 @@ def test_what_is_not_known_is_said(text):
 
 
 @pytest.mark.parametrize("k", [0, -1])
-@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if Measure.parse(text).k == 3])
+@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if parsed(text).k == 3])
 def test_a_cutoff_below_1_is_refused(text, k, found):
     """Ranks count from 1."""
-    measure = Measure.parse(text)
+    measure = parsed(text)
     with pytest.raises(ValueError, match=f"a cutoff counts ranks from 1, found {k}"):
         measure.metric.function(recommended_block(found[0]), **measure.arguments(1) | {"k": k})
 

@@ -17,11 +17,9 @@ from rankledger.metrics.conventional_scores import sampled, tie_bounds
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.ties import has_expectation
-from tests.metrics.variants import JUDGED_VARIANTS, over
+from tests.metrics.variants import JUDGED_VARIANTS, over, parsed
 from tests.oracle import ORACLE
 from tests.support.blocks import PlainQuery, plain_block
-
-parsed = cache(Measure.parse)
 
 TREC_EVAL = PROFILES["trec_eval"]
 GREATEST = 2.0
@@ -85,7 +83,7 @@ def bounds_of(text: str, block: JudgedBlock, profile=TREC_EVAL, seed: int = 0) -
 def queries() -> list[tuple[Groups, tuple[float, ...]]]:
     """Random small queries, most of them with ties."""
     rng = np.random.default_rng(20261120)
-    return [random_groups(rng) for _ in range(60)]
+    return [random_groups(rng) for _ in range(30)]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +95,7 @@ def block(queries) -> JudgedBlock:
 def bounds(block) -> dict[str, np.ndarray]:
     """The bounds of every variant, of all of them at once: the orders that are drawn are the same for all."""
     rule = TREC_EVAL.conventions_of
-    measures = [Measure.parse(text) for text in PLAIN_VARIANTS]
+    measures = [parsed(text) for text in PLAIN_VARIANTS]
     ruled = [(measure, conventional_scores.apply_conventions(block, rule(measure.metric.name))) for measure in measures]
     values = [conventional_scores.score(m, found, rule(m.metric.name), max_grade=GREATEST) for m, found in ruled]
     rng = np.random.default_rng(0)
@@ -106,9 +104,7 @@ def bounds(block) -> dict[str, np.ndarray]:
 
 
 PLAIN_VARIANTS = [
-    text
-    for text in JUDGED_VARIANTS
-    if "subtopics" not in Measure.parse(text).metric.needs and "probability" not in text
+    text for text in JUDGED_VARIANTS if "subtopics" not in parsed(text).metric.needs and "probability" not in text
 ]
 
 
@@ -116,7 +112,7 @@ PLAIN_VARIANTS = [
 def test_bounds_are_those_of_all_orders(texts, queries, bounds):
     """Least and greatest are those among all orders of tied documents and the mean is theirs, wherever said exact."""
     for text in texts:
-        names = sampled(Measure.parse(text), TREC_EVAL.conventions)
+        names = sampled(parsed(text), TREC_EVAL.conventions)
         found = bounds[text]
         every = [enumerated(text, query) for query in queries]
 
@@ -129,7 +125,7 @@ def test_bounds_are_those_of_all_orders(texts, queries, bounds):
             np.testing.assert_allclose(found[1], means, rtol=0, atol=1e-9, err_msg=text)
 
 
-@over([text for text in PLAIN_VARIANTS if sampled(Measure.parse(text), TREC_EVAL.conventions)])
+@over([text for text in PLAIN_VARIANTS if sampled(parsed(text), TREC_EVAL.conventions)])
 def test_drawn_bounds_lie_among_all_orders(texts, queries, bounds):
     """What is drawn is never beyond the true bounds, and the mean of 200 orders is within 6 standard errors of theirs.
 
@@ -148,11 +144,11 @@ def test_drawn_bounds_lie_among_all_orders(texts, queries, bounds):
 def test_what_is_drawn_is_said():
     """Reciprocal rank, average precision, success and nDCG are exact; ERR has a drawn mean, Kendall's tau all three."""
     for text in ("rr@10", "ap", "ap@5", "success@3", "ndcg@10", "p@5", "r@5", "rbp"):
-        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ()
+        assert sampled(parsed(text), TREC_EVAL.conventions) == ()
     for text in ("err", "bpref", "iprec(recall=0.5)", "ap(denominator=hits)"):
-        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ("expected",)
+        assert sampled(parsed(text), TREC_EVAL.conventions) == ("expected",)
     for text in ("kendall_tau", "ap(denominator=hits)@5"):
-        assert sampled(Measure.parse(text), TREC_EVAL.conventions) == ("least", "expected", "greatest")
+        assert sampled(parsed(text), TREC_EVAL.conventions) == ("least", "expected", "greatest")
 
 
 @pytest.mark.parametrize("depth", [1, 3])
@@ -161,7 +157,7 @@ def test_bounds_under_a_depth_are_those_of_all_orders_cut_there(text, depth, que
     """The order of tied documents decides which of them a depth cuts off, in the bounds and in their mean."""
     profile = TREC_EVAL.with_conventions(depth=depth)
     cut = [(groups, missed) for groups, missed in queries]
-    measure = Measure.parse(text)
+    measure = parsed(text)
     oracle = ORACLE[measure.metric.name]
     every = [
         [
@@ -192,7 +188,7 @@ def test_condensed_bounds_are_those_of_the_judged_documents(text, queries, block
         for groups, missed in queries
         for kept in [(*missed, *(g for group in groups for g in group if g is not None and g < 0))]
     ]
-    names = sampled(Measure.parse(text), profile.conventions)
+    names = sampled(parsed(text), profile.conventions)
 
     found = bounds_of(text, block, profile)
     every = [enumerated(text, query) for query in condensed]
@@ -356,7 +352,7 @@ def test_a_measure_without_an_exact_mean_is_refused_under_expected(text):
     """No figure is drawn in silence: the convention refuses what it cannot compute."""
     with pytest.raises(ValueError, match="no exact mean over the orders of ties"):
         Measure.parse(text, TREC_EVAL.with_conventions(ties="expected"))
-    assert not has_expectation(Measure.parse(text).metric, Measure.parse(text).parameters) or "@" in text
+    assert not has_expectation(parsed(text).metric, parsed(text).parameters) or "@" in text
 
 
 @pytest.mark.parametrize(("ties", "place"), [("optimistic", "max"), ("pessimistic", "min")])
@@ -365,7 +361,7 @@ def test_the_extreme_conventions_score_the_extreme_orders(text, ties, place, que
     """Under `optimistic` a query has the best of its orders, under `pessimistic` the worst."""
     conventions = replace(TREC_EVAL.conventions, ties=ties)
     found = conventional_scores.score(
-        Measure.parse(text), conventional_scores.apply_conventions(block, conventions), conventions, max_grade=GREATEST
+        parsed(text), conventional_scores.apply_conventions(block, conventions), conventions, max_grade=GREATEST
     )
 
     np.testing.assert_allclose(found, [getattr(enumerated(text, query), place)() for query in queries], atol=1e-9)

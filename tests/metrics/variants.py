@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 
-__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS", "over"]
+__all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS", "over", "parsed"]
 
 _CUT = ("", "@1", "@3", "@10", "@1000")  # nothing cut, the top, the middle, deeper than any list
 
@@ -131,9 +132,13 @@ CATALOGUE_VARIANTS = tuple(
 )
 
 
+parsed = cache(Measure.parse)
+"""Measures by their text: each is parsed once."""
+
+
 def over(texts: Iterable[str]) -> pytest.MarkDecorator:
     """A case for each metric, which gets as `texts` those of its variants that are among these."""
     families: dict[str, list[str]] = {}
     for text in texts:
-        families.setdefault(Measure.parse(text).metric.name, []).append(text)
+        families.setdefault(parsed(text).metric.name, []).append(text)
     return pytest.mark.parametrize("texts", families.values(), ids=families)

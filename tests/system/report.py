@@ -63,6 +63,11 @@ class Report(Browser):
         self.requests()
         self.driver.get(path.as_uri())
 
+    def text(self) -> str:
+        """What the page says now: the browser's own answer, for the driver's takes minutes for a large page."""
+        text: str = self.driver.execute_script("return document.body.innerText")
+        return text
+
     def messages(self) -> list[str]:
         """All that was said on the console since it was asked last, warnings too."""
         return [entry["message"] for entry in self.driver.get_log("browser")]

@@ -27,12 +27,12 @@ _LENGTHEN = """
 _OPEN = "document.querySelectorAll('details').forEach(details => { details.open = true; })"
 
 
-@pytest.mark.parametrize("name", ["various", "hostile", "quickstart"])
-def test_accessible(opened, name, request):
+@pytest.mark.parametrize(("name", "looks"), [("various", LOOKS), ("hostile", LOOKS[::3]), ("quickstart", LOOKS[1:3])])
+def test_accessible(opened, name, looks, request):
     """At 1440 and 375 pixels, light and dark, axe-core finds nothing serious, and the page does not scroll sideways."""
     page = opened(request.getfixturevalue(name))
     page.driver.execute_script(_OPEN)
-    for width, scheme in LOOKS:
+    for width, scheme in looks:
         page.see(width, scheme)
         assert page.violations() == []
         assert page.overhang() == 0

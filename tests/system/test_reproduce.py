@@ -48,10 +48,10 @@ def other_numpy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def run_id(mlflow: str, tmp_path: Path) -> str:
-    """The run of an evaluation that is in MLflow alone; the inputs are in `empty/inputs`, and nothing else is."""
-    night = tmp_path / "night"
+@pytest.fixture(scope="module")
+def tracked(mlflow: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """The run of an evaluation that is in MLflow alone, and a folder with its inputs."""
+    night = tmp_path_factory.mktemp("night")
     config = write_config(night, DATA, SUITES, ending=".tsv")
     written = yaml.safe_load(config.read_text(encoding="utf-8"))
     written |= {"tracking": {"uri": mlflow}, "comparison": {"baseline": "all_pairs"}, "bootstrap": {"resamples": 2_000}}
@@ -59,10 +59,17 @@ def run_id(mlflow: str, tmp_path: Path) -> str:
     run_cli("evaluate", "config.yaml", cwd=night)
     (receipt,) = (night / "runs/records").glob("*.receipt.json")
     found = json.loads(receipt.read_text(encoding="utf-8"))["run_id"]
+    shutil.rmtree(night / "runs")
+    return f"mlflow:{found}", night.rename(night.with_name("inputs"))
+
+
+@pytest.fixture
+def run_id(tracked: tuple[str, Path], tmp_path: Path) -> str:
+    """That run; the inputs are in `empty/inputs`, and nothing else is."""
+    found, night = tracked
     for name in DATA:
         shutil.copytree(night / name, tmp_path / "empty/inputs" / name)
-    shutil.rmtree(night)
-    return f"mlflow:{found}"
+    return found
 
 
 def test_from_a_run_id_in_an_empty_folder(run_id, mlflow, tmp_path):

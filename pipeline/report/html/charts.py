@@ -6,7 +6,6 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import NamedTuple, TypeAlias
@@ -127,11 +126,11 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
         models: the first eight are drawn.
     """
     families: dict[str, list[tuple[float, Estimate]]] = {}
-    for line in estimates:
-        with suppress(ValueError):  # an external metric
-            measure = Measure.parse(line.measure)
-            if measure.k is not None and (line.dataset, line.slice) == (dataset, ALL):
-                families.setdefault(str(replace(measure, k=None)), []).append((measure.k, line))
+    own = [line for line in estimates if (line.dataset, line.slice) == (dataset, ALL)]
+    cutoffs = {measure: _cutoff(measure) for measure in dict.fromkeys(line.measure for line in own)}
+    for line in own:
+        if found := cutoffs[line.measure]:
+            families.setdefault(found[0], []).append((found[1], line))
     charts = []
     for family, points in families.items():
         if len({cutoff for cutoff, line in points if line.estimate is not None}) > 1:
@@ -139,6 +138,15 @@ def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]
             title = f"{printable(family)} by cutoff on {short(display_name(dataset))}"
             charts.append(_curves(title, points, models, _Axes("cutoff", family, limits, logarithmic=True)))
     return [chart for chart in charts if chart is not None]
+
+
+def _cutoff(text: str) -> tuple[str, int] | None:
+    """A measure without its cutoff, and that; None for a measure without one, and for an external metric."""
+    try:
+        measure = Measure.parse(text)
+    except ValueError:
+        return None
+    return None if measure.k is None else (str(replace(measure, k=None)), measure.k)
 
 
 def _curves(title: str, points: _Points, models: Sequence[str], axes: _Axes) -> Chart | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
@@ -216,6 +216,7 @@ models = st.dictionaries(
 
 
 @given(models)
+@settings(max_examples=25)
 def test_any_dump_reads_back_equal(models):
     """Whatever models are called and hold: the dump says the same."""
     read = Config.model_validate(

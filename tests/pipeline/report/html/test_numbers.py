@@ -24,7 +24,6 @@ from tests.support.page_reader import Chart, Said, Table, read_page
 
 NIGHTS = {
     "various": lambda folder: sample_evaluations.various(folder),
-    "other seeds": lambda folder: sample_evaluations.various(folder, 31, 120),
     "all pairs": lambda folder: sample_evaluations.all_pairs(folder),
     "all pairs, many queries": lambda folder: sample_evaluations.all_pairs(folder, 77, n_queries=130),
     "ratings": lambda folder: sample_evaluations.ratings(folder),
@@ -56,7 +55,7 @@ def test_every_cell_of_every_table(record, said):
 
 
 def test_a_cell_that_is_altered_is_found(record, said):
-    """Of 150 cells with a digit, each is missed when it has another digit: the test above looks at every one."""
+    """Of 60 cells with a digit, each is missed when it has another digit: the test above looks at every one."""
     wanted, rng = wanted_of(record), random.Random(3)
     places = [
         (row, column)
@@ -66,7 +65,7 @@ def test_a_cell_that_is_altered_is_found(record, said):
         for column, text in enumerate(row)
         if re.search(r"\d", text) and table.heads[column] != "letters"
     ]
-    for row, column in rng.sample(places, min(150, len(places))):
+    for row, column in rng.sample(places, min(60, len(places))):
         text = row[column]
         digit = rng.choice([found.start() for found in re.finditer(r"\d", text)])
         row[column] = f"{text[:digit]}{(int(text[digit]) + 1) % 10}{text[digit + 1 :]}"
