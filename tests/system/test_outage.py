@@ -92,6 +92,8 @@ def test_gates_of_a_night_without_the_place_of_records(folder, loaded, s3):
     gates = [
         {"name": "no-drop", "measure": "ap", "against": "self@last_passed", "max_query_drop": 1, "allow": 1},
         {"name": "floor", "measure": "ap", "at_least": 1, "fail_after": 2},
+        {"name": "looked", "models": "dense", "measure": "ap", "against": "bm25", "margin": 0.9}
+        | {"looks": {"changed_outputs": 90}},
     ]
     config = write_config(folder, {"web": WEB}, {"search": ["ap"]}, tracking={"enabled": False}, gates=gates)
     place = f"{s3.bucket()}/records"
@@ -108,6 +110,8 @@ def test_gates_of_a_night_without_the_place_of_records(folder, loaded, s3):
         assert (found["no-drop", model].outcome, found["no-drop", model].effect) == ("not comparable", "fail")
         assert found["floor", model].outcome == "inconclusive"
         assert place in found["no-drop", model].reason
+    assert found["looked", "dense"].outcome == "inconclusive"
+    assert f"; unknown how many of 90 looks are spent: {place}" in found["looked", "dense"].reason
     assert (synced.code, synced.err) == (0, "")
     assert Records(folder / "runs" / "records", Remote(place)).ids() == [record.name]
 
