@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.support.errors import InputError, LockedError
     from rankledger.pipeline.types.checks import ComparisonReport, PruneResult, Reproduction
     from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.types.power import PowerPlan
     from rankledger.pipeline.types.results import Evaluation, Validation
     from rankledger.pipeline.types.views import FigureMatch, History, RecordList
     from rankledger.pipeline.workflow.browse import find, list_evaluations, load
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.explain import explain
     from rankledger.pipeline.workflow.history import history
     from rankledger.pipeline.workflow.nightly import nightly
+    from rankledger.pipeline.workflow.plan import plan
     from rankledger.pipeline.workflow.report import report
     from rankledger.pipeline.workflow.reproduce import reproduce
     from rankledger.pipeline.workflow.upkeep import Accepted, Verification, accept, prune, verify
@@ -37,6 +39,7 @@ __all__ = [
     "InputError",
     "LockedError",
     "Measure",
+    "PowerPlan",
     "PruneResult",
     "RecordList",
     "Reproduction",
@@ -52,6 +55,7 @@ __all__ = [
     "list_evaluations",
     "load",
     "nightly",
+    "plan",
     "prune",
     "report",
     "reproduce",
@@ -64,6 +68,7 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "pipeline.support.errors": ("InputError", "LockedError"),
     "pipeline.types.checks": ("ComparisonReport", "PruneResult", "Reproduction"),
+    "pipeline.types.power": ("PowerPlan",),
     "pipeline.types.results": ("Evaluation", "Validation"),
     "pipeline.types.explanation": ("Explanation",),
     "pipeline.types.views": ("FigureMatch", "History", "RecordList"),
@@ -74,6 +79,7 @@ _MODULES = {
     "pipeline.workflow.explain": ("explain",),
     "pipeline.workflow.history": ("history",),
     "pipeline.workflow.nightly": ("nightly",),
+    "pipeline.workflow.plan": ("plan",),
     "pipeline.workflow.report": ("report",),
     "pipeline.workflow.reproduce": ("reproduce",),
     "pipeline.workflow.upkeep": ("Accepted", "Verification", "accept", "prune", "verify"),

@@ -19,7 +19,7 @@ from rankledger.pipeline.cli.everyday import compare, evaluate, history, nightly
 from rankledger.pipeline.cli.keep import accept, list_evaluations, prune, reproduce, sync, verify
 from rankledger.pipeline.cli.reference import schema, trec_eval
 from rankledger.pipeline.cli.terminal import BUG, DISK, DONE, INTERRUPTED, notes_of, print_remark, unread_is_fine
-from rankledger.pipeline.cli.understand import explain, find, measures, validate
+from rankledger.pipeline.cli.understand import explain, find, measures, plan, validate
 from rankledger.pipeline.support.errors import InputError, LockedError
 from rankledger.pipeline.support.progress import work
 
@@ -27,7 +27,7 @@ __all__ = ["GROUPS", "cli", "main"]
 
 GROUPS: Mapping[str, tuple[click.Command, ...]] = {
     "Everyday": (evaluate, nightly, show, compare, history, report),
-    "Understand": (explain, validate, measures, find),
+    "Understand": (explain, plan, validate, measures, find),
     "Keep": (accept, sync, prune, verify, reproduce, list_evaluations),
     "More": (trec_eval, schema),
 }

@@ -1,4 +1,4 @@
-"""Commands that explain: explain, validate, measures, find."""
+"""Commands that explain: explain, plan, validate, measures, find."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import click
 import rankledger
 from rankledger.pipeline.cli import options, terminal
 
-__all__ = ["explain", "find", "measures", "validate"]
+__all__ = ["explain", "find", "measures", "plan", "validate"]
 
 
 @click.command(short_help="Show how a query gets its score.")
@@ -71,6 +71,72 @@ def explain(
         date=date,
     )
     terminal.print_result(explanation, form, json=as_data, markdown=markdown, table=tables)
+
+
+@click.command(short_help="Show how many queries a gate needs.")
+@click.argument("record", default="last")
+@click.option("--margin", type=float, required=True, help="Drop that the gate accepts, on the measure's scale.")
+@click.option("--measure", help="Measure, such as ndcg@10; by default the lead measure.")
+@click.option("--against", metavar="REFERENCE", help="What to compare with; by default the config's baseline.")
+@click.option(
+    "--change",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="True change that you assume; above 0 is better. Not the one that was observed.",
+)
+@click.option("--power", type=float, default=0.8, show_default=True, help="How often the gate should pass then.")
+@click.option("--slices", is_flag=True, help="Plan for every slice, too.")
+@options.file("--csv", "csv_file", help="Write the power curves as CSV.")
+@options.name
+@options.form
+@options.runs_dir
+@options.records
+@options.quiet
+def plan(
+    record: str,
+    margin: float,
+    measure: str | None,
+    against: str | None,
+    change: float,
+    power: float,
+    slices: bool,
+    csv_file: str | None,
+    name: str | None,
+    form: str | None,
+    runs_dir: str,
+    records: str | None,
+) -> None:
+    """Show how many queries a gate needs to pass a model, by the paired differences of RECORD.
+
+    RECORD and REFERENCE are as in `rankledger show --help`; by default each model of the last evaluation is compared
+    with the baseline of its config. Shows the power by number of queries, too.
+
+    \b
+    Example:
+        rankledger plan --name quickstart --measure ndcg@10 --margin 0.01
+        rankledger plan last#dense --against last#bm25 --margin 0 --change 0.02
+    """
+    from rankledger.pipeline.report.plans import plan_data, plan_markdown, plan_tables
+    from rankledger.pipeline.workflow.plan import write_curve
+
+    found = rankledger.plan(
+        record,
+        margin=margin,
+        measure=measure,
+        against=against,
+        change=change,
+        power=power,
+        slices=slices,
+        name=name,
+        runs_dir=runs_dir,
+        records=records,
+    )
+    if csv_file is not None:
+        write_curve(found, csv_file)
+    terminal.print_result(found, form, json=plan_data, markdown=plan_markdown, table=plan_tables)
+    for line in found.warnings:
+        terminal.print_remark(line)
 
 
 @click.command(short_help="Read all inputs of a config without evaluating.")

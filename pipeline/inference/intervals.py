@@ -74,6 +74,17 @@ class Resampled:
         shares *= shares
         return 1 / float((shares * shares).sum())
 
+    @cached_property
+    def acceleration(self) -> float:
+        """The skewness of the clusters over 6 √C, which BCa corrects for; 0 if all are alike.
+
+        Reference:
+            Efron 1987, doi:10.1080/01621459.1987.10478410, equation 4.4.
+        """
+        squares = self.influence * self.influence  # powers of arrays are slow
+        variance = float(squares.sum())
+        return float((squares * self.influence).sum()) / (6 * variance**1.5) if variance else 0.0
+
     @property
     def mark(self) -> Literal["", "sparse", "degenerate"]:
         """Why its interval is not to be trusted: all clusters are alike (`degenerate`), or few decide (`sparse`)."""
@@ -192,12 +203,10 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
     Reference:
         Efron 1987, doi:10.1080/01621459.1987.10478410; the bias counts ties half, as scipy.stats.bootstrap does.
     """
-    squares = resampled.influence * resampled.influence  # powers of arrays are slow
-    variance = float(squares.sum())
+    variance = float((resampled.influence * resampled.influence).sum())
     if variance == 0:
         return level
-    bias = _bias(resampled, math.sqrt(variance), first=first)
-    acceleration = float((squares * resampled.influence).sum()) / (6 * variance**1.5)
+    bias, acceleration = _bias(resampled, math.sqrt(variance), first=first), resampled.acceleration
     moved = bias + _NORMAL.inv_cdf(level)
     room = 1 - acceleration * moved
     if room <= 0:  # so skewed that the level is beyond the last resample

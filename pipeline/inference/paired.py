@@ -18,8 +18,9 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.inference.distributions import t_quantile, t_tail
+from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
+from rankledger.pipeline.inference.power import minimum_detectable_difference
 from rankledger.pipeline.inference.primary import joint_differences
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
@@ -44,14 +45,12 @@ __all__ = [
     "bootstrap_test",
     "compare",
     "effect_size",
-    "minimum_detectable_difference",
     "most_tests",
     "refuse_too_few",
     "t_test",
 ]
 
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
-_POWER = 0.8  # how often the least detectable difference is detected
 _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they must count for t, unless as 30
 
 
@@ -74,23 +73,6 @@ def effect_size(difference: Resampled) -> float:
     """
     error = difference.error
     return difference.estimate / (error * math.sqrt(difference.n_clusters)) if error else math.nan
-
-
-def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
-    """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
-
-    Args:
-        difference: of which the standard error is taken.
-        alpha: the level of the two-sided test, alone and not corrected for others.
-
-    Reference:
-        Bloom 1995, doi:10.1177/0193841X9501900504: (t of 1 - alpha / 2 + t of the power) standard errors.
-    """
-    error = difference.error
-    if math.isnan(error):
-        return math.nan
-    degrees = difference.n_clusters - 1
-    return error * (t_quantile(1 - alpha / 2, degrees) + t_quantile(_POWER, degrees))
 
 
 def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Floats]:

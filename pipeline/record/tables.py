@@ -27,6 +27,7 @@ from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
+from rankledger.pipeline.types.power import PowerPoint
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, RankedDocument, SliceChange
 
@@ -53,7 +54,7 @@ __all__ = [
     "write_query_changes",
 ]
 
-Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint, OrderAgreement)
+Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint, OrderAgreement, PowerPoint)
 Parser: TypeAlias = Callable[[str], Any]
 
 _MOST = 2**63  # what a column of counts holds is less

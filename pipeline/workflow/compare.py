@@ -24,14 +24,14 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Comparison, Scores, lead_among
+from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange
 from rankledger.pipeline.workflow.baselines import can_rescore, rescore, retrieved_ranks
-from rankledger.pipeline.workflow.matching import Match, match_datasets
-from rankledger.pipeline.workflow.references import Pair, Sides, measure_among, open_sides
-from rankledger.pipeline.workflow.workspace import Opened, Workspace
+from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
+from rankledger.pipeline.workflow.references import Pair, Sides, open_sides
+from rankledger.pipeline.workflow.workspace import Workspace
 
 __all__ = ["compare"]
 
@@ -158,7 +158,7 @@ def compare(
     unlike = tuple(dict.fromkeys(line for match in matches for line in match.unlike()))
     if unlike and not force:
         raise InputError(*(f"{line}; add --force to compare anyway" for line in unlike))
-    leading = _choose_leading(matches, measure, references.sides[0].candidate.planned.lead)
+    leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead)
     comparers = [_Comparer(sides, own, leading, top, jobs) for sides, own in matched]
     figures = tuple(figure for sides in references.sides for figure in _set_figures(sides))
     other = [match for match in matches if [*match.unlike()]]
@@ -167,7 +167,7 @@ def compare(
     )
     moved = any(map(_has_moved, matches)) or any(figure.before != figure.after for figure in figures)
     return ComparisonReport(
-        records=tuple(_record_pairs(str(base), str(candidate), matched)),
+        records=tuple(record_pairs(str(base), str(candidate), matched)),
         unlike=unlike,
         moved=moved or any(split.change for split in splits),
         comparisons=tuple(line for comparer in comparers for line in comparer.lines()),
@@ -180,13 +180,6 @@ def compare(
         remarks=tuple(dict.fromkeys((*references.remarks, *_remarks(comparers)))),
         warnings=references.warnings,
     )
-
-
-def _record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
-    """The pairs of records of which models were compared."""
-    for sides, matches in matched:
-        if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
-            yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
 
 
 def _remarks(comparers: Sequence[_Comparer]) -> Iterator[str]:
@@ -226,18 +219,12 @@ class _Comparer:
             yield from self._lines(match)
 
     def _lines(self, match: Match) -> Iterator[Comparison]:
-        columns: dict[str, Scores] = {}
-        pairs = [
-            (f"{match.after.record.path}#{model}", f"{match.before.record.path}#{baseline}")
-            for model, baseline in match.scores
-        ]
-        for names, pair in zip(pairs, match.scores, strict=True):
-            columns |= dict(zip(names, reversed(match.shared(pair)), strict=True))
-        results = [replace(scores, model=name) for name, scores in columns.items()]
+        results, pairs = match.paired()
         sample = Sample(results, match.after.profile.conventions, self._groups_of(match), self._settings)
         lead = self._leading.get(match.name) if self._has_primary else None
-        for line in compare_pairs(sample, pairs, match.measures, self._rule, self._test, lead):
-            yield replace(line, model=columns[line.model].model, baseline=columns[line.baseline].model)
+        for line in compare_pairs(sample, [*pairs], match.measures, self._rule, self._test, lead):
+            model, baseline = pairs[line.model, line.baseline]
+            yield replace(line, model=model, baseline=baseline)
 
     def slice_changes(self) -> Iterator[SliceChange]:
         """The slices in which the change differs from the rest."""
@@ -286,20 +273,6 @@ class _Comparer:
         return self._groups[match.name]
 
 
-def _choose_leading(matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure]) -> dict[str, Measure]:
-    """By dataset, the measure to rank queries and slices by; datasets that do not have it are left out."""
-    shared: dict[str, list[Measure]] = {}
-    for match in matches:
-        own = shared.setdefault(match.name, [*match.measures])
-        shared[match.name] = [measure for measure in own if measure in match.measures]
-    if asked is None:
-        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
-        return {name: measure for name, measure in chosen.items() if measure is not None}
-    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
-    written = measure_among(asked, known, "the two do not both have")
-    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
-
-
 def _set_figures(sides: Sides) -> Iterator[DatasetFigure]:
     """The figures of all lists together that both have."""
     records = [side.record for side in (sides.base, sides.candidate) if side.record is not None]
@@ -337,17 +310,3 @@ def _left_out(sides: Sides, matches: Sequence[Match]) -> Iterator[str]:
         alone = [measure for measure in asked if measure not in compared[match.name]]
         if alone:
             yield f"left out: {match.name} has {', '.join(alone)} on one side alone"
-
-
-def _side(reference: str, opened: Opened) -> Side:
-    assert opened.record is not None, "a reference means a record"
-    record = opened.record
-    git = record.manifest.environment.git
-    return Side(
-        reference=reference,
-        evaluation_id=record.manifest.evaluation_id,
-        record=record.path,
-        created=record.manifest.created,
-        commit=git.commit if git else None,
-        dirty=git is not None and git.dirty,
-    )

@@ -1,4 +1,4 @@
-"""The datasets that two records have in common, and the scores of their models there."""
+"""What two records have in common: the datasets, their measures, and the scores of their models on the same queries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from rankledger.pipeline.inference.changes import definition_differences, redefi
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
+from rankledger.pipeline.types.checks import RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import Scores
+from rankledger.pipeline.types.results import Scores, lead_among
 from rankledger.pipeline.workflow.baselines import RecordedDataset
 from rankledger.pipeline.workflow.inputs import dataset_source, source_of
-from rankledger.pipeline.workflow.references import Pair, Sides
-from rankledger.pipeline.workflow.workspace import refuse_foreign_servers
+from rankledger.pipeline.workflow.references import Pair, Sides, measure_among
+from rankledger.pipeline.workflow.workspace import Opened, refuse_foreign_servers
 
-__all__ = ["Match", "match_datasets"]
+__all__ = ["Match", "leading_measures", "match_datasets", "record_pairs"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +99,24 @@ class Match:
         before, after = (_only(scores, self.query_ids, self.measures) for scores in self.scores[pair])
         return before, after
 
+    def only(self, measure: Measure) -> Match:
+        """The same of one of the measures."""
+        return replace(self, measures=(measure,))
+
+    def paired(self) -> tuple[list[Scores], dict[tuple[str, str], Pair]]:
+        """The scores of every model on the queries of both, under a name of its own; and the pair that two names are.
+
+        The models of both sides may have the same name.
+        """
+        results: dict[str, Scores] = {}
+        pairs: dict[tuple[str, str], Pair] = {}
+        for pair in self.scores:
+            model, baseline = f"{self.after.record.path}#{pair[0]}", f"{self.before.record.path}#{pair[1]}"
+            theirs, ours = self.shared(pair)
+            results |= {model: replace(ours, model=model), baseline: replace(theirs, model=baseline)}
+            pairs[model, baseline] = pair
+        return [*results.values()], pairs
+
     def groups(self) -> Groups:
         """The clusters and slices of the queries of both, as the candidate's config has them, and all their columns.
 
@@ -154,4 +173,51 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
         weights=scores.weights[np.ix_(rows, columns)],
         missing=scores.missing[columns],
         moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
+    )
+
+
+def leading_measures(
+    matches: Sequence[Match], asked: str | None, lead: Mapping[str, Measure], lacking: str = "the two do not both have"
+) -> dict[str, Measure]:
+    """By dataset, the measure to look at; datasets that do not have it are left out.
+
+    Args:
+        matches: what two records have in common.
+        asked: the measure as the user wrote it; None for the lead measure, or the first if that is not among them.
+        lead: the lead measure of each dataset.
+        lacking: how the message begins if it is not among them.
+
+    Raises:
+        InputError: none of them has it.
+    """
+    shared: dict[str, list[Measure]] = {}
+    for match in matches:
+        own = shared.setdefault(match.name, [*match.measures])
+        shared[match.name] = [measure for measure in own if measure in match.measures]
+    if asked is None:
+        chosen = {name: lead_among(lead.get(name), own) for name, own in shared.items()}
+        return {name: measure for name, measure in chosen.items() if measure is not None}
+    known = dict.fromkeys(str(measure) for own in shared.values() for measure in own)
+    written = measure_among(asked, known, lacking)
+    return {dataset: measure for dataset, own in shared.items() for measure in own if str(measure) == written}
+
+
+def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
+    """The pairs of records of which models were compared."""
+    for sides, matches in matched:
+        if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
+            yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
+
+
+def _side(reference: str, opened: Opened) -> Side:
+    assert opened.record is not None, "a reference means a record"
+    record = opened.record
+    git = record.manifest.environment.git
+    return Side(
+        reference=reference,
+        evaluation_id=record.manifest.evaluation_id,
+        record=record.path,
+        created=record.manifest.created,
+        commit=git.commit if git else None,
+        dirty=git is not None and git.dirty,
     )

@@ -15,12 +15,16 @@ from rankledger.pipeline.cli.app import GROUPS, cli
 from rankledger.pipeline.cli.options import EvaluationOptions
 
 ROOT = Path(__file__).parents[3]
+NUMBERS = (("integer", "int"), ("float", "float"))  # words in the names of click's types, and our annotation
 COMMANDS = {str(command.name): command for commands in GROUPS.values() for command in commands}
 
 
 def help_of(command: click.Command, *, width: int = 80) -> str:
     """What `--help` prints on a terminal of that width."""
-    context = click.Context(command, info_name=f"rankledger {command.name}", terminal_width=width - 2)
+    names = cli.context_settings["help_option_names"]  # click keeps those that it is first asked with
+    context = click.Context(
+        command, info_name=f"rankledger {command.name}", terminal_width=width - 2, help_option_names=names
+    )
     return command.get_help(context)
 
 
@@ -31,7 +35,7 @@ def test_the_commands_stand_in_groups():
 
     assert {title: re.findall(r"^  (\w+) ", lines, re.MULTILINE) for title, lines in groups} == {
         "Everyday": ["evaluate", "nightly", "show", "compare", "history", "report"],
-        "Understand": ["explain", "validate", "measures", "find"],
+        "Understand": ["explain", "plan", "validate", "measures", "find"],
         "Keep": ["accept", "sync", "prune", "verify", "reproduce", "list"],
         "More": ["trec_eval", "schema"],
     }
@@ -67,7 +71,7 @@ def test_options_are_typed(name):
 def fits(annotation: str, option: click.Parameter) -> bool:
     """Whether a parameter takes what the option gives it: None if there is no value, a tuple of several."""
     plain = "bool" if getattr(option, "is_flag", False) and option.type.name != "text" else ""
-    plain = plain or ("int" if "integer" in option.type.name else "str")
+    plain = plain or next((name for word, name in NUMBERS if word in option.type.name), "str")
     if option.multiple if isinstance(option, click.Option) else option.nargs == -1:
         return annotation == f"tuple[{plain}, ...]"
     optional = not option.required and option.default in (None, click.core.UNSET) and plain != "bool"

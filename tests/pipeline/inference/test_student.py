@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rankledger.pipeline.inference.paired import effect_size, minimum_detectable_difference, t_test
+from rankledger.pipeline.inference.paired import effect_size, t_test
+from rankledger.pipeline.inference.power import minimum_detectable_difference
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import AP, RMSE, sample, scores, two_models

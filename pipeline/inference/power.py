@@ -1,0 +1,156 @@
+"""How many queries it takes to pass a margin, by the paired differences of a past sample.
+
+A gate passes if the lower end of an interval is above the margin. Its chance of that is its power: it depends on the
+distance from the margin to the true difference in standard errors, of which the interval takes some and the spread of
+estimates the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+
+from rankledger.pipeline.inference.distributions import t_quantile, t_tail
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled
+from rankledger.pipeline.types.results import LEAST_CLUSTERS
+
+__all__ = ["POWER", "Variation", "minimum_detectable_difference", "standard_errors"]
+
+POWER = 0.8
+"""How often the least detectable difference is detected."""
+
+_NORMAL = NormalDist()
+_MOST_DEGREES = 1e6  # of freedom, from which on Student's t is the normal distribution
+_TRUSTED = 1.5 * ENOUGH  # the expected kappa of a planned sample: with just ENOUGH, half of the samples would be marked
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """How intervals of a mean differ from those of normal clusters: both are 0 for these.
+
+    Attributes:
+        acceleration: of BCa, the skewness of the clusters over 6 √C.
+        excess: the excess kurtosis of the clusters over C.
+    """
+
+    acceleration: float = 0.0
+    excess: float = 0.0
+
+    def reach(self, alpha: float, degrees: float) -> float:
+        """How many standard errors the lower end is below the estimate: the outer of Student's t and BCa."""
+        z = _NORMAL.inv_cdf(1 - alpha / 2)
+        return max(t_quantile(1 - alpha / 2, degrees), z - self.acceleration * (2 * z * z + 1))
+
+    def spread(self, reach: float) -> float:
+        """The standard deviation of the lower end, in standard errors: with the estimate, its error varies."""
+        return math.sqrt(max(0.0, 1 - 6 * reach * self.acceleration + reach * reach * self.excess / 4))
+
+
+_NORMAL_SHAPE = _Shape()
+
+
+def standard_errors(alpha: float, power: float, degrees: float, shape: _Shape = _NORMAL_SHAPE) -> float:
+    """How many standard errors a difference must be above a limit to be found above it.
+
+    Args:
+        alpha: the level of the two-sided interval, in (0, 1).
+        power: how often it is to be found, in (0, 1).
+        degrees: of freedom of the standard error.
+        shape: of the clusters' differences.
+
+    Reference:
+        Bloom 1995, doi:10.1177/0193841X9501900504: t of 1 - alpha / 2 plus t of the power. The terms of the shape are
+        the first of the expansions in 1 / √C: of the lower end, Efron 1987, doi:10.1080/01621459.1987.10478410; of its
+        variance, by cov(mean, s²) = μ₃ / C and var(s²) = (μ₄ - σ⁴) / C.
+    """
+    reach = shape.reach(alpha, degrees)
+    return reach + shape.spread(reach) * t_quantile(power, degrees)
+
+
+def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
+    """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
+
+    Args:
+        difference: of which the standard error is taken.
+        alpha: the level of the two-sided test, alone and not corrected for others.
+    """
+    error = difference.error
+    if math.isnan(error):
+        return math.nan
+    return error * standard_errors(alpha, POWER, difference.n_clusters - 1)
+
+
+@dataclass(frozen=True)
+class Variation:
+    """How a difference varies from cluster to cluster, as one sample shows it.
+
+    Attributes:
+        variance: of the clusters' differences.
+        skewness: of these, 0 if they are symmetric.
+        kappa: as how many clusters the variance rests on.
+        n_clusters: C, how many clusters showed it.
+    """
+
+    variance: float
+    skewness: float
+    kappa: float
+    n_clusters: int
+
+    @classmethod
+    def of(cls, difference: Resampled) -> Variation:
+        """That of a difference whose clusters are not all alike."""
+        n = difference.n_clusters
+        return cls(difference.error**2 * n, 6 * math.sqrt(n) * difference.acceleration, difference.kappa, n)
+
+    @property
+    def least(self) -> int:
+        """The clusters below which a sample would often be too small for its interval to be trusted."""
+        return max(LEAST_CLUSTERS, math.ceil(self.n_clusters * _TRUSTED / self.kappa))
+
+    def detectable(self, n: float, alpha: float, power: float) -> float:
+        """The least distance from the margin at which n clusters pass with this power."""
+        degrees = min(n - 1, _MOST_DEGREES)
+        return math.sqrt(self.variance / n) * standard_errors(alpha, power, degrees, self._shape(n))
+
+    def power(self, n: int, distance: float, alpha: float) -> float:
+        """How often n clusters pass at this distance from the margin."""
+        shape, degrees = self._shape(n), min(n - 1, _MOST_DEGREES)
+        reach = shape.reach(alpha, degrees)
+        apart, spread = distance / math.sqrt(self.variance / n) - reach, shape.spread(reach)
+        return t_tail(-apart / spread, degrees) if spread else float(apart > 0)
+
+    def needed(self, distance: float, alpha: float, power: float) -> int:
+        """The least number of clusters that pass with this power at this distance from the margin, `least` or more.
+
+        Args:
+            distance: from the margin to the true difference, above 0.
+            alpha: the level of the gate's two-sided interval.
+            power: how often the gate should pass.
+        """
+        if self.detectable(self.least, alpha, power) <= distance:
+            return self.least
+        few, enough = self.least, 2 * self.least
+        while self.detectable(enough, alpha, power) > distance:
+            few, enough = enough, 2 * enough
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (few, middle) if self.detectable(middle, alpha, power) <= distance else (middle, enough)
+        return enough
+
+    def ends(self, confidence: float) -> tuple[Variation, Variation]:
+        """With the least and the greatest variance that the sample allows.
+
+        The logarithm of s² has the standard error √(1 / κ - 1 / C), for 1 / κ is the kurtosis over C. That error rests
+        on κ clusters, too: hence Student's t with κ - 1 degrees of freedom. Simulated in tests/simulations/plans.py.
+
+        Args:
+            confidence: how often the interval should cover.
+        """
+        error = math.sqrt(max(0.0, 1 / self.kappa - 1 / self.n_clusters))
+        factor = math.exp(t_quantile((1 + confidence) / 2, self.kappa - 1) * error)
+        return replace(self, variance=self.variance / factor), replace(self, variance=self.variance * factor)
+
+    def _shape(self, n: float) -> _Shape:
+        kurtosis = self.n_clusters / self.kappa
+        return _Shape(self.skewness / (6 * math.sqrt(n)), (kurtosis - 3) / n)

@@ -1,0 +1,140 @@
+"""Plans as text: the queries that a gate needs, and its power by their number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from rankledger.pipeline.report.tables import figure, models, signed
+from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
+from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+
+__all__ = ["plan_data", "plan_markdown", "plan_tables"]
+
+_MARKS = {
+    "few": f"under {LEAST_CLUSTERS}",
+    "sparse": "a few decide how much it varies",
+    "degenerate": "all differ alike",
+}
+
+
+def plan_tables(plan: PowerPlan, *, width: int, colour: bool) -> str:
+    """The queries needed and the power curves, as tables for a terminal.
+
+    Args:
+        plan: what to show.
+        width: columns of the terminal.
+        colour: whether to write the terminal's colours.
+    """
+    text = TerminalText(width=width, colour=colour)
+    text.add(_heading(plan))
+    for table in _tables(plan):
+        text.add_table(table)
+    text.add(*_notes(plan))
+    return str(text)
+
+
+def plan_markdown(plan: PowerPlan) -> str:
+    """The same in GitHub's Markdown."""
+    lines = [f"### {plain(_heading(plan))}", ""]
+    for table in _tables(plan):
+        lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
+    return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(plan))]) + "\n"
+
+
+def plan_data(plan: PowerPlan) -> dict[str, Any]:
+    """The plan as JSON can hold it, every number in full; None if there is none."""
+    return {
+        "records": [
+            {
+                "base": pair.base.evaluation_id,
+                "candidate": pair.candidate.evaluation_id,
+                "models": [{"model": model, "baseline": baseline} for model, baseline in pair.models],
+            }
+            for pair in plan.records
+        ],
+        **{name: getattr(plan, name) for name in ("margin", "change", "wanted", "confidence")},
+        "needed": [asdict(line) for line in plan.lines],
+        "curve": [asdict(point) for point in plan.points],
+        "remarks": list(plan.remarks),
+        "warnings": list(plan.warnings),
+    }
+
+
+def _heading(plan: PowerPlan) -> str:
+    measures = ", ".join(dict.fromkeys(line.measure for line in plan.lines))
+    change = signed(plan.change) if plan.change else "0"
+    return f"{measures}: margin {plan.margin:g}, true change {change}, power {plan.wanted:.4g}"
+
+
+def _tables(plan: PowerPlan) -> Iterator[TextTable]:
+    """Of each dataset the queries needed and the power curves; those of slices after those of all queries."""
+    for dataset in dict.fromkeys(line.dataset for line in plan.lines):
+        for of_slices in (False, True):
+            own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
+            points = [point for point in plan.points if point.dataset == dataset and (point.slice != ALL) == of_slices]
+            where = f"{dataset}, slices" if of_slices else dataset
+            if own:
+                yield _needed(f"{where}: queries needed", own, plan.confidence)
+            if points and not of_slices:
+                yield _curves(f"{where}: power by number of queries", points)
+
+
+def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTable:
+    columns = {
+        "model": [models(line.model, line.baseline) for line in lines],
+        "slice": [line.slice for line in lines],
+        "queries": [_counts(line.n_queries) for line in lines],
+        "power now": [_share(line.power) for line in lines],
+        "detectable now": ["" if line.detectable is None else figure(line.detectable) for line in lines],
+        "clusters needed": [_counts(line.clusters_needed) for line in lines],
+        "needed": [_counts(line.queries_needed) for line in lines],
+        f"{100 * confidence:g}% interval": [_counts(line.queries_low, line.queries_high) for line in lines],
+        "mark": [line.mark for line in lines],
+    }
+    clustered = any(line.n_clusters != line.n_queries for line in lines)
+    omitted = {
+        "slice": all(line.slice == ALL for line in lines),
+        "clusters needed": not clustered,
+        "mark": not any(line.mark for line in lines),
+    }
+    table = TextTable(
+        title,
+        headers=tuple(columns),
+        numeric=tuple(header not in ("model", "slice", "mark") for header in columns),
+        rows=tuple(zip(*columns.values(), strict=True)),
+    )
+    return table.without(*(header for header, is_omitted in omitted.items() if is_omitted))
+
+
+def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
+    """A row per pair of models, a column per number of queries."""
+    sizes = list(dict.fromkeys(point.n_queries for point in points))
+    pairs = dict.fromkeys((point.model, point.baseline) for point in points)
+    known = {(point.model, point.baseline, point.n_queries): point.power for point in points}
+    rows = tuple((models(*pair), *(_share(known.get((*pair, n))) for n in sizes)) for pair in pairs)
+    return TextTable(title, ("model", *map(_counts, sizes)), (False, *[True] * len(sizes)), rows)
+
+
+def _notes(plan: PowerPlan) -> Iterator[str]:
+    yield from (line.reason for line in plan.lines if line.slice == ALL and line.reason)
+    if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
+        yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"
+    planned = [line for line in plan.lines if not line.mark]
+    for gate, confidence in dict.fromkeys((line.gate, line.confidence) for line in planned):
+        source = f"that of gate {gate}" if gate else "bootstrap.confidence, for no gate has this measure and margin"
+        yield f"level: {100 * confidence:.4g}%, {source}"
+    ids = dict.fromkeys(side.evaluation_id for pair in plan.records for side in (pair.base, pair.candidate))
+    yield f"planned by {' and '.join(ids)}; intervals are due to the variance being an estimate"
+    yield from plan.remarks
+
+
+def _counts(*amounts: int | None) -> str:
+    """A number of queries, or two with `to` between them; empty if there is none."""
+    return "" if None in amounts else " to ".join(f"{amount:,}" for amount in amounts)
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

@@ -1,0 +1,324 @@
+"""From a record to the queries that a gate needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.paths import parse_reference
+from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.power import POWER, Variation
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.record.tables import write_lines
+from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.progress import work
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
+from rankledger.pipeline.workflow.matching import Match, leading_measures, match_datasets, record_pairs
+from rankledger.pipeline.workflow.references import References, Sides, open_sides, record_to_show, skipped
+from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_record
+
+__all__ = ["plan", "write_curve"]
+
+_MOST_POINTS = 8  # of a power curve: as many as fit into 80 columns beside a short name
+_UNSAMPLED = Settings(0, 0, Workers(jobs=1))  # variances come from the scores themselves
+
+
+@dataclass(frozen=True)
+class _Goal:
+    """What is planned for.
+
+    Attributes:
+        margin: the drop that the gate accepts.
+        change: the true change that is assumed, oriented.
+        power: how often the gate should pass.
+    """
+
+    margin: float
+    change: float
+    power: float
+
+    @property
+    def distance(self) -> float:
+        """From the limit to the true difference."""
+        return self.margin + self.change
+
+
+@work()
+def plan(
+    record: str | Path = "last",
+    *,
+    margin: float,
+    measure: str | None = None,
+    against: str | Path | None = None,
+    change: float = 0.0,
+    power: float = POWER,
+    slices: bool = False,
+    name: str | None = None,
+    runs_dir: str | Path = "runs",
+    records: str | None = None,
+) -> PowerPlan:
+    """How many queries a gate needs to pass a model that changed by as much as you assume.
+
+    It is planned by the paired differences of a record, each model against the baseline of its `comparison`. The level
+    is that at which a gate of the record with this measure and margin judged, or else `bootstrap.confidence`.
+
+    Args:
+        record: the record, as `show` takes it, with or without `#model`.
+        margin: the drop that the gate accepts, on the measure's scale; negative if it asks for an improvement.
+        measure: the measure; by default the lead measure.
+        against: what to compare with instead of the baseline, as BASE of `compare`, such as `last_passed`.
+        change: the true change that you assume, positive for an improvement; not the one that was observed.
+        power: how often the gate should pass if that is the change.
+        slices: whether to plan for every slice, too.
+        name: the evaluation that the words refer to; by default the only one that has records.
+        runs_dir: the runs folder.
+        records: where records are kept; by default in the runs folder.
+
+    Returns:
+        The plan, with the tables `needed` and `curve`.
+
+    Raises:
+        InputError: there is no such record or measure; no number of queries would do; or all differences rest on too
+            few queries to plan by.
+    """
+    goal = _goal(margin, change, power)
+    workspace = Workspace.open(runs_dir, records)
+    references = _references(str(record), None if against is None else str(against), name, workspace)
+    matched = [(sides, match_datasets(sides)) for sides in references.sides]
+    matches = [match for _, own in matched for match in own]
+    if not matches:
+        raise InputError("the two share no dataset, query and measure; plan by another record, or change --against")
+    if unlike := dict.fromkeys(line for match in matches for line in match.unlike()):
+        raise InputError(*(f"{line}; plan by records that agree on it" for line in unlike))
+    lacking = "the record does not have" if against is None else "the two do not both have"
+    leading = leading_measures(matches, measure, references.sides[0].candidate.planned.lead, lacking)
+    chosen = [match.only(leading[match.name]) for match in matches if match.name in leading]
+    _refuse_idle(goal, [match.measures[0] for match in chosen])
+    confidence = references.sides[0].candidate.loaded.config.bootstrap.confidence
+    planned = [each for match in chosen for each in _planned(match, goal, confidence, slices=slices)]
+    lines = tuple(each.line for each in planned)
+    if all(line.reason for line in lines):
+        raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
+    return PowerPlan(
+        records=tuple(record_pairs(str(against or record), str(record), matched)),
+        margin=goal.margin,
+        change=goal.change,
+        wanted=goal.power,
+        confidence=confidence,
+        lines=lines,
+        points=tuple(_points(planned, goal, confidence)),
+        remarks=references.remarks,
+        warnings=references.warnings,
+    )
+
+
+def write_curve(plan: PowerPlan, path: str | Path) -> None:
+    """Write the power curves as CSV, a row per point with the columns of `PowerPoint`; None is an empty cell.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    with partial_beside(Path(path)) as partial:
+        write_lines(partial, PowerPoint, plan.points)
+        partial.replace(path)
+
+
+def _goal(margin: float, change: float, power: float) -> _Goal:
+    """What is planned for, if any number of queries could do.
+
+    Raises:
+        InputError: none could.
+    """
+    for option, value in (("--margin", margin), ("--change", change), ("--power", power)):
+        if not math.isfinite(value):
+            raise InputError(f"{option}: found {value}; write a finite number")
+    if not 0.5 <= power < 1:
+        raise InputError(f"--power: found {power:g}; write a share from 0.5 to below 1, such as 0.8")
+    if margin + change <= 0:
+        raise InputError(
+            f"--margin {margin:g} --change {change:g}: such a change is at the limit or beyond it, and no number of "
+            "queries passes it reliably; write a larger margin, or a better change"
+        )
+    return _Goal(margin, change, power)
+
+
+def _refuse_idle(goal: _Goal, measures: Iterable[Measure]) -> None:
+    """Refuse measures that cannot be held to the margin.
+
+    Raises:
+        InputError: one has no better direction, or the margin is as wide as its range.
+    """
+    for measure in measures:
+        low, high = measure.metric.range
+        if measure.metric.direction == "neither":
+            raise InputError(f"{measure} has no better direction, so no gate holds it to a margin; name another")
+        if max(abs(goal.margin), abs(goal.change)) >= high - low:
+            raise InputError(
+                f"--margin {goal.margin:g} --change {goal.change:g}: {measure} is from {low:g} to {high:g}; write both "
+                "on its scale, such as 0.01"
+            )
+
+
+def _references(record: str, against: str | None, name: str | None, workspace: Workspace) -> References:
+    """The records whose models are compared: two, or one with itself by its `comparison`."""
+    if against is not None:
+        return open_sides(against, record, name=name, workspace=workspace)
+    found, lost = record_to_show(record, name, workspace)
+    opened = open_record(found.path)
+    pairs = _pairs(opened, found.path, parse_reference(record, ()).model if "#" in record else None)
+    return References((Sides(opened, opened, pairs),), (), skipped(record, lost, found))
+
+
+def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, str], ...]:
+    """The pairs that the config compares, those of the model if one is named."""
+    comparison = opened.planned.comparison
+    if comparison is None:
+        raise InputError(f"{path}: its config compares no models; name what to compare with, as --against last#bm25")
+    pairs = dict.fromkeys(pair for own in comparison.pairs.values() for pair in own)
+    chosen = tuple(pair for pair in pairs if model in (None, pair[0]))
+    if not chosen:
+        raise InputError(f"{path}: its config compares {model!r} with no other model; name one by --against")
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Planned:
+    """A line with the variation that it is planned by, None if nothing can be planned."""
+
+    line: PowerLine
+    variation: Variation | None
+
+
+def _planned(match: Match, goal: _Goal, confidence: float, *, slices: bool) -> Iterator[_Planned]:
+    """A line for each pair of models and slice of a dataset, all queries first."""
+    groups = match.groups() if slices or match.after.planned.cluster else Groups()
+    results, pairs = match.paired()
+    sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
+    asked = [Pair(*names, match.measures[0], own) for own in (sample.slices if slices else (ALL,)) for names in pairs]
+    for pair, difference in zip(asked, sample.differences(asked), strict=True):
+        model, baseline = pairs[pair.model, str(pair.baseline)]
+        level = _level(match, model, pair.slice, goal.margin) or (confidence, "")
+        line = PowerLine(
+            match.name,
+            pair.slice,
+            str(pair.measure),
+            model,
+            baseline,
+            n_queries=difference.n_queries,
+            n_clusters=difference.n_clusters,
+            std_dev=None,
+            kappa=difference.kappa,
+            confidence=level[0],
+            gate=level[1],
+            power=None,
+            detectable=None,
+            clusters_needed=None,
+            queries_needed=None,
+            queries_low=None,
+            queries_high=None,
+            mark=_mark(difference),
+        )
+        if line.mark:
+            yield _Planned(replace(line, reason=_reason(match, difference, line)), None)
+        else:
+            variation = Variation.of(difference)
+            yield _Planned(_with_figures(line, variation, goal, confidence), variation)
+
+
+def _level(match: Match, model: str, slice: str, margin: float) -> tuple[float, str] | None:
+    """The confidence at which a gate with this margin judged the line, and the gate; the highest if several did."""
+    measure = str(match.measures[0])
+    gates = {
+        gate.name
+        for gate in match.after.opened.planned.gates
+        if gate.kind == "difference" and not gate.relative and math.isclose(gate.margin, margin)
+    }
+    judged = [
+        (verdict.confidence, verdict.gate)
+        for verdict in match.after.record.verdicts
+        if verdict.gate in gates and verdict.confidence is not None
+        if (verdict.dataset, verdict.model, verdict.measure, verdict.slice) == (match.name, model, measure, slice)
+    ]
+    return max(judged, default=None)
+
+
+def _mark(difference: Resampled) -> str:
+    """Why nothing can be planned by a difference; empty if it can."""
+    return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
+
+
+def _reason(match: Match, difference: Resampled, line: PowerLine) -> str:
+    """The same in a sentence, and what to do."""
+    unit, n = "clusters" if match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
+    rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
+    reasons = {
+        "": "",
+        "few": f"{n} {unit} are too few to plan by; use a record with at least {LEAST_CLUSTERS}",
+        "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
+        "degenerate": f"all {n} {unit} differ alike, which plans nothing; use models that differ on some",
+    }
+    where = line.dataset if line.slice == ALL else f"{line.dataset}, {line.slice}"
+    what = f"{where}: {line.measure} of {line.model} against {line.baseline}"
+    return f"{what}: {reasons[line.mark]}" if line.mark else ""
+
+
+def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence: float) -> PowerLine:
+    alpha = 1 - line.confidence
+    needed, low, high = (
+        each.needed(goal.distance, alpha, goal.power) for each in (variation, *variation.ends(confidence))
+    )
+    return replace(
+        line,
+        std_dev=math.sqrt(variation.variance),
+        power=variation.power(line.n_clusters, goal.distance, alpha),
+        detectable=variation.detectable(line.n_clusters, alpha, goal.power),
+        clusters_needed=needed,
+        queries_needed=_queries(line, needed),
+        queries_low=_queries(line, low),
+        queries_high=_queries(line, high),
+    )
+
+
+def _queries(line: PowerLine, n_clusters: int) -> int:
+    """The queries of so many clusters, if these are as large as those of the record."""
+    return -(-n_clusters * line.n_queries // line.n_clusters)
+
+
+def _points(planned: Sequence[_Planned], goal: _Goal, confidence: float) -> Iterator[PowerPoint]:
+    """The power curves, at the same numbers of queries for all models of a dataset and slice."""
+    curves: dict[tuple[str, str], list[tuple[PowerLine, Variation]]] = {}
+    for each in planned:
+        if each.variation is not None:
+            curves.setdefault((each.line.dataset, each.line.slice), []).append((each.line, each.variation))
+    for own in curves.values():
+        sizes = _sizes([line for line, _ in own])
+        for line, variation in own:
+            for n_queries in sizes:
+                yield _point(line, variation, n_queries, goal, confidence)
+
+
+def _sizes(lines: Sequence[PowerLine]) -> list[int]:
+    """Numbers of queries around those of the record and those that are needed: 1, 2 and 5 times powers of ten."""
+    known = [n for line in lines for n in (line.n_queries, line.queries_needed) if n is not None]
+    steps = [first * 10**exponent for exponent in range(1, 19) for first in (1, 2, 5)]
+    within = [n for n in steps if min(known) <= 4 * n and n <= 4 * max(known)]
+    return within[:: -(-len(within) // _MOST_POINTS)]
+
+
+def _point(line: PowerLine, variation: Variation, n_queries: int, goal: _Goal, confidence: float) -> PowerPoint:
+    n_clusters = max(2, round(n_queries * line.n_clusters / line.n_queries))
+    names = line.dataset, line.slice, line.measure, line.model, line.baseline
+    if n_clusters < variation.least:
+        return PowerPoint(*names, n_queries, n_clusters, None, None, None, None)
+    alpha, (less, more) = 1 - line.confidence, variation.ends(confidence)
+    power, low, high = (each.power(n_clusters, goal.distance, alpha) for each in (variation, more, less))
+    detectable = variation.detectable(n_clusters, alpha, goal.power)
+    return PowerPoint(*names, n_queries, n_clusters, power, low, high, detectable)

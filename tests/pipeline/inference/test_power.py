@@ -1,0 +1,111 @@
+"""How many queries a margin takes: worked by hand, beside R's figures and scipy's, and properties of the formula."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rankledger.pipeline.inference.power import Variation, standard_errors
+from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.types.joined import Groups
+from tests.pipeline.inference.made_up_samples import AP, two_models
+
+
+def normal(std_dev: float, n: int = 300) -> Variation:
+    """Differences with the kurtosis of the normal distribution, 3: κ is a third of the queries."""
+    return Variation(std_dev**2, 0.0, n / 3, n)
+
+
+def difference(ours, theirs, **options):
+    return two_models(ours, theirs, **options).differences([Pair("m", "n", AP)])[0]
+
+
+def test_standard_errors_of_a_large_sample_are_sums_of_z():
+    """1.95996 for 95% and 0.84162 for a power of 80%."""
+    assert standard_errors(0.05, 0.8, 1e6) == pytest.approx(1.95996 + 0.84162, abs=1e-4)
+
+
+def test_a_number_worked_by_hand():
+    """(2.80158 · 0.2 / 0.02)² = 784.9; Student's t asks for two more, (2.8051 · 10)² = 786.9."""
+    assert normal(0.2).needed(0.02, 0.05, 0.8) == 787
+
+
+def test_agrees_with_a_published_figure_of_r():
+    """power.t.test(delta = 10, sd = 10 √2, power = 0.85, type = "paired") gives 19.96892 pairs.
+
+    Dalgaard 2008, Introductory Statistics with R, section 8.3.
+    """
+    assert normal(10 * math.sqrt(2)).detectable(19.96892, 0.05, 0.85) == pytest.approx(10, rel=0.005)
+
+
+@pytest.mark.parametrize("power", [0.5, 0.8, 0.95])
+def test_agrees_with_the_noncentral_t(power):
+    """What normal differences need gives t tests this power by scipy, within half a point."""
+    n = normal(1.0).needed(0.2, 0.05, power)
+    found = stats.nct.sf(stats.t.ppf(0.975, n - 1), n - 1, 0.2 * math.sqrt(n))
+
+    assert found == pytest.approx(power, abs=0.005)
+
+
+def test_the_number_needed_is_the_least():
+    """With one cluster fewer the power is below the one wanted; so it is for skewed differences with heavy tails."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        variation = Variation(rng.uniform(0.01, 0.2), rng.uniform(-3, 3), rng.uniform(20, 60), 300)
+        power, distance = rng.uniform(0.5, 0.95), rng.uniform(0.005, 0.05)
+        n = variation.needed(distance, 0.05, power)
+
+        assert variation.power(n, distance, 0.05) >= power or n == variation.least
+        assert n == variation.least or variation.power(n - 1, distance, 0.05) < power
+        assert variation.detectable(n, 0.05, power) <= distance
+
+
+def test_what_asks_for_more_queries():
+    """More power, a higher level, a shorter distance, more variance and losses that are rarer and larger."""
+    plain = normal(0.2).needed(0.02, 0.05, 0.8)
+    skewed = Variation(0.04, -2.0, 100, 300)
+
+    assert normal(0.2).needed(0.02, 0.05, 0.9) > plain
+    assert normal(0.2).needed(0.02, 0.01, 0.8) > plain
+    assert normal(0.2).needed(0.01, 0.05, 0.8) == pytest.approx(4 * plain, rel=0.01)
+    assert normal(0.4).needed(0.02, 0.05, 0.8) == pytest.approx(4 * plain, rel=0.01)
+    assert skewed.needed(0.02, 0.05, 0.8) > plain
+
+
+def test_a_planned_sample_is_not_too_small_for_its_interval():
+    """However wide the margin: 30 queries, and 12 / κ times those of the record: 300 · 12 / 36 = 100."""
+    assert normal(0.2).needed(0.9, 0.05, 0.8) == math.ceil(300 * 12 / 100)
+    assert Variation(0.04, 0.0, 36.0, 300).needed(0.9, 0.05, 0.8) == 100
+    assert Variation(0.04, 0.0, 40.0, 40).needed(0.9, 0.05, 0.8) == 30
+
+
+def test_it_takes_its_moments_from_the_clusters():
+    """Differences 0.1 and -0.3, two to one: s² is that of NumPy, the skewness that of scipy, κ 90 over the kurtosis."""
+    ours = np.tile([0.6, 0.6, 0.2], 30)
+    found = Variation.of(difference(ours, np.full(90, 0.5)))
+
+    assert found.variance == pytest.approx(np.var(ours, ddof=1))
+    assert found.skewness == pytest.approx(stats.skew(ours))
+    assert found.kappa == pytest.approx(90 / stats.kurtosis(ours, fisher=False))
+    assert found.n_clusters == 90
+
+
+def test_clusters_are_the_units():
+    """Each query twice in its cluster: the clusters vary as single queries do, and as many of them are needed."""
+    ours, theirs = np.random.default_rng(1).beta(1, 2, (2, 100))
+    single = Variation.of(difference(ours, theirs))
+    twice = difference(np.repeat(ours, 2), np.repeat(theirs, 2), groups=Groups(clusters=np.repeat(np.arange(100), 2)))
+
+    assert Variation.of(twice).needed(0.02, 0.05, 0.8) == single.needed(0.02, 0.05, 0.8)
+
+
+@pytest.mark.parametrize("n", [100, 400])
+def test_the_interval_of_a_normal_variance_is_that_of_chi_squared(n):
+    """Its ends are those of (C - 1) s² / χ², within 4%."""
+    low, high = normal(1.0, n).ends(0.95)
+
+    assert low.variance == pytest.approx((n - 1) / stats.chi2.ppf(0.975, n - 1), rel=0.04)
+    assert high.variance == pytest.approx((n - 1) / stats.chi2.ppf(0.025, n - 1), rel=0.04)

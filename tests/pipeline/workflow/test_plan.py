@@ -1,0 +1,267 @@
+"""Plans from records: worked by hand, at the level of the gates, for clusters and slices; and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import rankledger
+from rankledger.pipeline.cli import app
+from rankledger.pipeline.inference.power import standard_errors
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.power import PowerLine, PowerPlan
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.plan import plan
+
+N = 200
+ALTERNATING = [0.6, 0.4] * (N // 2)  # differences of +0.1 and -0.1 from 0.5: s² = 0.01 · 200 / 199
+
+
+def evaluate(
+    folder: Path, scores: Iterable[float] = ALTERNATING, queries: str = "", *, name: str = "made", **config: Any
+) -> Evaluation:
+    """An evaluation of external scores: the baseline has 0.5 on every query, and `dense` has these."""
+    folder.mkdir(parents=True, exist_ok=True)
+    scores = list(scores)
+    for model, own in (("base", [0.5] * len(scores)), ("dense", scores)):
+        lines = [f"q{i:03},{value}\n" for i, value in enumerate(own)]
+        (folder / f"{model}.csv").write_text("query_id,faithful\n" + "".join(lines), encoding="utf-8")
+    dataset = {"scores": {"faithful": {"range": [0, 1]}}}
+    if queries:
+        (folder / "queries.csv").write_text(queries, encoding="utf-8")
+        dataset["queries"] = "queries.csv"
+    sections = {
+        "name": name,
+        "datasets": {"web": dataset},
+        "models": {model: {"outputs": f"{model}.csv"} for model in ("base", "dense")},
+        "comparison": {"baseline": "base"},
+        "bootstrap": {"resamples": 200},
+        "report": False,
+    }
+    path = folder / "made.yaml"
+    path.write_text(yaml.safe_dump(sections | config, sort_keys=False), encoding="utf-8")
+    return rankledger.evaluate(path, tracking=False, runs_dir=folder / "runs")
+
+
+def planned(evaluation: Evaluation, margin: float = 0.02, **options: Any) -> PowerPlan:
+    """The plan by an evaluation's record."""
+    return plan(evaluation.record, margin=margin, runs_dir=evaluation.record.parent.parent, **options)
+
+
+def line_of(found: PowerPlan, slice: str = "all") -> PowerLine:
+    (line,) = [line for line in found.lines if line.slice == slice]
+    return line
+
+
+@pytest.fixture(scope="module")
+def alternating(tmp_path_factory) -> Evaluation:
+    return evaluate(tmp_path_factory.mktemp("alternating"))
+
+
+def test_a_plan_worked_by_hand(alternating):
+    """(2.8016 · 0.1 / 0.02)² = 196, with the t quantiles 198: as many as there are, so that their power is 80%."""
+    line = line_of(planned(alternating))
+
+    assert line.std_dev == pytest.approx(math.sqrt(0.01 * N / (N - 1)))
+    assert line.kappa == pytest.approx(N)  # all are as far from their mean
+    assert line.queries_needed == line.clusters_needed == pytest.approx(198, abs=2)
+    assert line.power == pytest.approx(0.8, abs=0.01)
+    assert line.detectable == pytest.approx(0.02, rel=0.01)
+    assert (line.confidence, line.gate, line.mark) == (0.95, "", "")
+
+
+def test_the_assumed_change_adds_to_the_margin(alternating):
+    """A drop of 0.03 against a margin of 0.05 is as far from the limit as no change against 0.02."""
+    assert (
+        line_of(planned(alternating, 0.05, change=-0.03)).queries_needed == line_of(planned(alternating)).queries_needed
+    )
+
+
+def test_a_variance_without_error_has_no_interval(alternating):
+    """Of differences that are all as large, kurtosis 1, s² has no error."""
+    line = line_of(planned(alternating))
+
+    assert line.queries_low == line.queries_high == line.queries_needed
+
+
+def test_an_error_that_is_lower_is_better(tmp_path):
+    """Losses of a few are what a plan reckons with, whichever end of the scale is better."""
+    losses = [0.8 if i % 10 == 0 else 0.48 for i in range(N)]
+    higher = evaluate(tmp_path / "higher", [1 - value for value in losses])
+    lower = {"web": {"scores": {"faithful": {"range": [0, 1], "direction": "lower"}}}}
+
+    assert line_of(planned(evaluate(tmp_path / "lower", losses, datasets=lower))).queries_needed == pytest.approx(
+        line_of(planned(higher)).queries_needed, abs=1
+    )
+
+
+def test_the_level_is_that_of_the_gate(tmp_path):
+    """A gate that judges two slices beside all queries does so at a higher level, which its plan asks for, too."""
+    queries = "query_id,market\n" + "".join(f"q{i:03},{'de' if i < 120 else 'us'}\n" for i in range(N))
+    dataset = {"scores": {"faithful": {"range": [0, 1]}}, "queries": "queries.csv", "slices": ["market"]}
+    gate = {"name": "no-worse", "models": "dense", "measure": "faithful", "against": "base", "margin": 0.02}
+    evaluation = evaluate(tmp_path, queries=queries, datasets={"web": dataset}, gates=[gate | {"slices": ["market"]}])
+    verdicts = {verdict.slice: verdict for verdict in evaluation.verdicts}
+    found = planned(evaluation, slices=True)
+
+    for name in ("all", "market=de", "market=us"):
+        line = line_of(found, name)
+        assert (line.confidence, line.gate) == (verdicts[name].confidence, "no-worse")
+        assert line.confidence > 0.96
+        ratio = standard_errors(1 - line.confidence, 0.8, 1e6) / standard_errors(0.05, 0.8, 1e6)
+        assert line.queries_needed == pytest.approx(198 * ratio**2, rel=0.02)
+    assert line_of(planned(evaluation, 0.03)).gate == ""
+
+
+def test_clusters_are_planned_and_their_queries_counted(tmp_path):
+    """Two queries of each user score alike: 100 clusters; as many clusters are needed as queries were, 198, and twice
+    as many queries.
+    """
+    queries = "query_id,user\n" + "".join(f"q{i:03},u{i // 2}\n" for i in range(N))
+    scores = [value for value in ALTERNATING[: N // 2] for _ in range(2)]
+    dataset = {"scores": {"faithful": {"range": [0, 1]}}, "queries": "queries.csv"}
+    found = planned(evaluate(tmp_path, scores, queries, datasets={"web": dataset}, cluster="user"))
+    line = line_of(found)
+
+    assert (line.n_queries, line.n_clusters) == (N, N // 2)
+    assert line.clusters_needed == pytest.approx(199, abs=3)
+    assert line.queries_needed == 2 * line.clusters_needed
+    assert all(point.n_queries == 2 * point.n_clusters for point in found.points)
+
+
+def test_slices_that_are_too_small_are_named(tmp_path):
+    """20 queries of one market are too few, the other 180 need as many as all do."""
+    queries = "query_id,market\n" + "".join(f"q{i:03},{'de' if i < 20 else 'us'}\n" for i in range(N))
+    dataset = {"scores": {"faithful": {"range": [0, 1]}}, "queries": "queries.csv", "slices": ["market"]}
+    found = planned(evaluate(tmp_path, queries=queries, datasets={"web": dataset}), slices=True)
+    few = line_of(found, "market=de")
+
+    assert (few.mark, few.queries_needed) == ("few", None)
+    assert few.reason == (
+        "web, market=de: faithful of dense against base: 20 queries are too few to plan by; "
+        "use a record with at least 30"
+    )
+    assert line_of(found, "market=us").queries_needed == pytest.approx(198, abs=2)
+
+
+def test_the_power_curve(alternating):
+    """It rises through the power wanted, its interval holds it, and pandas has the same numbers as CSV."""
+    found = planned(alternating)
+    sizes = [point.n_queries for point in found.points]
+    powers = [point.power for point in found.points if point.power is not None]
+
+    assert sizes == [50, 100, 200, 500]
+    assert powers == sorted(powers)
+    assert found.curve["power"].to_list() == powers
+    assert found.points[2].power == pytest.approx(0.8, abs=0.01)
+    assert all(point.power_low <= point.power <= point.power_high for point in found.points)
+    assert found.needed["queries_needed"].to_list() == [line_of(found).queries_needed]
+
+
+def test_two_records_are_compared(tmp_path):
+    """Against another record each model is planned by its difference from itself there."""
+    before = evaluate(tmp_path / "before", [0.5] * N)
+    after = evaluate(tmp_path / "after")
+    found = planned(after, against=str(before.record))
+
+    assert [(line.model, line.baseline, line.mark) for line in found.lines] == [
+        ("base", "base", "degenerate"),
+        ("dense", "dense", ""),
+    ]
+    assert found.lines[1].queries_needed == pytest.approx(198, abs=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"margin": 0.0}, "no number of queries passes it reliably"),
+        ({"margin": 0.02, "change": -0.02}, "no number of queries passes it reliably"),
+        ({"margin": math.nan}, "--margin: found nan; write a finite number"),
+        ({"change": math.inf}, "--change: found inf; write a finite number"),
+        ({"power": 1.0}, "--power: found 1; write a share from 0.5 to below 1"),
+        ({"power": 80}, "--power: found 80; write a share from 0.5 to below 1"),
+        ({"margin": 2.0}, "faithful is from 0 to 1; write both on its scale"),
+        ({"measure": "faithfull"}, "does not have 'faithfull'; available: faithful; did you mean 'faithful'?"),
+        ({"record": "last#base"}, "compares 'base' with no other model; name one by --against"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(alternating, options, message):
+    """One line with what was found and what to do."""
+    options = {"record": alternating.record, "margin": 0.02, "name": None} | options
+    if options["record"] != alternating.record:
+        options["name"] = "made"
+
+    with pytest.raises(InputError) as error:
+        plan(runs_dir=alternating.record.parent.parent, **options)
+
+    assert message in str(error.value)
+    assert len(error.value.lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ([0.5] * 198 + [1.0, 0.0], "the variance rests on about 2 of 200 queries, too few to plan by; use a record"),
+        ([0.5] * N, "all 200 queries differ alike, which plans nothing; use models that differ on some"),
+        (ALTERNATING[:29], "29 queries are too few to plan by; use a record with at least 30"),
+    ],
+)
+def test_too_few_queries_that_differ_are_refused(tmp_path, scores, message):
+    """Whatever cannot be estimated from the record is not."""
+    with pytest.raises(InputError) as error:
+        planned(evaluate(tmp_path, scores))
+
+    assert str(error.value).startswith("web: faithful of dense against base: ")
+    assert message in str(error.value)
+
+
+def test_a_record_without_comparison_asks_for_one(tmp_path):
+    """Nothing says what its models would be compared with."""
+    with pytest.raises(InputError, match="its config compares no models; name what to compare with, as --against"):
+        planned(evaluate(tmp_path, comparison=None))
+
+
+def test_records_without_common_queries_are_refused(tmp_path):
+    """No difference is paired."""
+    before = evaluate(tmp_path / "before")
+    other = {"other": {"scores": {"faithful": {"range": [0, 1]}}}}
+    after = evaluate(tmp_path / "after", datasets=other)
+
+    with pytest.raises(InputError, match="the two share no dataset, query and measure"):
+        planned(after, against=before.record)
+
+
+def test_the_command_prints_what_the_function_returns(alternating, capsys, tmp_path):
+    """As a table, Markdown, JSON and CSV."""
+    words = ["plan", str(alternating.record), "--margin", "0.02", "--runs-dir", str(tmp_path)]
+    file = tmp_path / "curve.csv"
+    printed = []
+    for option in ([], ["--markdown"], ["--json", "--csv", str(file)]):
+        app.main([*words, *option])
+        printed.append(capsys.readouterr().out)
+    table, markdown, text = printed
+    needed = str(line_of(planned(alternating)).queries_needed)
+
+    assert table.startswith("faithful: margin 0.02, true change 0, power 0.8\nweb: queries needed\n")
+    assert re.search(rf"│ +{needed} │", table)
+    assert f"| {needed} |" in markdown
+    assert json.loads(text)["needed"][0]["queries_needed"] == int(needed)
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
+    assert [float(row["power"]) for row in rows] == [point["power"] for point in json.loads(text)["curve"]]
+
+
+def test_the_command_refuses_in_one_line(alternating, capsys, tmp_path):
+    """A margin that no number of queries passes exits with 2."""
+    with pytest.raises(SystemExit) as ended:
+        app.main(["plan", str(alternating.record), "--margin", "0", "--runs-dir", str(tmp_path)])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.count("\n") == 1
