@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 import rankledger
@@ -88,6 +90,7 @@ def explain(
 @click.option("--power", type=float, default=0.8, show_default=True, help="How often the gate should pass then.")
 @click.option("--slices", is_flag=True, help="Plan for every slice, too.")
 @options.file("--csv", "csv_file", help="Write the power curves as CSV.")
+@options.file("--html", "html_file", help="Write the plan as a page, with charts of the power.")
 @options.name
 @options.form
 @options.runs_dir
@@ -102,6 +105,7 @@ def plan(
     power: float,
     slices: bool,
     csv_file: str | None,
+    html_file: str | None,
     name: str | None,
     form: str | None,
     runs_dir: str,
@@ -117,7 +121,9 @@ def plan(
         rankledger plan --name quickstart --measure ndcg@10 --margin 0.01
         rankledger plan last#dense --against last#bm25 --margin 0 --change 0.02
     """
+    from rankledger.pipeline.report.html.plans import plan_html
     from rankledger.pipeline.report.plans import plan_data, plan_markdown, plan_tables
+    from rankledger.pipeline.report.verdicts import write_text
     from rankledger.pipeline.workflow.plan import write_curve
 
     found = rankledger.plan(
@@ -134,6 +140,8 @@ def plan(
     )
     if csv_file is not None:
         write_curve(found, csv_file)
+    if html_file is not None:
+        write_text(Path(html_file), plan_html(found))
     terminal.print_result(found, form, json=plan_data, markdown=plan_markdown, table=plan_tables)
     for line in found.warnings:
         terminal.print_remark(line)

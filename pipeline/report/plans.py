@@ -11,7 +11,7 @@ from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
 from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
 
-__all__ = ["plan_data", "plan_markdown", "plan_tables"]
+__all__ = ["heading", "needed_tables", "notes", "plan_data", "plan_markdown", "plan_tables"]
 
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",
@@ -29,19 +29,19 @@ def plan_tables(plan: PowerPlan, *, width: int, colour: bool) -> str:
         colour: whether to write the terminal's colours.
     """
     text = TerminalText(width=width, colour=colour)
-    text.add(_heading(plan))
+    text.add(heading(plan))
     for table in _tables(plan):
         text.add_table(table)
-    text.add(*_notes(plan))
+    text.add(*notes(plan))
     return str(text)
 
 
 def plan_markdown(plan: PowerPlan) -> str:
     """The same in GitHub's Markdown."""
-    lines = [f"### {plain(_heading(plan))}", ""]
+    lines = [f"### {plain(heading(plan))}", ""]
     for table in _tables(plan):
         lines += [f"{plain(table.title)}:", "", *table.in_markdown(), ""]
-    return "\n".join([*lines, *(f"- {plain(line)}" for line in _notes(plan))]) + "\n"
+    return "\n".join([*lines, *(f"- {plain(line)}" for line in notes(plan))]) + "\n"
 
 
 def plan_data(plan: PowerPlan) -> dict[str, Any]:
@@ -63,7 +63,8 @@ def plan_data(plan: PowerPlan) -> dict[str, Any]:
     }
 
 
-def _heading(plan: PowerPlan) -> str:
+def heading(plan: PowerPlan) -> str:
+    """What is planned, such as `ndcg@10: margin 0.01, true change 0, power 0.8`."""
     measures = ", ".join(dict.fromkeys(line.measure for line in plan.lines))
     change = signed(plan.change) if plan.change else "0"
     return f"{measures}: margin {plan.margin:g}, true change {change}, power {plan.wanted:.4g}"
@@ -72,14 +73,19 @@ def _heading(plan: PowerPlan) -> str:
 def _tables(plan: PowerPlan) -> Iterator[TextTable]:
     """Of each dataset the queries needed and the power curves; those of slices after those of all queries."""
     for dataset in dict.fromkeys(line.dataset for line in plan.lines):
-        for of_slices in (False, True):
-            own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
-            points = [point for point in plan.points if point.dataset == dataset and (point.slice != ALL) == of_slices]
-            where = f"{dataset}, slices" if of_slices else dataset
-            if own:
-                yield _needed(f"{where}: queries needed", own, plan.confidence)
-            if points and not of_slices:
-                yield _curves(f"{where}: power by number of queries", points)
+        whole, *of_slices = needed_tables(plan, dataset)
+        yield whole
+        if points := [point for point in plan.points if (point.dataset, point.slice) == (dataset, ALL)]:
+            yield _curves(f"{dataset}: power by number of queries", points)
+        yield from of_slices
+
+
+def needed_tables(plan: PowerPlan, dataset: str) -> Iterator[TextTable]:
+    """The queries that a dataset needs, and its slices if they are planned."""
+    for what, of_slices in (("queries needed", False), ("queries needed by slices", True)):
+        own = [line for line in plan.lines if line.dataset == dataset and (line.slice != ALL) == of_slices]
+        if own:
+            yield _needed(f"{dataset}: {what}", own, plan.confidence)
 
 
 def _needed(title: str, lines: Sequence[PowerLine], confidence: float) -> TextTable:
@@ -118,7 +124,8 @@ def _curves(title: str, points: Sequence[PowerPoint]) -> TextTable:
     return TextTable(title, ("model", *map(_counts, sizes)), (False, *[True] * len(sizes)), rows)
 
 
-def _notes(plan: PowerPlan) -> Iterator[str]:
+def notes(plan: PowerPlan) -> Iterator[str]:
+    """What could not be planned and why, the levels, and the records."""
     yield from (line.reason for line in plan.lines if line.slice == ALL and line.reason)
     if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
         yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"

@@ -8,19 +8,33 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rich.cells import cell_len, set_cell_size
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.report.html import svg
-from rankledger.pipeline.report.tables import display_name, figure, signed
+from rankledger.pipeline.report.tables import display_name, figure, models, signed
 from rankledger.pipeline.report.text_table import counted, printable
 from rankledger.pipeline.support.escaping import to_cell
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import CurvePoint, Night, Series
 
-__all__ = ["Cell", "Chart", "by_cutoff", "cut", "data", "judged_by_rank", "nights", "precision_recall", "short"]
+if TYPE_CHECKING:
+    from rankledger.pipeline.types.power import PowerPoint
+
+__all__ = [
+    "Cell",
+    "Chart",
+    "by_cutoff",
+    "cut",
+    "data",
+    "judged_by_rank",
+    "nights",
+    "power_by_queries",
+    "precision_recall",
+    "short",
+]
 
 Cell = str | float | int | None
 
@@ -80,8 +94,18 @@ _APART = 26  # pixels between the numbers of a logarithmic scale
 _DASHES = ("", "6,2", "2,2", "6,2,2,2")  # one per model, over and over, so that colour never stands alone
 _MOST_MARKS = 24  # of a line: more would run together
 
-_Points: TypeAlias = Sequence[tuple[float, CurvePoint | Estimate]]  # where, and a model's figure there
+_Points: TypeAlias = Sequence[tuple[float, "CurvePoint | Estimate | _PowerFigure"]]  # where, and a model's figure there
 _Lines: TypeAlias = Mapping[str, _Points]  # by model, from the left to the right
+
+
+class _PowerFigure(NamedTuple):
+    """A power with its interval, at a number of queries; `model` names both models that are compared."""
+
+    model: str
+    estimate: float | None
+    ci_low: float | None
+    ci_high: float | None
+    n_queries: int
 
 
 class _Axes(NamedTuple):
@@ -115,6 +139,22 @@ def judged_by_rank(dataset: str, points: Sequence[CurvePoint], models: Sequence[
     own = [(point.at, point) for point in points if (point.dataset, point.curve) == (dataset, "judged")]
     title = f"Share of documents that are judged, by rank, on {short(display_name(dataset))}"
     return _curves(title, own, models, _Axes("rank", "judged", (0.0, 1.0), logarithmic=True))
+
+
+def power_by_queries(dataset: str, points: Sequence[PowerPoint]) -> Chart | None:
+    """The power of each pair of models by number of queries, with bands; the first eight pairs are drawn.
+
+    Args:
+        dataset: the dataset's name.
+        points: of all its queries.
+    """
+    own = [
+        (float(p.n_queries), _PowerFigure(models(p.model, p.baseline), p.power, p.power_low, p.power_high, p.n_queries))
+        for p in points
+    ]
+    names = list(dict.fromkeys(point.model for _, point in own))
+    title = f"Power by number of queries on {short(display_name(dataset))}"
+    return _curves(title, own, names, _Axes("queries", "power", (0.0, 1.0), logarithmic=True))
 
 
 def by_cutoff(dataset: str, estimates: Sequence[Estimate], models: Sequence[str]) -> list[Chart]:

@@ -34,7 +34,7 @@ from rankledger.pipeline.report.tables import page_figures
 from rankledger.pipeline.report.text_table import short_text
 from rankledger.pipeline.types.views import Page
 
-__all__ = ["html"]
+__all__ = ["document", "html"]
 
 _CLASSES = {"name": "t", "reason": "t r", "text": "l", "number": "", "bar": "b", "difference": "b d"}
 """The style sheet's classes of cells, by the kind of their column; short because there are many."""
@@ -98,19 +98,30 @@ def html(pages: Sequence[Page]) -> str:
         )
         for place, own in enumerate(figures, start=1)
     ]
+    if not several:
+        return document(articles[0].title, articles[0].sections)
     table_ids = (f"t{number}" for number in count(1))
-    if several:
-        overview = _Writer("", table_ids).section(summary.overview(figures), "", 2)
-        content = _lines([overview, *(_article(article, table_ids) for article in articles)])
-    else:
-        content = _lines(_Writer("", table_ids).section(section, "", 2) for section in articles[0].sections)
+    overview = _Writer("", table_ids).section(summary.overview(figures), "", 2)
+    content = _lines([overview, *(_article(article, table_ids) for article in articles)])
+    title = " and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else "")
+    return _document(title, articles, content)
+
+
+def document(title: str, sections: Sequence[Section]) -> str:
+    """One page of these sections."""
+    table_ids = (f"t{number}" for number in count(1))
+    content = _lines(_Writer("", table_ids).section(section, "", 2) for section in sections)
+    return _document(title, [_Article(title, "", tuple(sections))], content)
+
+
+def _document(title: str, articles: Sequence[_Article], content: Markup) -> str:
     script = _resource("page.js")
     page = _PAGE.format(
-        title=" and ".join(article.title for article in articles[:3]) + (" and more" if len(articles) > 3 else ""),
+        title=title,
         style=Markup(_resource("page.css")),
         script=Markup(script),
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        one="" if several else Markup(' class="one"'),
+        one="" if len(articles) > 1 else Markup(' class="one"'),
         contents=_contents(articles),
         content=content,
     )

@@ -121,6 +121,15 @@ def test_the_level_is_that_of_the_gate(tmp_path):
     assert line_of(planned(evaluation, 0.03)).gate == ""
 
 
+def test_looks_change_the_level_of_failures_alone(tmp_path):
+    """A gate of one line passes by the tail of 2.5% however its error is spread over nights."""
+    gate = {"name": "no-worse", "models": "dense", "measure": "faithful", "against": "base", "margin": 0.02}
+    evaluation = evaluate(tmp_path, gates=[gate | {"looks": {"changed_outputs": 90}}])
+    line = line_of(planned(evaluation))
+
+    assert (line.confidence, line.gate) == (0.95, "no-worse")
+
+
 def test_clusters_are_planned_and_their_queries_counted(tmp_path):
     """Two queries of each user score alike: 100 clusters; as many clusters are needed as queries were, 198, and twice
     as many queries.
@@ -256,6 +265,18 @@ def test_the_command_prints_what_the_function_returns(alternating, capsys, tmp_p
     assert json.loads(text)["needed"][0]["queries_needed"] == int(needed)
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines()))
     assert [float(row["power"]) for row in rows] == [point["power"] for point in json.loads(text)["curve"]]
+
+
+def test_the_page_has_the_table_and_the_curve(alternating, capsys, tmp_path):
+    """A self-contained file with the number needed, a chart of the power and its data."""
+    file = tmp_path / "plan.html"
+    app.main(["plan", str(alternating.record), "--margin", "0.02", "--html", str(file), "--runs-dir", str(tmp_path)])
+    page = file.read_text(encoding="utf-8")
+
+    assert f">{line_of(planned(alternating)).queries_needed}</td>" in page
+    assert "<svg" in page
+    assert "Power by number of queries on web" in page
+    assert re.search(r"dense against base,200\.0,0\.80\d+,", page)
 
 
 def test_the_command_refuses_in_one_line(alternating, capsys, tmp_path):

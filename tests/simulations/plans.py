@@ -1,0 +1,155 @@
+"""What comes of plans: the power at the number planned, and how well a past sample of 50 or 200 queries plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.gate_bounds import is_enough
+from rankledger.pipeline.inference.intervals import ENOUGH, Resampled, interval
+from rankledger.pipeline.inference.power import Variation
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
+from tests.simulations.gates import AT_A_TIME, skewed
+
+__all__ = ["POPULATIONS", "plans_of", "power_reached", "table", "true_variation"]
+
+Draw = Callable[[np.random.Generator, int], Floats]
+"""Takes a generator and the number of queries; gives (100, Q) differences."""
+
+_MEASURE = Measure.parse("ap")
+_ALPHA, _POWER = 0.05, 0.8
+_TRUTH = 20_000  # queries of each of a hundred samples by which a population is known
+_RESAMPLES = 4_000  # with fewer, the ends of intervals are so rough that the power falls by a point
+_DRAWS, _PAST = 3_000, 1_000
+_SIZES = (100, 200, 500)
+_NEEDED = 750  # queries that the plans by past samples should find
+
+
+def _ndcg(rng: np.random.Generator, n_queries: int) -> Floats:
+    """nDCG of which 60% moved a little, cut at 0 and 1."""
+    shape = (AT_A_TIME, n_queries)
+    before = rng.beta(1.2, 1.8, shape)
+    after = np.clip(before + rng.normal(0.0, 0.15, shape), 0.0, 1.0)
+    return np.where(rng.random(shape) < 0.6, after - before, 0.0)
+
+
+def _skewed(share: float, sign: float) -> Draw:
+    draw = skewed(share)
+    return lambda rng, n_queries: sign * draw(rng, n_queries, 0.0)
+
+
+POPULATIONS: Mapping[str, Draw] = MappingProxyType(
+    {
+        "normal": lambda rng, n_queries: rng.normal(0.0, 0.2, (AT_A_TIME, n_queries)),
+        "nDCG, 60% differ": _ndcg,
+        "Laplace": lambda rng, n_queries: rng.laplace(0.0, 0.15, (AT_A_TIME, n_queries)),
+        "small gains, large losses": _skewed(1.0, 1.0),
+        "the same, 30% differ": _skewed(0.3, 1.0),
+        "small losses, large gains": _skewed(1.0, -1.0),
+    }
+)
+
+
+def true_variation(draw: Draw) -> tuple[Variation, float]:
+    """How the differences of a population vary, and their mean."""
+    values = draw(np.random.default_rng(0), _TRUTH).ravel()
+    return Variation.of(_unsampled(values)), float(values.mean())
+
+
+def _unsampled(values: Floats) -> Resampled:
+    """The mean of differences, without resamples."""
+    mean = float(values.mean())
+    return Resampled(mean, mean, np.empty(0), (values - mean) / len(values), len(values), len(values))
+
+
+def power_reached(draw: Draw, *, mean: float, margin: float, n_queries: int, draws: int, resamples: int) -> float:
+    """The share of samples that pass: they are trusted, and the lower end of their interval is above the limit."""
+    passed = 0
+    for part in range(draws // AT_A_TIME):
+        rows = draw(np.random.default_rng([1, part]), n_queries) - mean
+        for difference in _differences(rows, Settings(resamples, part, Workers(jobs=1))):
+            low, _ = interval(difference, "bca+t", 1 - _ALPHA)
+            passed += is_enough(difference) and low is not None and low > -margin
+    return passed / draws
+
+
+def _differences(rows: Floats, settings: Settings) -> list[Resampled]:
+    """The differences of (N, Q) scores from 0, all by the same resamples."""
+    query_ids = np.arange(rows.shape[1]).astype(str).astype(object)
+    missing = np.zeros(len(query_ids), dtype=bool)
+    named = {"zero": np.zeros(rows.shape[1])} | {f"model {i}": row for i, row in enumerate(rows)}
+    results = [
+        Scores("d", name, query_ids, (_MEASURE,), row[np.newaxis], np.ones((1, len(row))), {}, missing)
+        for name, row in named.items()
+    ]
+    sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(), settings)
+    return sample.differences([Pair(scores.model, "zero", _MEASURE) for scores in results[1:]])
+
+
+def plans_of(draw: Draw, true: Variation, *, margin: float, n_queries: int, draws: int) -> tuple[float, Floats, Floats]:
+    """How past samples plan.
+
+    Args:
+        draw: draws them.
+        true: how the differences vary in truth.
+        margin: the margin to plan for, without a change.
+        n_queries: of each past sample.
+        draws: how many of them.
+
+    Returns:
+        The share that is refused; of the others the power that the number planned really has, and whether the interval
+        holds the number that is really needed.
+    """
+    needed = true.needed(margin, _ALPHA, _POWER)
+    powers, held = [], []
+    for part in range(draws // AT_A_TIME):
+        for row in draw(np.random.default_rng([2, part]), n_queries):
+            found = Variation.of(_unsampled(row))
+            if found.kappa < ENOUGH:
+                continue
+            low, high = (end.needed(margin, _ALPHA, _POWER) for end in found.ends(1 - _ALPHA))
+            held.append(low <= needed <= high)
+            powers.append(true.power(found.needed(margin, _ALPHA, _POWER), margin, _ALPHA))
+    return 1 - len(powers) / draws, np.array(powers), np.array(held)
+
+
+def table() -> str:
+    """Markdown: a row per population; the power at the number planned, and how past samples plan."""
+    head = "| differences | κ of 200 | " + " | ".join(f"power at n = {n}" for n in _SIZES)
+    head += f" | plain formula, n = {_SIZES[-1]} | planned by 50 | planned by 200 |"
+    lines = [head, "|---|---:|" + "---|" * (len(_SIZES) + 3)]
+    for name, draw in POPULATIONS.items():
+        true, mean = true_variation(draw)
+        normal = replace(true, skewness=0.0, kappa=true.n_clusters / 3)
+        cells = [f"{200 * true.kappa / true.n_clusters:.0f}"]
+        cells += [_reached(draw, mean, true, n) for n in _SIZES]
+        cells.append(_reached(draw, mean, normal, _SIZES[-1]))
+        margin = true.detectable(_NEEDED, _ALPHA, _POWER)
+        cells += [_cell(*plans_of(draw, true, margin=margin, n_queries=n, draws=_PAST)) for n in (50, 200)]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _reached(draw: Draw, mean: float, planned_by: Variation, n_queries: int) -> str:
+    if n_queries < planned_by.least:
+        return "too few"
+    margin = planned_by.detectable(n_queries, _ALPHA, _POWER)
+    share = power_reached(draw, mean=mean, margin=margin, n_queries=n_queries, draws=_DRAWS, resamples=_RESAMPLES)
+    return f"{share:.3f}"
+
+
+def _cell(refused: float, powers: Floats, held: Floats) -> str:
+    if len(powers) < 0.1 * _PAST:
+        return f"refused: {refused:.0%}"
+    low, high = np.quantile(powers, (0.05, 0.95))
+    return f"{low:.2f} to {high:.2f}; {held.mean():.2f}; {refused:.0%}"
