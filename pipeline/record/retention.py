@@ -18,7 +18,8 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from rankledger.pipeline.record.lookup import RecordEntry
-from rankledger.pipeline.record.store import Records, Remote, read_receipt, receipt_name
+from rankledger.pipeline.record.receipts import read_receipt, receipt_name
+from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import damaged_files
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each

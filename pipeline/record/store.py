@@ -12,51 +12,25 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
-from pydantic import ValidationError
-
-from rankledger.pipeline.support.atomic import clear_abandoned, partial_beside, write_to_disk, write_whole
+from rankledger.pipeline.support.atomic import partial_beside, write_to_disk, write_whole
 from rankledger.pipeline.support.credentials import has_credentials
-from rankledger.pipeline.support.errors import InputError, LockedError
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.manifest import (
-    MANIFEST,
-    evaluation_name,
-    finding,
-    is_evaluation_id,
-    parse_manifest,
-    read_typed,
-)
+from rankledger.pipeline.types.manifest import MANIFEST, evaluation_name, is_evaluation_id, parse_manifest
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
-__all__ = [
-    "DamagedError",
-    "Receipt",
-    "Records",
-    "Remote",
-    "clear_left_behind",
-    "digest_of",
-    "forget_own",
-    "is_own",
-    "one_at_a_time",
-    "open_records",
-    "read_receipt",
-    "receipt_name",
-    "remember_own",
-    "write_receipt",
-]
+__all__ = ["DamagedError", "Records", "Remote", "digest_of", "forget_own", "is_own", "open_records", "remember_own"]
 
 _CLIENT: Any = {"allow_http": True, "connect_timeout": "5s", "timeout": "60s"}
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=60)}  # obstore's own go on for 3 minutes
@@ -490,131 +464,3 @@ def _entry(evaluation_id: str) -> Path:
         except RuntimeError as error:
             raise OSError(str(error)) from None
     return state / "rankledger" / "records" / evaluation_id
-
-
-_LOCK = ".delivery.partial"
-
-
-@dataclass(frozen=True)
-class Receipt:
-    """That an evaluation was delivered.
-
-    Attributes:
-        evaluation_id: the evaluation.
-        manifest_sha256: hex digest of the manifest that was delivered.
-        server: the tracking store, without credentials.
-        experiment_id: the experiment of the evaluation's own run.
-        run_id: that run.
-        runs: the models' runs, `dataset`, `model` and `run_id` each.
-        delivered: when, in UTC.
-    """
-
-    evaluation_id: str
-    manifest_sha256: str
-    server: str
-    experiment_id: str
-    run_id: str
-    runs: tuple[Mapping[str, str], ...]
-    delivered: str
-
-    def __post_init__(self) -> None:
-        """What a file holds is taken for what was written by whoever asks for the receipt.
-
-        Raises:
-            ValueError: a run lacks something.
-        """
-        if not all(run.keys() >= {"dataset", "model", "run_id"} for run in self.runs):
-            raise ValueError("a run lacks its dataset, model or run_id")
-
-
-def receipt_name(evaluation_id: str) -> str:
-    """What its file is called."""
-    return f"{evaluation_id}.receipt.json"
-
-
-def read_receipt(records: Records, evaluation_id: str) -> Receipt | None:
-    """The receipt of an evaluation; None where it was not delivered yet.
-
-    Raises:
-        InputError: it is not what was written.
-        OSError: it cannot be read.
-    """
-    name = receipt_name(evaluation_id)
-    data = records.read(name)
-    if data is None:
-        return None
-    try:
-        receipt = read_typed(Receipt, data)
-    except ValidationError as error:
-        found = f"{name} is no receipt ({finding(error)})"
-        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`") from None
-    if receipt.evaluation_id != evaluation_id:
-        found = f"{name} is the receipt of {receipt.evaluation_id!r}"
-        raise InputError(f"{records.place}: {found}; delete it and run `rankledger sync`")
-    return receipt
-
-
-def write_receipt(records: Records, receipt: Receipt) -> None:
-    """Keep a receipt.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    text = json.dumps(asdict(receipt), indent=2, ensure_ascii=False)
-    records.write(receipt_name(receipt.evaluation_id), f"{text}\n".encode())
-
-
-@contextmanager
-def one_at_a_time(records: Records, evaluation_id: str, seconds: float) -> Iterator[None]:
-    """While this process alone of this machine delivers an evaluation; another that does is waited for.
-
-    The lock is a file of a temporary name, which is gone afterwards; one that a killed process left holds nobody up.
-
-    Args:
-        records: where its record is.
-        evaluation_id: the evaluation.
-        seconds: how long to wait.
-
-    Raises:
-        LockedError: the other takes longer.
-        OSError: the lock cannot be made.
-    """
-    from filelock import FileLock, Timeout
-
-    path = records.folder / _lock_of(evaluation_id)
-    lock = FileLock(path, timeout=seconds)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise LockedError(f"{evaluation_id}: another process has been delivering it for {seconds:g} s") from None
-    try:
-        yield
-    finally:
-        path.unlink(missing_ok=True)  # while it is held: whoever waits for it looks again whether it is there
-        lock.release()
-
-
-def clear_left_behind(records: Records, runs_dir: Path) -> None:
-    """Delete the temporary files and folders whose process is gone: of records, nights, copies, and the output cache.
-
-    What cannot be deleted stays: it is in nobody's way.
-
-    Args:
-        records: where records are.
-        runs_dir: the runs folder.
-    """
-    cached = [folder for folder in (runs_dir / "cache").glob("*") if folder.is_dir()]
-    clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
-    _clear_locks(records)
-
-
-def _clear_locks(records: Records) -> None:
-    """Delete the locks of deliveries whose process is gone; what cannot be deleted stays, and holds nobody up."""
-    for path in records.folder.glob(_lock_of("*")):
-        evaluation_id = path.name.removeprefix(".").removesuffix(_LOCK)
-        with suppress(LockedError, OSError), one_at_a_time(records, evaluation_id, 0):
-            pass  # whoever has the lock deletes it
-
-
-def _lock_of(evaluation_id: str) -> str:
-    return f".{evaluation_id}{_LOCK}"

@@ -8,8 +8,8 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
+from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.scores import read_scores
-from rankledger.pipeline.record.store import read_receipt
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import overall_effect
 from rankledger.pipeline.types.results import Evaluation, Scores

@@ -18,18 +18,8 @@ from typing import TYPE_CHECKING
 from rankledger.pipeline.config.loader import allowed_variables
 from rankledger.pipeline.config.schema import Loaded, Tracking
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import (
-    DamagedError,
-    Receipt,
-    Records,
-    clear_left_behind,
-    digest_of,
-    is_own,
-    one_at_a_time,
-    open_records,
-    read_receipt,
-    write_receipt,
-)
+from rankledger.pipeline.record.receipts import Receipt, clear_left_behind, one_at_a_time, read_receipt, write_receipt
+from rankledger.pipeline.record.store import DamagedError, Records, digest_of, is_own, open_records
 from rankledger.pipeline.support.credentials import public_uri
 from rankledger.pipeline.support.errors import InputError, LockedError, TrackingError
 from rankledger.pipeline.support.progress import each

@@ -19,7 +19,7 @@ from rankledger.pipeline.config.planned import Plan
 from rankledger.pipeline.config.schema import Config, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
-from rankledger.pipeline.record.store import clear_left_behind
+from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.report.html.render import html
 from rankledger.pipeline.scoring import bound_ties, score
 from rankledger.pipeline.support.credentials import without_credentials

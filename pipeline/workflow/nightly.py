@@ -25,7 +25,7 @@ from rankledger.pipeline.config.values import format_duration
 from rankledger.pipeline.data.files import InputState, input_state, marker_beside
 from rankledger.pipeline.record.folder import new_evaluation_id, read_record
 from rankledger.pipeline.record.nights import claim_night
-from rankledger.pipeline.record.store import clear_left_behind, read_receipt
+from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line

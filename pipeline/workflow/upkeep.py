@@ -17,15 +17,9 @@ from rankledger.pipeline.config.paths import parse_reference
 from rankledger.pipeline.config.schema import Tracking, load
 from rankledger.pipeline.record.folder import config_of
 from rankledger.pipeline.record.lookup import ACCEPTED, damage, failures_of, read_accepted, write_accepted
+from rankledger.pipeline.record.receipts import clear_left_behind, read_receipt, receipt_name
 from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
-from rankledger.pipeline.record.store import (
-    Records,
-    clear_left_behind,
-    digest_of,
-    forget_own,
-    read_receipt,
-    receipt_name,
-)
+from rankledger.pipeline.record.store import Records, digest_of, forget_own
 from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, TrackingError, likely

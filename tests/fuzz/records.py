@@ -16,7 +16,8 @@ from typing import Any
 import yaml
 
 from rankledger.pipeline.record.nights import Holder, Night, read_night
-from rankledger.pipeline.record.store import Receipt, open_records, read_receipt
+from rankledger.pipeline.record.receipts import Receipt, read_receipt
+from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show
 from rankledger.pipeline.workflow.compare import compare

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from rankledger.pipeline.record.store import Records, read_receipt
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.tracking.payload import Run
 from tests.support.delivery_ledger import Ledger, ledger
 from tests.support.faulty_proxy import Fault

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rankledger.pipeline.record.receipts import receipt_name
 from rankledger.pipeline.record.retention import begun, clear_leftovers, reasons_to_stay, stored_records
-from rankledger.pipeline.record.store import Records, Remote, receipt_name
+from rankledger.pipeline.record.store import Records, Remote
 from tests.support.manifests import manifest
 
 OLD, NEW = "20260101T000000Z-nightly-00000001", "20260901T000000Z-nightly-00000002"

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.record.store import Receipt, Records, Remote, open_records, read_receipt, write_receipt
+from rankledger.pipeline.record.receipts import Receipt, read_receipt, write_receipt
+from rankledger.pipeline.record.store import Records, Remote, open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import evaluation_name, is_evaluation_id
 from tests.support.manifests import manifest

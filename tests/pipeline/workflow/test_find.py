@@ -12,7 +12,8 @@ import pytest
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import Receipt, open_records, write_receipt
+from rankledger.pipeline.record.receipts import Receipt, write_receipt
+from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.browse import find, list_evaluations, show

@@ -16,7 +16,8 @@ import yaml
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.config import schema
 from rankledger.pipeline.record.folder import read_record
-from rankledger.pipeline.record.store import Records, read_receipt
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import Records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow import evaluate

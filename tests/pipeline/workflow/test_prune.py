@@ -15,7 +15,8 @@ import pytest
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
 from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
-from rankledger.pipeline.record.store import Receipt, Records, open_records, read_receipt, receipt_name, write_receipt
+from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
+from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.checks import PruneResult
 from rankledger.pipeline.types.gates import Acceptance

@@ -19,7 +19,8 @@ import rankledger
 from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
 from rankledger.pipeline.record.folder import config_of, read_record
-from rankledger.pipeline.record.store import open_records, read_receipt
+from rankledger.pipeline.record.receipts import read_receipt
+from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.checks import Reproduction
 from rankledger.pipeline.types.results import Evaluation, Record

@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 import rankledger
-from rankledger.pipeline.record.store import Receipt, digest_of, is_own, write_receipt
+from rankledger.pipeline.record.receipts import Receipt, write_receipt
+from rankledger.pipeline.record.store import digest_of, is_own
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.deliver import open_store, sync, tracking_of
 from rankledger.pipeline.workflow.reproduce import reproduce

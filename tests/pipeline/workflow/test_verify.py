@@ -11,7 +11,8 @@ import pytest
 
 import rankledger
 from rankledger.pipeline.config.schema import Tracking
-from rankledger.pipeline.record.store import open_records, read_receipt, receipt_name
+from rankledger.pipeline.record.receipts import read_receipt, receipt_name
+from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import open_store

@@ -1,0 +1,142 @@
+"""Names, params and tags that MLflow could not take, or could not tell apart.
+
+They are refused with tracking disabled, too: a record may be logged years later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.inputs import Model
+from rankledger.pipeline.config.planned import EVERYTHING, PlannedComparison, PlannedDataset, Planning
+from rankledger.pipeline.config.yaml import KeyPath
+from rankledger.pipeline.types.mlflow_names import (
+    EXPERIMENT_LIMIT,
+    EXTRA,
+    FINGERPRINT,
+    NAME_LIMIT,
+    PARAM_LIMIT,
+    RESERVED,
+    TAG_LIMIT,
+    WORST_SLICE,
+    Naming,
+    allowed,
+    clashes,
+    experiment_of,
+    overall,
+    overview,
+    text_of,
+)
+
+__all__ = ["plan_tracking"]
+
+
+def plan_tracking(
+    planning: Planning,
+    datasets: Sequence[PlannedDataset],
+    models: Mapping[str, Model],
+    comparison: PlannedComparison | None,
+    lead: Mapping[str, Measure],
+) -> None:
+    """Find names, params and tags that are too long for MLflow, or that are one to it."""
+    for dataset in datasets:
+        _check_experiment(planning, dataset.name)
+        pairs = comparison.pairs[dataset.name] if comparison else ()
+        _find(planning, ("datasets", dataset.name), _figure_clashes(planning, dataset, [pair[1] for pair in pairs]))
+    for entry, model in planning.config.models.items():
+        _check_params(planning, entry, model)
+        _check_tags(planning, entry, model)
+    for name in models:
+        if len(name) > NAME_LIMIT:
+            path = ("models", name if name in planning.config.models else EVERYTHING)
+            _find(planning, path, [_too_long(f"the name of the model '{name[:60]}…'", name, NAME_LIMIT)])
+    _find(planning, ("models",), _overview_clashes(planning, datasets, models, lead))
+
+
+def _find(planning: Planning, path: KeyPath, messages: Iterable[str]) -> None:
+    for message in dict.fromkeys(messages):
+        planning.find(path, message)
+
+
+def _too_long(what: str, text: str, limit: int) -> str:
+    return f"{what} has {len(text):,} characters, and MLflow allows {limit:,}; shorten it"
+
+
+def _check_experiment(planning: Planning, dataset: str) -> None:
+    name = experiment_of(planning.config.name, dataset)
+    if len(name) > EXPERIMENT_LIMIT:
+        message = _too_long("the experiment of this name and dataset", name, EXPERIMENT_LIMIT)
+        planning.find(("datasets", dataset), message)
+
+
+def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[str]:
+    """What is wrong with the names of a dataset's figures: of a line for each measure, the first that is."""
+    named = [*_figures(planning, dataset, dict.fromkeys(baselines))]
+    yield from clashes(named)
+    yield from clashes((FINGERPRINT + measure.key, str(measure)) for measure in dataset.measures)
+    yield from clashes((WORST_SLICE + name, owner) for name, owner in named if owner in map(str, dataset.measures))
+    outside = [owner for name, owner in named if name.startswith(EXTRA)]
+    if outside and any(model.extra for model in planning.config.models.values()):
+        yield f"{outside[0]!r} would be among the external metrics in MLflow; rename its suite"
+
+
+def _figures(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(name, what has it) of everything that may be logged of a model on the dataset."""
+    naming = _naming(planning)
+    for suite, measures in dataset.suites.items():
+        for measure in measures:
+            name = naming.figure(suite, measure.key)
+            for field, found in naming.own(name).items():
+                yield found, str(measure) if field == "estimate" else f"{field} of {measure}"
+            yield naming.worst_slice(name), f"the worst slice of {measure}"
+            for baseline in baselines:
+                for field, found in naming.difference(name, baseline).items():
+                    yield found, f"{field} of {measure} to {baseline}"
+
+
+def _overview_clashes(
+    planning: Planning, datasets: Sequence[PlannedDataset], models: Iterable[str], lead: Mapping[str, Measure]
+) -> list[str]:
+    """What is wrong with names in the evaluation's own run: of its figures; if nothing is, of what is said of them."""
+    firsts = [
+        (overview(model, dataset, measure.key), f"{model} on {dataset}")
+        for model in models
+        for dataset, measure in lead.items()
+    ]
+    measures = [measure for dataset in datasets for measure in dataset.measures if planning.config.pooled]
+    pooled = dict.fromkeys((measure.key, str(measure)) for measure in measures)
+    means = [(overall(model, key), f"{name} of {model}") for model in models for key, name in pooled]
+    naming = _naming(planning)
+    beside = (
+        (found, owner if field == "estimate" else f"{field} of {owner}")
+        for name, owner in means
+        for field, found in naming.own(name).items()
+    )
+    return [*clashes([*firsts, *means])] or [*clashes([*firsts, *beside])]
+
+
+def _naming(planning: Planning) -> Naming:
+    return Naming(planning.config.tracking.metric_name, planning.config.bootstrap.confidence)
+
+
+def _check_params(planning: Planning, entry: str, model: Model) -> None:
+    path = ("models", entry, "params")
+    _find(planning, path, clashes((key, key) for key in model.params))
+    for key, value in model.params.items():
+        text = text_of(value)
+        if len(text) > PARAM_LIMIT:
+            planning.find((*path, key), _too_long("the param", text, PARAM_LIMIT))
+
+
+def _check_tags(planning: Planning, entry: str, model: Model) -> None:
+    path = ("models", entry, "tags")
+    _find(planning, path, clashes((key, key) for key in model.tags))
+    for key, value in model.tags.items():
+        if allowed(key).startswith(RESERVED):
+            kept = " and ".join(f"`{prefix}`" for prefix in RESERVED)
+            planning.find((*path, key), f"tags that begin with {kept} are set by MLflow and rankledger; rename it")
+        if len(value) > TAG_LIMIT:
+            planning.find((*path, key), _too_long("the tag", value, TAG_LIMIT))
+    if model.owner is not None and len(model.owner) > TAG_LIMIT:
+        planning.find(("models", entry, "owner"), _too_long("it", model.owner, TAG_LIMIT))
