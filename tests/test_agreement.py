@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -28,6 +29,12 @@ def collection(request: pytest.FixtureRequest) -> Collection:
     return search_collection(request.param, n_queries=60)
 
 
+@cache
+def measure_of(name: str, level: int) -> str:
+    """Ours for a figure of the program."""
+    return str(ours(name, level))
+
+
 @pytest.fixture(scope="module")
 def program(collection: Collection) -> Figures:
     """The program, run here on the collection."""
@@ -37,7 +44,7 @@ def program(collection: Collection) -> Figures:
             for query_id, values in trec_eval(collection.judged, ranking, level).items():
                 assert len(values) == FIGURES
                 for name, value in values.items():
-                    figures = found.setdefault((model, str(ours(name, level))), {})
+                    figures = found.setdefault((model, measure_of(name, level)), {})
                     figures.setdefault((name, level), {})[query_id] = value
     return found
 
@@ -57,7 +64,7 @@ def test_every_query_scores_what_the_program_gives(collection, program, evaluati
     compared = 0
     for (model, measure), names in program.items():
         for name, figures in names.items():
-            found = Measure.parse(measure).aggregation.forward(scores.loc[model][measure])
+            found = Measure.parse(measure).aggregation.forward(scores.loc[model][measure]).to_dict()
             for query_id, value in figures.items():
                 assert abs(found[query_id] - value) <= 1e-9, (model, query_id, measure, name)
                 compared += 1

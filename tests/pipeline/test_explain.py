@@ -31,7 +31,7 @@ from rankledger.pipeline.types.explanation import Explanation, ScoreTerm, ScoreT
 from rankledger.pipeline.types.inputs import DatasetSource, Source
 from rankledger.pipeline.types.joined import QueryList
 from rankledger.pipeline.workflow.explain import explain
-from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS
+from tests.metrics.variants import JUDGED_VARIANTS, VARIANTS, parsed
 from tests.support.data_files import refusal, write
 from tests.support.generated_data import (
     Collection,
@@ -107,7 +107,7 @@ def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     of_probabilities = request.param == "probabilities"
     texts = [text for text in JUDGED_VARIANTS if ("probability" in text) == of_probabilities]
     if request.param == "by subtopic":
-        texts = [text for text in texts if "subtopics" in Measure.parse(text).metric.needs]
+        texts = [text for text in texts if "subtopics" in parsed(text).metric.needs]
     found = probabilities(WEB) if of_probabilities else WEB
     return *write_inputs(folder, found, subtopics=request.param == "by subtopic"), texts
 
@@ -121,7 +121,7 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
     dataset, output, texts = searched
     profile = TREC_EVAL.with_conventions(**RULES[rules])
     _, joined = read_output(dataset, output, profile.conventions, with_catalogue=False)
-    measures = [Measure.parse(text) for text in texts]
+    measures = [parsed(text) for text in texts]
     if profile.conventions.ties == "expected":
         measures = [measure for measure in measures if has_expectation(measure.metric, measure.arguments(4))]
     (scores,) = score({("web", "bm25"): joined}, {"web": measures}, profile, Workers(jobs=1))
@@ -143,7 +143,7 @@ def test_the_terms_of_every_measure_add_up_to_its_score(searched, rules):
 
 def test_no_ranking_metric_is_left_out_above():
     """The variants that are added up are of every metric that has a score per query and looks at ranks."""
-    tested = {Measure.parse(text).metric.name for text in JUDGED_VARIANTS}
+    tested = {parsed(text).metric.name for text in JUDGED_VARIANTS}
 
     assert tested == {name for name in VARIANTS if Measure.parse(VARIANTS[name][0]).metric.input == "judged"}
 
@@ -151,7 +151,7 @@ def test_no_ranking_metric_is_left_out_above():
 def test_an_ideal_list_adds_up_to_the_divisor(searched):
     """Where there is one, its terms add up to what the score is divided by, best grade first."""
     dataset, output, texts = searched
-    measures = [Measure.parse(text) for text in texts]
+    measures = [parsed(text) for text in texts]
     seen = set()
     for query_id in dataset.judgments.query_ids[::4]:
         listed = SingleQuery(dataset, output, query_id, keep_first=False).listed(TREC_EVAL.conventions)

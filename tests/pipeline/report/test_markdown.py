@@ -258,7 +258,7 @@ def pages(draw: st.DrawFn) -> Page:
     return replace(found, pairs=tuple(moved(name, query_id=name) for name in names), title=names[0])
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(st.lists(pages(), min_size=1, max_size=4))
 def test_it_is_under_60_kb_and_whole(found):
     """However much there is: rows are whole, what is folded is closed, each page says what made it."""

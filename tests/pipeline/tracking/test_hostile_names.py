@@ -85,7 +85,7 @@ def client(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Any:
     return MlflowClient(f"sqlite:///{store}")
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=configs())
 def test_what_is_planned_can_be_delivered(client, tmp_path, found):
     """Every run is found again with all of its metrics; nothing is refused once an evaluation was computed."""
