@@ -133,6 +133,8 @@ def notes(plan: PowerPlan) -> Iterator[str]:
     for gate, confidence in dict.fromkeys((line.gate, line.confidence) for line in planned):
         source = f"that of gate {gate}" if gate else "bootstrap.confidence, for no gate has this measure and margin"
         yield f"level: {100 * confidence:.4g}%, {source}"
+    if any(line.clusters_needed == line.clusters_least for line in planned):
+        yield "equal ends of an interval: the fewest queries that are planned, whatever the margin"
     ids = dict.fromkeys(side.evaluation_id for pair in plan.records for side in (pair.base, pair.candidate))
     yield f"planned by {' and '.join(ids)}; intervals are due to the variance being an estimate"
     yield from plan.remarks

@@ -36,6 +36,7 @@ class PowerLine:
         power: how often as many queries as the record has pass.
         detectable: the least sum of margin and change at which they pass with the power wanted.
         clusters_needed: clusters that pass with the power wanted.
+        clusters_least: the fewest that are planned, whatever the margin: the interval of fewer would often be marked.
         queries_needed: the queries that they have, if clusters are as large as in the record.
         queries_low: lower end of the interval of `queries_needed`, for the standard deviation is an estimate.
         queries_high: upper end.
@@ -58,6 +59,7 @@ class PowerLine:
     power: float | None
     detectable: float | None
     clusters_needed: int | None
+    clusters_least: int | None
     queries_needed: int | None
     queries_low: int | None
     queries_high: int | None

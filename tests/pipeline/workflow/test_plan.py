@@ -175,6 +175,15 @@ def test_the_power_curve(alternating):
     assert found.needed["queries_needed"].to_list() == [line_of(found).queries_needed]
 
 
+def test_the_fewest_queries_are_said_to_be_the_fewest(alternating, capsys, tmp_path):
+    """30 pass any margin of 0.2: the number is that of the rule, and its interval has no width."""
+    line = line_of(planned(alternating, 0.2))
+    app.main(["plan", str(alternating.record), "--margin", "0.2", "--runs-dir", str(tmp_path)])
+
+    assert line.clusters_needed == line.clusters_least == line.queries_low == line.queries_high == 30
+    assert "the fewest queries that are planned, whatever the margin" in capsys.readouterr().out
+
+
 def test_two_records_are_compared(tmp_path):
     """Against another record each model is planned by its difference from itself there."""
     before = evaluate(tmp_path / "before", [0.5] * N)
