@@ -53,7 +53,7 @@ class Ordering:
             return [0, len(self.keys)]  # a query's rows may stand anywhere
         wanted = np.arange(0, len(self.keys), n_rows)
         begins = self.starts[np.searchsorted(self.starts, wanted, side="right") - 1]
-        return [*np.unique(begins).tolist(), len(self.keys)]
+        return [*dict.fromkeys(begins.tolist()), len(self.keys)]  # np.unique would import numpy.ma
 
     @property
     def n_tied(self) -> int:

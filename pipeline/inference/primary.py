@@ -8,7 +8,7 @@ in 4%.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -16,10 +16,10 @@ import numpy as np
 
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.block import Floats, divide
-from rankledger.pipeline.inference.intervals import ROUNDING
+from rankledger.pipeline.inference.intervals import ROUNDING, Resampled
 from rankledger.pipeline.inference.samples import Pair, Sample
 
-__all__ = ["JointDifference", "joint_differences", "resampled_errors"]
+__all__ = ["JointDifference", "differences_with_errors", "joint_differences"]
 
 _CANCELLED = 1e-13  # of the size of the terms
 _FEW = 0.1  # of the error of the family: what resamples without spread may take of it
@@ -76,8 +76,7 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     """
     greatest = np.zeros(sample.n_resamples)
     found: list[_Found | None] = []
-    all_errors = resampled_errors(sample, pairs)
-    for errors, difference in zip(all_errors, sample.each_difference(pairs), strict=True):
+    for difference, errors in differences_with_errors(sample, pairs):
         away = divide(np.abs(difference.resamples - difference.centre), errors[1:])
         away = np.where(np.isnan(away) | (errors[1:] == 0), np.inf, away)
         if np.isinf(away).mean() > _FEW * alpha / len(pairs):
@@ -95,16 +94,19 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     )
 
 
-def resampled_errors(sample: Sample, pairs: Sequence[Pair]) -> list[Floats]:
-    """By pair, (1 + B,) the standard error of its difference over the sample and over each resample.
+def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
+    """By pair, its difference, and (1 + B,) the standard error of that over the sample and over each resample.
 
     A resample's influences are linear in what each cluster adds to the sums, so the sum of their squares is a quadratic
     form in resampled sums of products. All pairs are drawn together. NaN where a difference is undefined.
     """
+    if not pairs:
+        return
     figures = [_Figures.of(sample, pair) for pair in pairs]
-    drawn = sample.sums(np.concatenate([figure.columns for figure in figures])) if figures else np.empty((0, 0))
-    parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1]) if figures else []
-    return [figure.errors(sums) for figure, sums in zip(figures, parts, strict=True)]
+    differences, drawn = sample.differences_and_sums(pairs, np.concatenate([figure.columns for figure in figures]))
+    parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1])
+    for difference, figure, sums in zip(differences, figures, parts, strict=True):
+        yield difference, figure.errors(sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,10 +79,8 @@ def order_agreement(
             complete = np.isfinite(one).all(axis=1) & np.isfinite(other).all(axis=1)
             tau = kendall_tau(one[complete], other[complete])
             if complete.sum() >= _FEWEST and math.isfinite(tau[0]):
-                low, high = np.quantile(tau[1:], [(1 - confidence) / 2, (1 + confidence) / 2]).tolist()
-                found.append(
-                    OrderAgreement(dataset, measure, lead, float(tau[0]), known(low), known(high), int(complete.sum()))
-                )
+                ends = [known(_quantile(tau[1:], (1 + side * confidence) / 2)) for side in (-1, 1)]
+                found.append(OrderAgreement(dataset, measure, lead, float(tau[0]), *ends, int(complete.sum())))
     return tuple(found)
 
 
@@ -193,9 +191,20 @@ def _better(figures: Floats, n_clusters: float, confidence: float) -> Bools:
         if abs(difference) > negligible and (varies or by_sign):
             z = difference / math.sqrt(variance) if varies else math.copysign(math.inf, difference)
             standardised[one, other], standardised[other, one] = z, -z
-    return standardised > _critical(math.sqrt(float(np.quantile(greatest, confidence))), n_clusters)
+    return standardised > _critical(math.sqrt(_quantile(greatest, confidence)), n_clusters)
 
 
 def _critical(z: float, n_clusters: float) -> float:
     """The bound for a standard normal number as one for a mean of so many clusters over its bootstrap error."""
     return -t_quantile(_NORMAL.cdf(-z), n_clusters - 1) * math.sqrt(n_clusters / (n_clusters - 1))
+
+
+def _quantile(values: Floats, level: float) -> float:
+    """`np.quantile`, to the last bit, without importing numpy.ma as that does; NaN if any value is."""
+    ordered, place = np.sort(values), level * (len(values) - 1)
+    below = int(place)
+    low, high = float(ordered[below]), float(ordered[min(below + 1, len(ordered) - 1)])
+    share = place - below
+    if math.isnan(ordered[-1]):
+        return math.nan
+    return low + (high - low) * share if share < 0.5 else high - (high - low) * (1 - share)

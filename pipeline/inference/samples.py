@@ -114,7 +114,7 @@ class Sample:
         sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
         asked = [(*key, name) for key in self.contributions for name in (self.slices if key in sliced else (ALL,))]
         ratios = [self._ratio(self.contributions[model, measure], name) for model, measure, name in asked]
-        self._drawn = dict(zip(asked, self._draw(ratios), strict=True))
+        self._drawn = dict(zip(asked, self._draw(ratios)[0], strict=True))
 
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
         """A model's figure over the queries of a slice."""
@@ -137,25 +137,32 @@ class Sample:
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
         """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
-        return list(self._differences(pairs))
+        return list(self._differences(pairs)[0])
 
     def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
         """As `differences`, but only a few are drawn at a time, and each is let go before the next."""
         n_pairs = max(1, self._settings.together // self.n_resamples)
         for begin in range(0, len(pairs), n_pairs):
-            yield from self._differences(pairs[begin : begin + n_pairs])
+            yield from self._differences(pairs[begin : begin + n_pairs])[0]
 
-    def _differences(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
+    def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], Floats]:
+        """As `each_difference`, and (N, 1 + B) the sums of N columns, (N, C), over the sample and over each resample.
+
+        All are drawn together, which takes little longer than drawing the differences.
+        """
+        return self._differences(pairs, ResampledSums(slice(None), round_to_exact(columns)))
+
+    def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], Floats]:
         """They are drawn together and made one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
         drawn = {each.ratio: each for each in self._drawn.values()}
         needed = [
             both if both[0] in drawn else _to_draw(pair.factor, *both) for pair, both in zip(pairs, sides, strict=True)
         ]
-        new = self._draw([ratio for ratios in needed for ratio in ratios if ratio not in drawn])
+        new, sums = self._draw([ratio for ratios in needed for ratio in ratios if ratio not in drawn], *beside)
         drawn |= {each.ratio: each for each in new}
-        for pair, both, ratios in zip(pairs, sides, needed, strict=True):
-            yield self._difference(pair, *both, [drawn[ratio] for ratio in ratios])
+        made = zip(pairs, sides, needed, strict=True)
+        return (self._difference(pair, *both, [drawn[ratio] for ratio in own]) for pair, both, own in made), sums
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
@@ -166,11 +173,6 @@ class Sample:
             return one, other
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
-
-    def sums(self, columns: Floats) -> Floats:
-        """(N, 1 + B) the sums of N columns of a number per cluster, (N, C), over the sample and over each resample."""
-        parts = [ResampledSums(slice(None), round_to_exact(columns))]
-        return resampled_sums(parts, self.n_clusters, self.dataset, self._settings)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
@@ -231,21 +233,22 @@ class Sample:
         own = ratio.denominators
         return replace(ratio, denominators=self._denominators.setdefault(own.tobytes(), own))
 
-    def _draw(self, ratios: Sequence[Ratio]) -> list[_Drawn]:
-        """The ratios with their sums, those over the same clusters together.
+    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[_Drawn], Floats]:
+        """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside.
 
         Resamples stand side by side: summed down a column, their last bits would depend on the columns beside.
         """
-        if not ratios:
-            return []
+        if not ratios and not beside:
+            return [], np.empty((0, 1 + self.n_resamples))
         together: dict[bytes, list[Ratio]] = {}
         for ratio in ratios:
             together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
         columns = [_Columns.of(alike) for alike in together.values()]
-        sums = resampled_sums([each.part for each in columns], self.n_clusters, self.dataset, self._settings)
-        parts = np.split(sums, np.cumsum([each.part.rounded.shape[1] for each in columns])[:-1])
-        drawn = {each.ratio: each for own, part in zip(columns, parts, strict=True) for each in own.drawn(part)}
-        return [drawn[ratio] for ratio in ratios]
+        parts = [*(each.part for each in columns), *beside]
+        sums = resampled_sums(parts, self.n_clusters, self.dataset, self._settings)
+        *own, others = np.split(sums, np.cumsum([each.part.rounded.shape[1] for each in columns]))
+        drawn = {each.ratio: each for column, part in zip(columns, own, strict=True) for each in column.drawn(part)}
+        return [drawn[ratio] for ratio in ratios], others
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:

@@ -8,12 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.inference import paired
-from rankledger.pipeline.inference.primary import joint_differences, resampled_errors
+from rankledger.pipeline.inference.primary import differences_with_errors, joint_differences
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.types.joined import Groups
-from tests.pipeline.inference.made_up_samples import AP, GMAP, ONE, RMSE, drawn_counts, sample, scores, two_models
+from tests.pipeline.inference.made_up_samples import (
+    AP,
+    GMAP,
+    ONE,
+    RMSE,
+    SKIPPING,
+    drawn_counts,
+    sample,
+    scores,
+    two_models,
+)
 
 RULE = paired.TestRule("randomization", 300, "maxt", 0.05, 0, ONE)
 OUTER = IntervalRule("bca+t", 0.95)
@@ -39,7 +49,7 @@ def test_the_errors_are_those_of_samples_that_repeat_queries(measure, weighted):
     ours, theirs = rng.uniform(0.1, 1, (2, 30))
     weights = rng.integers(1, 9, 30) if weighted else np.ones(30)
     both = sample(scores("m", ours, measure, weights), scores("n", theirs, measure, weights))
-    (errors,) = resampled_errors(both, [Pair("m", "n", measure)])
+    ((_, errors),) = differences_with_errors(both, [Pair("m", "n", measure)])
     counts = drawn_counts(30, 200).astype(int)
 
     assert errors[0] == pytest.approx(both.differences([Pair("m", "n", measure)])[0].error, rel=1e-9)
@@ -55,7 +65,7 @@ def test_clusters_are_what_varies():
     clusters = np.sort(np.concatenate([np.arange(12), rng.integers(0, 12, 30)]))
     ours, theirs = rng.random((2, len(clusters)))
     both = two_models(ours, theirs, groups=Groups(clusters=clusters))
-    (errors,) = resampled_errors(both, [Pair("m", "n", AP)])
+    ((_, errors),) = differences_with_errors(both, [Pair("m", "n", AP)])
 
     for count, error in zip(drawn_counts(12, 200).astype(int)[:10], errors[1:], strict=False):
         drawn = np.repeat(np.arange(12), count)
@@ -68,7 +78,7 @@ def test_clusters_are_what_varies():
 def test_equal_queries_have_no_error():
     """A model that is better by 0.1 on every query has none, in the sample or a resample."""
     theirs = np.linspace(0.1, 0.7, 40)
-    (errors,) = resampled_errors(two_models(theirs + 0.1, theirs), [Pair("m", "n", AP)])
+    ((_, errors),) = differences_with_errors(two_models(theirs + 0.1, theirs), [Pair("m", "n", AP)])
 
     assert errors.tolist() == [0] * 201
 
@@ -77,7 +87,7 @@ def test_p_values_by_plain_loops():
     """How many resamples have a t* at least as far as t: of a model's own, and of the greatest of all models'."""
     both, pairs = family(3)
     found = joint_differences(both, pairs, 0.05)
-    differences, errors = both.differences(pairs), resampled_errors(both, pairs)
+    differences, errors = zip(*differences_with_errors(both, pairs), strict=True)
     stars = [
         np.abs(each.resamples - each.estimate) / error[1:] for each, error in zip(differences, errors, strict=True)
     ]
@@ -138,3 +148,16 @@ def test_the_family_is_the_lead_measure_on_all_queries():
     }
     alone = paired.compare(both, [("m", "n")], [AP], OUTER, RULE)
     assert alone[0].family == "1 pair x 1 measure x 2 slices on d (2 tests)"
+
+
+def test_differences_drawn_beside_errors_keep_their_bits():
+    """What is drawn together with the errors has the bits of what is drawn alone, means and ratios."""
+    rng = np.random.default_rng(4)
+    values = rng.uniform(0.1, 1, (3, 2, 40))
+    values[0, 0, :5] = np.nan
+    both = sample(*(scores(name, values[i], (AP, RMSE)) for i, name in enumerate("mnk")), conventions=SKIPPING)
+    pairs = [Pair("m", "n", AP), Pair("k", "n", AP), Pair("k", "n", RMSE), Pair("n", "k", AP, factor=0.98)]
+
+    for (found, _), alone in zip(differences_with_errors(both, pairs), both.differences(pairs), strict=True):
+        assert (found.estimate, found.centre) == (alone.estimate, alone.centre)
+        np.testing.assert_array_equal(found.resamples, alone.resamples)
