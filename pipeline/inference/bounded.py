@@ -6,10 +6,11 @@ They need no normal approximation, so they also hold where few queries decide: t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import beta_quantile
@@ -54,7 +55,9 @@ def exact_interval(successes: int, n: int, confidence: float) -> tuple[float, fl
     return low, high
 
 
-def betting_interval(scores: Floats, confidence: float) -> tuple[float, float]:
+def betting_interval(
+    scores: Floats, confidence: float, *, _orders: Sequence[npt.NDArray[np.int64]] = ()
+) -> tuple[float, float]:
     """The interval for the mean of independent scores in [0, 1], by hedged capital.
 
     One gambler bets that the mean is above m, one that it is below; m is excluded once the capital of either is so
@@ -70,7 +73,7 @@ def betting_interval(scores: Floats, confidence: float) -> tuple[float, float]:
         truncated at 1/2, without the intersection over time.
     """
     rng = np.random.default_rng(0)
-    ordered = np.stack([scores[rng.permutation(len(scores))] for _ in range(_ORDERS)])
+    ordered = np.stack([scores[order] for order in _orders or [rng.permutation(len(scores)) for _ in range(_ORDERS)]])
     above, below = _capital(ordered, confidence), _capital(1 - ordered, confidence)
     return _least_mean(above, confidence), 1 - _least_mean(below, confidence)
 
