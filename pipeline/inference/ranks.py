@@ -79,8 +79,8 @@ def order_agreement(
             complete = np.isfinite(one).all(axis=1) & np.isfinite(other).all(axis=1)
             tau = kendall_tau(one[complete], other[complete])
             if complete.sum() >= _FEWEST and math.isfinite(tau[0]):
-                ends = [known(_quantile(tau[1:], (1 + side * confidence) / 2)) for side in (-1, 1)]
-                found.append(OrderAgreement(dataset, measure, lead, float(tau[0]), *ends, int(complete.sum())))
+                low, high = (known(_quantile(tau[1:], (1 + side * confidence) / 2)) for side in (-1, 1))
+                found.append(OrderAgreement(dataset, measure, lead, float(tau[0]), low, high, int(complete.sum())))
     return tuple(found)
 
 
