@@ -36,7 +36,7 @@ __all__ = ["FoundSlice", "SearchRule", "SliceSearch", "changed_slices", "search_
 
 _LEAST = 20  # queries in a slice, and outside of it
 _MOST = 3  # slices that are found
-_NAMED = 5  # columns that are named
+_NAMED = 5  # columns, and slices that are too small, that are named
 _PERMUTATIONS = 1_000  # a p-value of 0.05 is then known to 0.007
 _FEWEST_PERMUTATIONS = 200
 _MOST_PERMUTED = 50_000_000  # queries times permutations: beyond 50,000 queries there are fewer of these
@@ -53,7 +53,8 @@ class FoundSlice:
     """A slice in which the change differs from the rest.
 
     Attributes:
-        name: `column=value`, or two of them with ` & ` between.
+        name: `column=value`, or two of them with ` & ` between; after `outside ` where it is all other queries that
+            changed more.
         queries: (Q,) whether each query is in it.
         statistic: by how many standard errors its change is above, or below, what it would be among the same queries
             if the change had nothing to do with the columns.
@@ -74,12 +75,15 @@ class SliceSearch:
         found: the slices, in the order in which they were found.
         n_slices: different slices that were tested.
         columns: the columns that make them; in no others do values have enough queries.
+        too_small: what was not searched because too few queries are in it or outside: values as `column=value`, and
+            columns that have no others, such as `every value of text`.
         n_skipped: columns and pairs of columns that were not searched, for there are too many queries.
     """
 
     found: tuple[FoundSlice, ...] = ()
     n_slices: int = 0
     columns: tuple[str, ...] = ()
+    too_small: tuple[str, ...] = ()
     n_skipped: int = 0
 
 
@@ -119,15 +123,19 @@ def search_slices(
         strongest = test.strongest(exact, cells == 0)
         if strongest is None:
             break
-        place, statistic = strongest
+        place, statistic, is_outside = strongest
         p_value = _p_value(test, abs(statistic), len(exact), f"slices/{stream}/{len(found)}", settings, alpha)
         if p_value > alpha:
             break
         queries = np.zeros(len(changes), dtype=bool)
-        queries[defined[candidates.queries(place)]] = True
-        found.append(FoundSlice(candidates.names[place], queries, statistic, p_value))
+        queries[defined] = is_outside
+        queries[defined[candidates.queries(place)]] = not is_outside
+        name = f"outside {candidates.names[place]}" if is_outside else candidates.names[place]
+        found.append(FoundSlice(name, queries, statistic, p_value))
         cells = 2 * cells + queries[defined]
-    return SliceSearch(tuple(found), len(candidates.names), candidates.columns, candidates.n_skipped)
+    return SliceSearch(
+        tuple(found), len(candidates.names), candidates.columns, candidates.too_small, candidates.n_skipped
+    )
 
 
 def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, settings: Settings, alpha: float) -> float:
@@ -285,18 +293,26 @@ class _Test:
             sums *= precision[:, np.newaxis]
             yield sums
 
-    def strongest(self, exact: Floats, others: Bools) -> tuple[int, float] | None:
-        """The place and the statistic of the slice with the greatest one; None if none can be tested.
+    def strongest(self, exact: Floats, others: Bools) -> tuple[int, float, bool] | None:
+        """The slice with the greatest statistic; None if none can be tested.
 
-        Of equal ones, such as a slice and all other queries, it is the one that changed more, by its queries among the
-        `others`, (Q,), which are in no slice that was found before.
+        The queries outside a slice have the same statistic with the other sign. So of equal ones, and of these two, it
+        is the one that changed more, by its queries among the `others`, (Q,), which are in no slice that was found
+        before.
+
+        Returns:
+            The place of the slice, the statistic, and whether it is that of the queries outside.
         """
         statistics = np.concatenate([own[:, 0] for own in self.statistics(exact[:, np.newaxis])])
         equal = np.flatnonzero(np.abs(statistics) >= np.abs(statistics).max() - _SAME)
         counted = np.stack([others, np.where(others, exact, 0.0)], axis=1)
-        n_others, sums = np.concatenate([partition.sums(counted) for partition in self.partitions])[equal].T
-        place = int(equal[np.argmax(np.abs(sums) / np.maximum(n_others, 1.0))])
-        return (place, float(statistics[place])) if statistics[place] else None
+        inside = np.concatenate([partition.sums(counted) for partition in self.partitions])[equal]
+        n_queries, sums = np.stack([inside, counted.sum(axis=0) - inside]).transpose(2, 0, 1)  # (2, S): in, out
+        own, rest = np.abs(sums) / np.maximum(n_queries, 1.0)
+        is_outside = bool(rest.max() > own.max() + _SAME)
+        place = int(equal[np.argmax(rest if is_outside else own)])
+        statistic = float(-statistics[place] if is_outside else statistics[place])
+        return (place, statistic, is_outside) if statistic else None
 
 
 def _fewer_side(partition: _Partition, cells: _Ints) -> Floats:
@@ -313,12 +329,14 @@ class _Candidates:
         names: of S slices, those of one column first.
         partitions: the same in that order.
         columns: the columns that make them.
+        too_small: values of too few queries, and columns that have no others.
         n_skipped: columns and pairs of columns for which the queries are too many.
     """
 
     names: Sequence[str]
     partitions: Sequence[_Partition]
     columns: tuple[str, ...]
+    too_small: tuple[str, ...]
     n_skipped: int
 
     def queries(self, place: int) -> _Ints:
@@ -336,6 +354,11 @@ class _Candidates:
         """The slices that these columns make; of those with the same queries the first."""
         coded = {name: _Column.of(name, texts) for name, texts in columns.items()}
         kept = [name for name, column in coded.items() if any(column.slices(least))]
+        too_small = [
+            value
+            for name, column in coded.items()
+            for value in (column.small(least) if name in kept else [f"every value of {name}"])
+        ]
         conjunctions = [*combinations(kept, 1), *combinations(kept, 2)]
         searched = conjunctions[: most_cells // max(n_queries, 1)]
         names, partitions, known = [], [], set()
@@ -350,7 +373,7 @@ class _Candidates:
             if own:
                 begins = np.cumsum([0, *map(len, own[:-1])])
                 partitions.append(_Partition(np.concatenate(own), begins))
-        return cls(names, partitions, tuple(kept), len(conjunctions) - len(searched))
+        return cls(names, partitions, tuple(kept), tuple(too_small), len(conjunctions) - len(searched))
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,6 +420,11 @@ class _Column:
         large = (codes >= 0) & (sizes >= least) & (len(order) - sizes >= least)
         for code, begin, size in zip(codes[large], begins[large], sizes[large], strict=True):
             yield self.names(int(code)), order[begin : begin + size]
+
+    def small(self, least: int) -> list[str]:
+        """The values that too few queries have, or too few have not."""
+        codes, sizes = np.unique(self.codes[self.codes >= 0], return_counts=True)
+        return [self.names(int(code)) for code in codes[np.minimum(sizes, len(self.codes) - sizes) < least]]
 
 
 def _numbers(texts: Sequence[str]) -> Floats | None:
@@ -472,14 +500,22 @@ def changed_slices(
 
 
 def _described(search: SliceSearch, changed: str) -> str:
-    """What was searched, and what to make of it."""
+    """What was searched, and what was not."""
     if not search.columns:
-        return f"no slices were searched: no column of the queries table has a value of {_LEAST} queries or more"
-    columns = ", ".join(search.columns[:_NAMED])
-    if len(search.columns) > _NAMED:
-        columns += f" and {len(search.columns) - _NAMED} more columns"
+        return f"no slices were searched: no value of a column has {_LEAST} queries in it and {_LEAST} outside"
     skipped = f" ({search.n_skipped:,} pairs of columns were left out: too many queries)" if search.n_skipped else ""
-    searched = f"{search.n_slices:,} slices by {columns}{skipped}"
+    searched = (
+        f"{search.n_slices:,} {'slice' if search.n_slices == 1 else 'slices'} by {_listed(search.columns)}{skipped}"
+    )
+    small = ""
+    if search.too_small:
+        small = f"; not searched, fewer than {_LEAST} queries in or outside: {_listed(search.too_small)}"
     if search.found:
-        return f"{searched} were searched; the effect in those that were found is overstated: confirm it on new queries"
-    return f"in none of {searched} does the change of {changed} differ from the rest"
+        return f"{searched} {'was' if search.n_slices == 1 else 'were'} searched{small}"
+    return f"in none of {searched} does the change of {changed} differ from the rest{small}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(names[:_NAMED])}{more}"

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from rankledger.pipeline.report.messages import where_it_changed
+from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
     MOST_CELLS,
@@ -271,6 +271,8 @@ def _notes(report: ComparisonReport) -> Iterator[str]:
         yield from p_value_notes(report.comparisons)
         yield f"differences above 0 are better; intervals of {report.confidence:.0%}"
         yield "+ / = / −: queries on which it is better, equal, worse"
+    if report.slice_changes:
+        yield OVERSTATED
     for reason in dict.fromkeys(part.reason for split in report.splits for part in split.parts if part.reason):
         yield f"parts that cannot be told apart: {reason}"
     if n_still := sum(map(_is_still, report.splits)):

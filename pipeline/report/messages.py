@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.types.views import SliceChange
 
 __all__ = [
+    "OVERSTATED",
     "acceptance",
     "agreement_notes",
     "completeness",
@@ -48,6 +49,9 @@ __all__ = [
     "verification",
     "where_it_changed",
 ]
+
+OVERSTATED = "the effect in slices that were searched for is overstated: confirm it on new queries"
+"""What to make of the slices that a search found."""
 
 _FIRSTS = 10  # models that may be first
 _NAMED = 3  # measures that disagree, intervals with a mark, and failures for one reason
@@ -79,7 +83,7 @@ def slice_notes(evaluation: Evaluation) -> Iterator[str]:
     for line in evaluation.slice_changes:
         yield where_it_changed(line, models(line.model, line.baseline), line.dataset)
     if evaluation.slice_changes:
-        yield "the effect in slices that were searched for is overstated: confirm it on new queries"
+        yield OVERSTATED
 
 
 def where_it_changed(line: SliceChange, *names: str) -> str:

@@ -396,7 +396,8 @@ class SliceChange:
         model: the candidate's model.
         baseline: the base's.
         measure: by which it changed.
-        slice: `column=value`, or two of them with ` & ` between.
+        slice: `column=value`, or two of them with ` & ` between; `outside column=value` are all other queries, where
+            it is they that changed more.
         n_queries: queries of the slice that are defined in both.
         n_all: queries that are defined in both.
         before: the base's figure over the slice.
@@ -433,7 +434,8 @@ class SliceChange:
         said = f"{self.slice}, {self.n_queries:,} of {self.n_all:,} queries, {self.before:.4f} → {self.after:.4f}"
         if self.share is None or not 0 <= self.share <= _MOST_SHARE:
             return f"{said}, while all queries together went {self.all_before:.4f} → {self.all_after:.4f}"
-        return f"{said}, accounts for {self.share:.0%} of the {'drop' if self.all_after < self.all_before else 'rise'}"
+        change = "drop" if self.all_after < self.all_before else "rise"
+        return f"{said}, accounts for {abs(self.share):.0%} of the {change}"
 
 
 @dataclass(frozen=True, eq=False)

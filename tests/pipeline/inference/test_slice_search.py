@@ -12,6 +12,7 @@ from rankledger.pipeline.inference.resampling import Contributions, Settings
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices, search_slices
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.views import SliceChange
 
 ONE = Workers(jobs=1)
 RULE = SearchRule(0.05, 0, ONE)
@@ -86,7 +87,10 @@ def test_every_order_of_clusters():
     (found,) = search(changes, SMALL, clusters, permutations=20_000, alpha=0.99, _least=2).found[:1]
 
     assert abs(found.statistic) == pytest.approx(greatest[identity])
-    assert found.name in np.array(names)[np.abs(statistics[identity]) >= greatest[identity] - 1e-9]
+    assert (
+        found.name.removeprefix("outside ")
+        in np.array(names)[np.abs(statistics[identity]) >= greatest[identity] - 1e-9]
+    )
     assert found.p_value == pytest.approx((greatest >= greatest[identity] - 1e-9).mean(), abs=0.011)
 
 
@@ -102,7 +106,8 @@ def test_slices_are_those_of_loops(seed):
 
     assert found.n_slices == len(slices)
     for each in found.found:
-        assert slices[frozenset(np.flatnonzero(each.queries).tolist())] == each.name
+        own = each.queries if each.name in slices.values() else ~each.queries
+        assert slices[frozenset(np.flatnonzero(own).tolist())] == each.name.removeprefix("outside ")
 
 
 def halves(n_queries):
@@ -184,6 +189,30 @@ def test_of_a_slice_and_all_others_it_is_the_one_that_changed(lost, name):
     changes = np.random.default_rng(4).normal(0, 0.1, 100) - 0.5 * (np.array(columns["second"]) == lost)
 
     assert [found.name for found in search(changes, columns).found] == [name]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_where_the_others_changed_more_they_are_named(sign):
+    """Of 60 queries the 30 of `us` stay as they were; the 15 of `de` lose, or win, 0.5: too few to be a slice, but
+    among the queries outside `us`. Those outside have the statistic of `us` with the other sign.
+    """
+    column = {"market": ["us", "de", "us", "fr"] * 15}
+    changes = sign * -0.5 * (np.array(column["market"]) == "de") + np.tile([0.001, -0.001], 30)
+
+    found = search(changes, column)
+
+    assert [(each.name, np.sign(each.statistic)) for each in found.found] == [("outside market=us", -sign)]
+    assert np.flatnonzero(found.found[0].queries).tolist() == [*range(1, 60, 2)]
+    assert (found.n_slices, found.too_small) == (1, ("market=de", "market=fr"))
+
+
+def test_queries_without_a_change_are_in_no_complement():
+    """Queries whose change is undefined are neither in a slice nor among those outside."""
+    changes = np.array([0.0] * 30 + [-0.5] * 15 + [-0.6] * 15 + [np.nan] * 5)
+
+    (found,) = search(changes, {"market": ["us"] * 30 + ["de"] * 15 + ["fr"] * 20}).found
+
+    assert (found.name, np.flatnonzero(found.queries).tolist()) == ("outside market=us", [*range(30, 60)])
 
 
 def test_a_column_of_many_numbers_is_cut_into_quartiles():
@@ -294,7 +323,7 @@ def test_what_a_slice_accounts_for():
     assert (line.n_queries, line.n_all, line.before, line.after) == (59, 300, 0.5, pytest.approx(0.1))
     assert line.share == pytest.approx(23.6 / 21.19, abs=1e-4)
     assert str(line) == "family=internet, 59 of 300 queries, 0.5000 → 0.1000, accounts for 111% of the drop"
-    assert searched.startswith("web: 2 slices by family were searched; the effect in those that were found is over")
+    assert searched == "web: 2 slices by family were searched"
 
 
 def test_of_an_error_less_is_better():
@@ -324,12 +353,37 @@ def test_no_share_is_named_of_nothing_or_of_what_went_the_other_way(won, all_aft
     assert str(line).endswith(f"0.5000 → 0.2590, while all queries together went 0.5000 → {all_after}")
 
 
+def test_no_share_is_below_zero():
+    """Of -0.0 the share is 0%: a slice that did not change, in which others lost 0.5 for all."""
+    line = SliceChange("web", "new", "old", "rr", "a=b", 30, 60, 0.5, 0.5, 0.0, -0.0, 0.5, 0.25, 4.0, 0.001)
+
+    assert str(line).endswith("accounts for 0% of the drop")
+
+
+def test_slices_that_were_not_searched_are_named():
+    """Two values of 15 queries each, and a column of ids; of many the first five."""
+    market = ["us"] * 30 + ["de"] * 15 + ["fr"] * 15
+    ids = [f"q{query}" for query in range(60)]
+    many = ["us"] * 30 + [f"m{query // 5}" for query in range(30)]
+    sides = contributions([0.5] * 30 + [0.1] * 15 + [0.5] * 15), contributions([0.5] * 60)
+
+    (line,), searched = changed_slices(
+        ("web", "new", "old"), sides, Groups(columns={"market": market, "id": ids}), RULE
+    )
+    _, of_many = changed_slices(("web", "new", "old"), sides, Groups(columns={"many": many}), RULE)
+
+    assert str(line) == "outside market=us, 30 of 60 queries, 0.5000 → 0.3000, accounts for 100% of the drop"
+    small = "not searched, fewer than 20 queries in or outside"
+    assert searched == f"web: 1 slice by market was searched; {small}: market=de, market=fr, every value of id"
+    assert of_many.endswith(f"{small}: many=m0, many=m1, many=m2, many=m3, many=m4 and 1 more")
+
+
 @pytest.mark.parametrize(
     ("measure", "groups", "said"),
     [
         ("gmap", INTERNET, "web: no slices were searched, for gmap is no mean over queries"),
         ("rr", Groups(), ""),
-        ("rr", Groups(columns={"text": [f"t{query}" for query in range(300)]}), "web: no slices were searched: no col"),
+        ("rr", Groups(columns={"text": [f"t{query}" for query in range(300)]}), "web: no slices were searched: no val"),
         ("rr", INTERNET, "web: in none of 2 slices by family does the change of rr of new differ from the rest"),
     ],
 )

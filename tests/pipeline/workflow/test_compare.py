@@ -337,7 +337,8 @@ def test_where_it_changed(tmp_path):
     assert f"where rr changed: {said} (p 0.0010)" in comparison_tables(found, width=200, colour=False)
     assert comparison_data(found)["slice_changes"][0]["slice"] == "market=se"
     assert found.changed_slices["share"].tolist() == [pytest.approx(1.0)]
-    assert any("2 slices by market were searched; the effect" in remark for remark in found.remarks)
+    assert "web: 2 slices by market were searched" in found.remarks
+    assert comparison_tables(found, width=200, colour=False).count("overstated") == 1
 
 
 def test_queries_of_a_user_are_drawn_as_one(tmp_path):
