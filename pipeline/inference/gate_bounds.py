@@ -43,6 +43,7 @@ __all__ = [
     "reason_of",
     "simultaneous",
     "slices_of",
+    "small_slices_of",
     "subject_name",
     "worst",
 ]
@@ -125,10 +126,18 @@ class Evidence:
 def slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[str]:
     """`all`, and every slice of the gate's columns that has clusters enough to be judged."""
     yield ALL
+    yield from (name for name, n in _asked_slices(gate, sample, model, measure) if n >= LEAST_CLUSTERS)
+
+
+def small_slices_of(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[tuple[str, int]]:
+    """Every other slice of the gate's columns, with the number of its clusters."""
+    yield from (found for found in _asked_slices(gate, sample, model, measure) if found[1] < LEAST_CLUSTERS)
+
+
+def _asked_slices(gate: PlannedGate, sample: Sample, model: str, measure: Measure) -> Iterator[tuple[str, int]]:
     for name in sample.slices:
-        asked = any(name.startswith(f"{column}=") for column in gate.slices)
-        if asked and sample.figure(model, measure, name).n_clusters >= LEAST_CLUSTERS:
-            yield name
+        if any(name.startswith(f"{column}=") for column in gate.slices):
+            yield name, sample.figure(model, measure, name).n_clusters
 
 
 _NORMAL = NormalDist()

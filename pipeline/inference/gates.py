@@ -39,6 +39,7 @@ from rankledger.pipeline.inference.gate_bounds import (
     reason_of,
     simultaneous,
     slices_of,
+    small_slices_of,
     subject_name,
     worst,
 )
@@ -48,7 +49,7 @@ from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.types.gates import GateKind, Outcome, PlannedGate, Verdict
-from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
 
 __all__ = ["judge"]
 
@@ -324,7 +325,7 @@ _JUDGES: Mapping[GateKind, _Judge] = MappingProxyType(
 def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ...]:
     """A verdict per gate, dataset, model, measure and slice, in the order of the gates and their tasks.
 
-    Slices of fewer than 30 clusters have none: they are in the summary and not judged.
+    Slices of fewer than 30 clusters are `not judged`, and pass.
 
     Args:
         gates: with the models and datasets that they are for.
@@ -357,10 +358,18 @@ def _verdicts(gate: PlannedGate, evidence: Evidence, incomplete: _Incomplete) ->
         free = [subject for subject, verdict in zip(subjects, hindered, strict=True) if verdict is None]
         places = {name: i for i, name in enumerate(named)}
         found = sorted(
-            [*filter(None, hindered), *_JUDGES[gate.kind](gate, free, evidence)],
+            [*filter(None, hindered), *_JUDGES[gate.kind](gate, free, evidence), *_too_small(gate, free, evidence)],
             key=lambda verdict: places[verdict.dataset, verdict.model, verdict.measure],
         )
     return [_settled(gate, verdict, evidence, incomplete) for verdict in found]
+
+
+def _too_small(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> Iterator[Verdict]:
+    """A line for each slice that the gate asks for and that has too few queries, or clusters, to be judged."""
+    for subject in subjects:
+        sample = evidence.samples[subject[0]]
+        for name, n in small_slices_of(gate, sample, *subject[1:]):
+            yield _verdict(gate, subject, "not judged", f"{n} {_unit(sample)}, fewer than {LEAST_CLUSTERS}", name)
 
 
 def _hindered(gate: PlannedGate, subject: Subject, evidence: Evidence, incomplete: _Incomplete) -> Verdict | None:
@@ -413,7 +422,7 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
 def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> _Effect:
     """What an outcome comes to, waivers aside."""
     task = (verdict.dataset, verdict.model)
-    if verdict.outcome == "pass":
+    if verdict.outcome in ("pass", "not judged"):
         return "pass"
     if verdict.outcome == "fail":
         return "fail" if verdict.nights >= gate.fail_after else "warn"

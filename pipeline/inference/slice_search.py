@@ -76,7 +76,7 @@ class SliceSearch:
         n_slices: different slices that were tested.
         columns: the columns that make them; in no others do values have enough queries.
         too_small: what was not searched because too few queries are in it or outside: values as `column=value`, and
-            columns that have no others, such as `every value of text`.
+            columns that have no others, such as `every value of author`; columns of ids or texts are left out.
         n_skipped: columns and pairs of columns that were not searched, for there are too many queries.
     """
 
@@ -358,6 +358,7 @@ class _Candidates:
             value
             for name, column in coded.items()
             for value in (column.small(least) if name in kept else [f"every value of {name}"])
+            if name in kept or column.groups
         ]
         conjunctions = [*combinations(kept, 1), *combinations(kept, 2)]
         searched = conjunctions[: most_cells // max(n_queries, 1)]
@@ -420,6 +421,11 @@ class _Column:
         large = (codes >= 0) & (sizes >= least) & (len(order) - sizes >= least)
         for code, begin, size in zip(codes[large], begins[large], sizes[large], strict=True):
             yield self.names(int(code)), order[begin : begin + size]
+
+    @property
+    def groups(self) -> bool:
+        """Whether any two queries have the same value; in a column of ids or texts none have."""
+        return bool((np.bincount(self.codes[self.codes >= 0]) > 1).any())
 
     def small(self, least: int) -> list[str]:
         """The values that too few queries have, or too few have not."""

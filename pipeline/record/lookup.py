@@ -337,7 +337,7 @@ def _passed(record: Record, model: str) -> bool:
         return found is not None and (found.first or verdict.dataset in found.new_datasets)
 
     return all(
-        verdict.outcome == "pass" or (verdict.outcome == "not comparable" and is_first(verdict))
+        verdict.outcome in ("pass", "not judged") or (verdict.outcome == "not comparable" and is_first(verdict))
         for verdict in record.verdicts
         if verdict.model == model
     )

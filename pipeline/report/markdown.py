@@ -18,6 +18,7 @@ from rankledger.pipeline.report.tables import (
     difference_rows,
     difference_table,
     display_name,
+    few_mark,
     figure,
     leaderboards,
     models,
@@ -93,7 +94,7 @@ def _page_lines(page: Page, most: int, n_measures: int) -> list[str]:
     end = ByteBudget(most)
     command = rerun_command(page.manifest)
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", command)), default=0))  # longer than any in the command
-    end.add("Made by:", "", fence, short_text(command, _COMMAND), fence, "")
+    end.add("Reproduce with:", "", fence, short_text(command, _COMMAND), fence, "")
     budget = ByteBudget(end.left)
     budget.add(f"## {_text(page.title)}", "")
     if evaluation.verdicts:
@@ -174,9 +175,11 @@ def _add_slices(budget: ByteBudget, evaluation: Evaluation, dataset: str) -> Non
     elif lines := worst_figures(evaluation, dataset):
         measure = evaluation.leading[dataset]
         rows = tuple(
-            (short_text(line.model, _NAME), line.slice, str(Interval.of(line)), f"{line.n_queries:,}") for line in lines
+            (short_text(line.model, _NAME), line.slice, str(Interval.of(line)), f"{line.n_queries:,}", few_mark(line))
+            for line in lines
         )
-        table = TextTable("", ("model", "slice", measure, "n"), (False, False, True, True), rows)
+        headers = ("model", "slice", measure, "n", "mark")
+        table = TextTable("", headers, (False, False, True, True, False), rows)
         _add_folded(budget, f"Worst slices by {measure}", table, most=_SLICES, file="summary.csv")
 
 

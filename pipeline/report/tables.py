@@ -35,6 +35,7 @@ __all__ = [
     "difference_rows",
     "difference_table",
     "display_name",
+    "few_mark",
     "figure",
     "interval_bar",
     "interval_text",
@@ -446,8 +447,7 @@ def difference_rows(
 
 
 def _difference_row(line: Comparison, practical_difference: Mapping[str, float]) -> DifferenceRow:
-    few = f"under {LEAST_CLUSTERS}, not judged" if line.slice != ALL and line.n_clusters < LEAST_CLUSTERS else ""
-    mark = ", ".join(filter(None, (line.mark, few)))
+    mark = ", ".join(filter(None, (line.mark, few_mark(line))))
     return DifferenceRow(line.without_rounding(), effect_label(line, practical_difference), Interval.of(line), mark)
 
 
@@ -518,7 +518,7 @@ def difference_table(
 
 
 def worst_differences(evaluation: Evaluation, dataset: str) -> list[Comparison]:
-    """A dataset's differences on slices by the leading measure, the lowest first; too few queries to judge last."""
+    """A dataset's differences on slices by the leading measure, the lowest first, also of too few queries to judge."""
     measure = evaluation.leading_difference[dataset]
     own = (line for line in evaluation.comparison_lines if (line.dataset, line.measure) == (dataset, measure))
     return _worst_first((line for line in own if line.slice != ALL), lambda line: line.difference)
@@ -538,7 +538,12 @@ def worst_figures(evaluation: Evaluation, dataset: str) -> list[Estimate]:
 
 def _worst_first(lines: Iterable[Line], value: Callable[[Line], float | None]) -> list[Line]:
     known = [line for line in lines if value(line) is not None]
-    return sorted(known, key=lambda line: (line.n_clusters < LEAST_CLUSTERS, value(line) or 0.0))
+    return sorted(known, key=lambda line: value(line) or 0.0)
+
+
+def few_mark(line: Estimate | Comparison) -> str:
+    """Why a slice is not judged; empty for all queries, and if it has clusters enough."""
+    return f"under {LEAST_CLUSTERS}, not judged" if line.slice != ALL and line.n_clusters < LEAST_CLUSTERS else ""
 
 
 def side_by_side(pages: Sequence[Page]) -> Iterator[tuple[str, str, dict[str, list[Interval | None]]]]:

@@ -37,6 +37,7 @@ __all__ = [
     "headline",
     "junit",
     "markdown",
+    "not_judged",
     "passed",
     "raised",
     "table",
@@ -49,15 +50,18 @@ REASON = 600
 
 _COLOURS = {"fail": "red", "warn": "yellow", "pass": "green"}
 _EFFECTS = {"fail": "undecided (counts as fail)", "warn": "warned", "pass": "passed"}
-_SETTLED = {("fail", "fail"): "failed"}
+_NOT_JUDGED = "not judged"
+_SETTLED = {("fail", "fail"): "failed", ("pass", _NOT_JUDGED): _NOT_JUDGED}
 _OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
+_NAMED = 5  # slices that are not judged
 _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
     """What the gates amount to, such as `Gates inconclusive: 1 undecided (counts as fail), 21 passed.`"""
     counts = Counter(_SETTLED.get((line.effect, line.outcome), _EFFECTS[line.effect]) for line in verdicts)
-    parts = [f"{counts[word]} {word}" for word in ("failed", *_EFFECTS.values()) if counts[word]]
+    words = ("failed", *_EFFECTS.values(), _NOT_JUDGED)
+    parts = [f"{counts[word]} {word}" for word in words if counts[word]]
     return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
@@ -68,7 +72,21 @@ def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts that pass."""
-    return [verdict for verdict in verdicts if verdict.effect == "pass"]
+    return [verdict for verdict in verdicts if verdict.effect == "pass" and verdict.outcome != _NOT_JUDGED]
+
+
+def not_judged(verdicts: Sequence[Verdict]) -> str:
+    """The slices that are too small to be judged; empty if there are none.
+
+    Such as `not judged: market=de (15 queries, fewer than 30)`.
+    """
+    lines = [line for line in verdicts if line.outcome == _NOT_JUDGED]
+    several = len({line.dataset for line in lines}) > 1
+    names = list(
+        dict.fromkeys(f"{line.slice}{f' on {line.dataset}' if several else ''} ({line.reason})" for line in lines)
+    )
+    more = f" and {len(names) - _NAMED} more in gates.json" if len(names) > _NAMED else ""
+    return f"not judged: {', '.join(map(short_text, names[:_NAMED]))}{more}" if names else ""
 
 
 def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
@@ -98,12 +116,24 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
             effect = Text(_effect(line), style=_COLOURS[line.effect])
             rows.add_row(effect, *(Text(printable(cell)) for cell in (line.gate, line.dataset, _reason(line))))
         text.add_table(rows)
-    gates = Counter(  # with the outcome if that is not `pass` but lets the model through
-        printable(line.gate) + ("" if line.outcome == "pass" else f" ({line.outcome})") for line in passed(verdicts)
-    )
-    if gates:
-        text.add(f"pass: {', '.join(f'{gate} ({n})' if n > 1 else gate for gate, n in gates.items())}")
+    if gates := list(_passing_gates(verdicts)):
+        text.add(f"pass: {', '.join(gates)}")
+    text.add(*filter(None, [printable(not_judged(verdicts))]))
     return str(text)
+
+
+def _passing_gates(verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The gates that pass and how many of their verdicts do, such as `floor (9 of 12)`.
+
+    The outcome is named if it is not `pass` but lets the model through.
+    """
+    lines = passed(verdicts)
+    stopped = {line.gate for line in raised(verdicts)}
+    all_of = Counter(line.gate for line in verdicts if line.outcome != _NOT_JUDGED)
+    for (gate, outcome), n in Counter((line.gate, line.outcome) for line in lines).items():
+        of = f" of {all_of[gate]}" if gate in stopped else ""
+        said = ", ".join(filter(None, ["" if outcome == "pass" else outcome, f"{n}{of}" if n > 1 or of else ""]))
+        yield printable(gate) + (f" ({said})" if said else "")
 
 
 def markdown(verdicts: Sequence[Verdict], *, name: str) -> str:
@@ -129,6 +159,8 @@ def add_verdicts(budget: ByteBudget, verdicts: Sequence[Verdict]) -> None:
     budget.add(f"**{plain(headline(verdicts))}**", "")
     if lines := raised(verdicts):
         budget.add_table(_rows(lines), file="gates.json", reserve=_FOLD)
+    if small := not_judged(verdicts):
+        budget.add(f"{plain(small)}.", "")
     lines = passed(verdicts)
     if lines and budget.add(f"<details><summary>{len(lines)} pass</summary>", ""):
         budget.add_table(_rows(lines), file="gates.json")
@@ -148,7 +180,8 @@ def _rows(verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
-    """The verdicts as test cases, a suite per gate: `fail` is a failure, `warn` is skipped with its reason.
+    """The verdicts as test cases, a suite per gate: `fail` is a failure; `warn`, and a slice that is not judged, are
+    skipped with the reason.
 
     Args:
         verdicts: in the order of the gates.
@@ -176,12 +209,14 @@ def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
         return "failure", {"message": reason, "type": verdict.outcome}, reason
     if verdict.effect == "warn":
         return "skipped", {"message": f"{_effect(verdict)}: {reason}"}, None
+    if verdict.outcome == _NOT_JUDGED:
+        return "skipped", {"message": f"{_NOT_JUDGED}: {reason}"}, None
     return "system-out", {}, reason
 
 
 def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
-    effects = Counter(verdict.effect for verdict in verdicts)
-    counts = {"tests": len(verdicts), "failures": effects["fail"], "errors": 0, "skipped": effects["warn"]}
+    tags = Counter(_outcome(verdict)[0] for verdict in verdicts)
+    counts = {"tests": len(verdicts), "failures": tags["failure"], "errors": 0, "skipped": tags["skipped"]}
     return {key: str(count) for key, count in counts.items()}
 
 

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
-Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated"]
+Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated", "not judged"]
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class Verdict:
         model: the model.
         measure: the measure, or the name of the number; empty where queries are counted.
         slice: `all`, or `column=value`.
-        outcome: what was found.
+        outcome: what was found; `not judged` for a slice of too few queries, whose effect is `pass`.
         effect: what that comes to: `pass`, `warn` or `fail`, after `on_inconclusive`, `fail_after` and a waiver.
         reason: one sentence that says why.
         reference: what it was compared with, with the record's id if it is of one; None for a limit.
@@ -235,6 +235,11 @@ class Verdict:
     mark: str = ""
     failing_error: float | None = None
     looks: LookCount | None = None
+
+    @property
+    def counts_queries(self) -> bool:
+        """Whether the estimate is a count or a share of queries that lost much, and not a figure of the measure."""
+        return self.interval == "exact"
 
 
 def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:

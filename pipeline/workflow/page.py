@@ -184,7 +184,7 @@ class _Pager:
 
     def _against_records(self, dataset: str) -> Iterator[_Pair]:
         """The models that a gate compared with a record, those first that did not pass."""
-        for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome == "pass"):
+        for verdict in sorted(self._evaluation.verdicts, key=lambda verdict: verdict.outcome in ("pass", "not judged")):
             found = self._manifest.baselines.get(verdict.gate, {}).get(verdict.model)
             if verdict.dataset == dataset and found and found.record and dataset not in found.new_datasets:
                 yield _Pair(dataset, verdict.model, found.model, found.record, str(found.manifest_sha256))

@@ -34,7 +34,7 @@ def test_what_leaves_a_page_is_seen(chromium_on_files, tmp_path):
 def test_a_head_sorts_by_the_mouse(opened, various):
     """The greatest figure first, then the least; the head says so, and numbers are ordered as numbers."""
     page = opened(various)
-    for head in ("figure", "difference to bm25"):
+    for head in ("figure", "difference from bm25"):
         for direction in ("descending", "ascending"):
             head_of(page, head).find_element(By.TAG_NAME, "button").click()
             found = numbers([text for text in column(page, head) if text])

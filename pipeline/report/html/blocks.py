@@ -281,7 +281,7 @@ class DifferenceBars:
 
     def group(self, rows: Iterable[Row], title: str, measure: str = "", slice: str = "", *, open: bool = True) -> Group:
         """A group of rows with these bars."""
-        return Group(tuple(rows), title, measure, slice, f"bars from {self.ends}", self.ground, open)
+        return Group(tuple(rows), title, measure, slice, f"scale of the bars: {self.ends}", self.ground, open)
 
 
 def _css(share: float) -> str:

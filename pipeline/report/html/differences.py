@@ -340,7 +340,7 @@ def _name(line: Comparison, among: _Lines) -> str:
 
 def _chart_title(lines: _Lines) -> str:
     first = lines[0]
-    baseline = f" to {short(first.baseline)}" if _one_baseline(lines) else ""
+    baseline = f" from {short(first.baseline)}" if _one_baseline(lines) else ""
     return f"Difference{baseline} by {printable(first.measure)} on {short(display_name(first.dataset))}"
 
 

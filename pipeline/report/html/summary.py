@@ -38,6 +38,7 @@ from rankledger.pipeline.report.tables import (
     PageFigures,
     comparability_notes,
     difference_rows,
+    few_mark,
     figure,
     p_value,
     side_by_side,
@@ -45,13 +46,14 @@ from rankledger.pipeline.report.tables import (
     worst_figures,
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
-from rankledger.pipeline.report.verdicts import REASON, headline, passed, raised
+from rankledger.pipeline.report.verdicts import REASON, headline, not_judged, passed, raised
 from rankledger.pipeline.types.gates import Outcome, Verdict, overall_outcome
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
 
 __all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
 
-_SLICE_ROWS = 10  # of a dataset
+_SLICE_ROWS = 20  # of a dataset
+_IF_SMALL = f"if it has under {LEAST_CLUSTERS} queries, also the one of those that have more"
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
 _CONCLUSION = Column("conclusion", "text")
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
@@ -66,6 +68,7 @@ _OUTCOMES: dict[Outcome, tuple[str, Tone]] = {
     "inconclusive": ("inconclusive", "warn"),
     "not comparable": ("not comparable", "warn"),
     "not evaluated": ("not evaluated", "warn"),
+    "not judged": ("not judged", ""),
 }
 
 Line = TypeVar("Line", Estimate, Comparison)
@@ -80,6 +83,8 @@ def verdict(figures: PageFigures) -> Section:
         blocks.append(Words(f"{warnings} on the inputs: see Data quality.", "warn"))
     if lines := raised(evaluation.verdicts):
         blocks.append(_verdict_table("raised", "Verdicts that do not pass", lines))
+    if small := not_judged(evaluation.verdicts):
+        blocks.append(Words(f"{printable(small)}.", "quiet"))
     return Section("verdict", "Verdict", (*blocks, *_passed(evaluation.verdicts), *_standing(figures)))
 
 
@@ -89,7 +94,8 @@ def _headline(figures: PageFigures) -> Iterator[Block]:
     if evaluation.verdicts:
         tones: dict[str, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "warn"}
         yield Words(headline(evaluation.verdicts), tones[overall_outcome(evaluation.verdicts)], leads=True)
-        if any(line.outcome != line.effect for line in evaluation.verdicts):  # the headline counts effects
+        judged = [line for line in evaluation.verdicts if line.outcome != "not judged"]
+        if any(line.outcome != line.effect for line in judged):  # the headline counts effects
             counts = Counter(line.outcome for line in evaluation.verdicts)
             chips = [Cell(f"{counts[key]:,} {word}", tone) for key, (word, tone) in _OUTCOMES.items() if counts[key]]
             yield Chips("outcomes:", tuple(chips))
@@ -152,13 +158,14 @@ def _standing(figures: PageFigures) -> Iterator[Block]:
 def _against_records(figures: PageFigures) -> Iterator[Block]:
     """The differences that gates judged against models of other records, such as the accepted one.
 
-    Slices that pass are left out: gates may judge hundreds.
+    Slices that pass are left out: gates may judge hundreds. So are shares of queries (`allow: 5%`): they are no
+    differences of the measure.
     """
     own = {line.model for line in figures.page.evaluation.estimates}
     judged = [
         line
         for line in figures.page.evaluation.verdicts
-        if line.reference and line.reference not in own and line.ci_low is not None
+        if line.reference and line.reference not in own and line.ci_low is not None and not line.counts_queries
     ]
     lines = [line for line in judged if line.slice == ALL or line.outcome != "pass"]
     if not lines:
@@ -168,7 +175,7 @@ def _against_records(figures: PageFigures) -> Iterator[Block]:
         groups.setdefault((line.dataset, line.measure), []).append(line)
     names = (Column("slice", "name"), Column("gate", "name"), Column("reference", "name"))
     columns = (_MODEL, Column("difference"), _INTERVAL, Column("outcome", "text"), *names)
-    caption = "Differences to models of other records"
+    caption = "Differences from models of other records"
     tables = tuple(_record_group(figures, *group) for group in groups.items())
     yield Table("records", caption, columns, tables, searched="model")
     if len(judged) > len(lines):
@@ -215,16 +222,20 @@ def _baseline_group(figures: PageFigures, dataset: str) -> Group:
 
 
 def _worst_slices(figures: PageFigures) -> Iterator[Block]:
-    """A row per model, the worst first: by the difference to its baseline, or by its figure if it has none."""
+    """A row per model, the worst first: by the difference from its baseline, or by its figure if it has none.
+
+    If that slice is too small to be judged, the worst one that is not has a row, too.
+    """
     compared = [name for name in figures.leading if figures.baseline(name) is not None]
     groups = tuple(group for name in compared for group in _slice_differences(figures, name))
     if groups:
-        caption = "The slice with the lowest difference, by model"
+        caption = f"The slice with the lowest difference, by model; {_IF_SMALL}"
         yield Table("worst-differences", caption, _slice_columns("difference"), groups)
     others = [name for name in figures.leading if name not in compared]
     groups = tuple(group for name in others for group in _slice_figures(figures, name))
     if groups:
-        yield Table("worst-figures", "The slice with the worst figure, by model", _slice_columns("bar"), groups)
+        caption = f"The slice with the worst figure, by model; {_IF_SMALL}"
+        yield Table("worst-figures", caption, _slice_columns("bar"), groups)
 
 
 def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
@@ -235,13 +246,13 @@ def _slice_columns(kind: Literal["bar", "difference"]) -> tuple[Column, ...]:
 def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by differences; none if it has no slices."""
     measure = figures.leading_difference[dataset]
-    worst = _first_of_models(worst_differences(figures.page.evaluation, dataset))
+    worst = _worst_of_models(worst_differences(figures.page.evaluation, dataset))
     lines = difference_rows(worst, figures.practical_difference)
     bars = DifferenceBars.of((line.interval for line in lines), figures.practical_difference.get(measure, 0.0))
     rows = [
         (
             *(short_text(row.line.model), short_text(row.line.slice), *bars.cells(row.interval, TONES[row.label])),
-            "not judged" if row.line.n_clusters < LEAST_CLUSTERS else Cell(row.label, TONES[row.label]),
+            few_mark(row.line) or Cell(row.label, TONES[row.label]),
             f"{row.line.n_queries:,}",
         )
         for row in lines
@@ -252,7 +263,7 @@ def _slice_differences(figures: PageFigures, dataset: str) -> Iterator[Group]:
 
 def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
     """A dataset's rows by figures; none if it has no slices, or neither end of its measure is better."""
-    lines = _first_of_models(worst_figures(figures.page.evaluation, dataset))
+    lines = _worst_of_models(worst_figures(figures.page.evaluation, dataset))
     if lines:
         scale = estimate_scale(map(Interval.of, lines))
         rows = tuple(
@@ -261,19 +272,20 @@ def _slice_figures(figures: PageFigures, dataset: str) -> Iterator[Group]:
                 short_text(line.slice),
                 figure(line.estimate),
                 bar_cell(Interval.of(line), scale, Interval.of(line).ends()),
-                "not judged" if line.n_clusters < LEAST_CLUSTERS else "",
+                few_mark(line),
                 f"{line.n_queries:,}",
             )
             for line in lines
         )
         title = f"{dataset_title(dataset)}: {figures.leading[dataset]}"
-        yield Group(rows, title, note=f"bars from {scale.text()}")
+        yield Group(rows, title, note=f"scale of the bars: {scale.text()}")
 
 
-def _first_of_models(lines: Sequence[Line]) -> list[Line]:
-    """The first line of each model."""
+def _worst_of_models(lines: Sequence[Line]) -> list[Line]:
+    """The first line of each model, and the first one that is judged if that is another."""
     first = {line.model: line for line in reversed(lines)}
-    return [first[model] for model in dict.fromkeys(line.model for line in lines)][:_SLICE_ROWS]
+    judged = {line.model: line for line in reversed(lines) if not few_mark(line)}
+    return [line for line in lines if line in (first[line.model], judged.get(line.model))][:_SLICE_ROWS]
 
 
 def _external_metrics(figures: PageFigures) -> Iterator[Block]:
@@ -316,7 +328,7 @@ class _Layout:
         columns = [Column("model", "name"), *([Column("rank")] if self.ranks else [])]
         columns += [Column("figure"), Column("interval", "bar")]
         if self.baseline is not None:
-            against = f"difference to {short_text(self.baseline, 30)}"
+            against = f"difference from {short_text(self.baseline, 30)}"
             columns += [Column(against), Column("interval of the difference", "difference"), Column("p")]
         if self.letters:
             columns += [Column("letters", "text")]
@@ -384,7 +396,7 @@ def _board_group(figures: PageFigures, column: MeasureColumn, layout: _Layout) -
         title=_column_title(column),
         measure=column.measure,
         slice=short_text(column.slice),
-        note=f"bars from {scale.text()}" + (f", of differences from {bars.ends}" if by_model else ""),
+        note=f"scale of the bars: {scale.text()}" + (f"; of differences: {bars.ends}" if by_model else ""),
         ground=bars.ground if by_model else "",
         open=column.slice == ALL and column.measure == figures.leading[column.dataset],
     )
@@ -400,7 +412,7 @@ def _column_title(column: MeasureColumn) -> str:
 
 
 def _difference_cells(row: DifferenceRow | None, bars: DifferenceBars) -> Sequence[str | Cell]:
-    """The difference to the baseline, its interval and its p-value; empty for the baseline itself."""
+    """The difference from the baseline, its interval and its p-value; empty for the baseline itself."""
     if row is None:
         return ("", "", "")
     return (*bars.cells(row.interval, TONES[row.label]), p_value(decisive_p(row.line)))
@@ -439,7 +451,7 @@ def _overview_group(dataset: str, measure: str, intervals: Mapping[str, Sequence
         (short_text(model), *("" if line is None else bar_cell(line, scale, str(line)) for line in lines))
         for model, lines in intervals.items()
     )
-    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"bars from {scale.text()}")
+    return Group(rows, title=f"{dataset_title(dataset)}: {measure}", note=f"scale of the bars: {scale.text()}")
 
 
 SECTIONS = (verdict, leaderboard)

@@ -271,7 +271,9 @@ def test_a_gate_at_its_margin_errs_as_often_as_it_says():
 
 
 def test_slices_of_the_gates_columns_are_judged_beside_all():
-    """Each slice of `market` with 60 queries has a verdict; one of 29 has none, nor has one of another column."""
+    """Each slice of `market` with 60 queries has a verdict; one of 29 is not judged, and passes; one of another column
+    has none.
+    """
     before = random_scores(400)
     masks = {"market=de": np.arange(400) < 60, "market=fr": np.arange(400) >= 371, "length=long": np.arange(400) < 200}
     found = judge(
@@ -279,8 +281,9 @@ def test_slices_of_the_gates_columns_are_judged_beside_all():
         evidence(*before_and_after(before, before - 0.1 + noise(400, 0.01)), groups={"web": Groups(slices=masks)}),
     )
 
-    assert [verdict.slice for verdict in found] == ["all", "market=de"]
-    assert [verdict.outcome for verdict in found] == ["fail", "fail"]
+    assert [verdict.slice for verdict in found] == ["all", "market=de", "market=fr"]
+    assert [verdict.outcome for verdict in found] == ["fail", "fail", "not judged"]
+    assert (found[2].effect, found[2].reason) == ("pass", "29 queries, fewer than 30")
     assert found[1].reason.startswith("ndcg@10 of dense on market=de dropped by ")
     assert found[0].confidence == found[1].confidence > 0.95
 

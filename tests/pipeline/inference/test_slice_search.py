@@ -361,20 +361,20 @@ def test_no_share_is_below_zero():
 
 
 def test_slices_that_were_not_searched_are_named():
-    """Two values of 15 queries each, and a column of ids; of many the first five."""
+    """Two values of 15 queries each, and a column of pairs, but not one of ids; of many the first five."""
     market = ["us"] * 30 + ["de"] * 15 + ["fr"] * 15
-    ids = [f"q{query}" for query in range(60)]
+    ids, pairs = [f"q{query}" for query in range(60)], [f"p{query // 2}" for query in range(60)]
     many = ["us"] * 30 + [f"m{query // 5}" for query in range(30)]
     sides = contributions([0.5] * 30 + [0.1] * 15 + [0.5] * 15), contributions([0.5] * 60)
 
     (line,), searched = changed_slices(
-        ("web", "new", "old"), sides, Groups(columns={"market": market, "id": ids}), RULE
+        ("web", "new", "old"), sides, Groups(columns={"market": market, "id": ids, "pair": pairs}), RULE
     )
     _, of_many = changed_slices(("web", "new", "old"), sides, Groups(columns={"many": many}), RULE)
 
     assert str(line) == "outside market=us, 30 of 60 queries, 0.5000 → 0.3000, accounts for 100% of the drop"
     small = "not searched, fewer than 20 queries in or outside"
-    assert searched == f"web: 1 slice by market was searched; {small}: market=de, market=fr, every value of id"
+    assert searched == f"web: 1 slice by market was searched; {small}: market=de, market=fr, every value of pair"
     assert of_many.endswith(f"{small}: many=m0, many=m1, many=m2, many=m3, many=m4 and 1 more")
 
 

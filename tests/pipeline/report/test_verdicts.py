@@ -79,6 +79,35 @@ def test_undecided_verdicts_that_pass_are_counted_apart():
     assert shown.endswith("pass: floor, floor (inconclusive)\n")
 
 
+def test_slices_that_are_not_judged_are_named():
+    """In the headline, below the gates that pass, in Markdown and as skipped cases; they are not counted as passed."""
+    small = [
+        replace(PASS, slice=name, outcome="not judged", reason=f"{n} queries, fewer than 30")
+        for name, n in (("market=de", 15), ("market=fr", 12))
+    ]
+    both = [PASS, *small, *(replace(line, model="other") for line in small)]
+    line = "not judged: market=de (15 queries, fewer than 30), market=fr (12 queries, fewer than 30)"
+
+    shown = table(both, width=120, colour=False)
+    assert shown == f"Gates passed: 1 passed, 4 not judged.\npass: floor\n{line}\n"
+    assert line in markdown(both, name="n").split("<details>")[0]
+    assert "<summary>1 pass</summary>" in markdown(both, name="n")
+    root = ElementTree.fromstring(junit(both, name="n").encode())
+    assert (root.get("tests"), root.get("skipped"), root.get("failures")) == ("5", "4", "0")
+    assert root.find(".//skipped").get("message") == "not judged: 15 queries, fewer than 30"
+    several = [*small, replace(small[0], dataset="shop")]
+    assert "market=de on web (15 queries, fewer than 30), " in table(several, width=200, colour=False)
+    many = [replace(small[0], slice=f"market={number}") for number in range(7)]
+    assert table(many, width=400, colour=False).endswith(" and 2 more in gates.json\n")
+
+
+def test_a_gate_that_also_fails_says_how_many_verdicts_pass():
+    """9 of 12: the gate is not among those that pass as a whole."""
+    verdicts = [*[PASS] * 9, *[replace(PASS, outcome="fail", effect="fail")] * 3]
+
+    assert table(verdicts, width=120, colour=False).endswith("pass: floor (9 of 12)\n")
+
+
 def test_the_terminal_is_plain_without_colour():
     """Piped, there are no codes; on a terminal there are; a hostile name never adds any."""
     hostile = replace(FAIL, reason=HOSTILE, gate=HOSTILE, dataset=HOSTILE)

@@ -46,7 +46,7 @@ def test_the_greatest_difference_stands_first():
     assert [row["model"] for row in rows(chart)] == ["a", "c", "b"]
     named = {found.said: found.at[1] for found in words(chart)}
     assert named["a"] < named["c"] < named["b"]
-    assert chart.title == "Difference to bm25 by ndcg@10 on web"
+    assert chart.title == "Difference from bm25 by ndcg@10 on web"
     assert chart.text == (
         "3 differences: 1 better, 1 worse, 1 unclear. "
         "From a +0.0300 [+0.0200, +0.0400] to b -0.0200 [-0.0300, -0.0100]."
@@ -177,7 +177,7 @@ def test_slices_alone_are_counted():
     chart = slice_chart(of_slices("a"))
 
     assert chart.text.startswith("2 differences: 2 unclear.")
-    assert chart.title == "Difference to bm25 by ndcg@10 on web, by slice"
+    assert chart.title == "Difference from bm25 by ndcg@10 on web, by slice"
 
 
 def test_eight_panels_and_twenty_four_slices_are_drawn():

@@ -107,7 +107,7 @@ def test_letters_stand_where_each_was_compared_with_each():
     made = table(page(ALL_PAIRS, comparison_lines=lines))
 
     assert [row[-1] for row in texts(made.groups[0].rows)] == ["a", "ab", "b"]
-    assert "difference to bm25" not in {column.title for column in made.columns}
+    assert "difference from bm25" not in {column.title for column in made.columns}
 
 
 def test_without_all_pairs_there_are_no_letters():

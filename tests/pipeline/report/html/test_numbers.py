@@ -136,7 +136,7 @@ def test_letters(record, said):
 def test_counts_of_verdicts(record, said):
     """The headline has as many verdicts of each effect, and the line below of each outcome, as the gates."""
     verdicts, text = Recorded(record).verdicts, said.text["verdict"]
-    effects = Counter(verdict["effect"] for verdict in verdicts)
+    effects = Counter(verdict["effect"] for verdict in verdicts if verdict["outcome"] != "not judged")
     outcomes = Counter(verdict["outcome"] for verdict in verdicts)
     headline = "".join(re.findall(r"Gates \w+: (.+)\.", text))
     below = text.replace(headline, "")

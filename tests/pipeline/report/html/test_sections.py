@@ -118,8 +118,27 @@ def test_differences_to_other_records_leave_out_slices_that_pass():
     assert "1 difference on slices passed." in said(blocks)
 
 
-def test_worst_slices_that_can_be_judged_come_first():
-    """Of a model's slices the lowest counts that has 30 clusters; one that has none is shown and not judged."""
+def test_a_share_of_lost_queries_is_no_difference():
+    """The interval of `allow: 5%` is that of a probability: it is in no table of differences of the measure."""
+    share = sample_page.verdict(gate="no-crash", estimate=0.0, ci_low=0.0, ci_high=0.0487, interval="exact")
+    blocks = verdict(page_figures(page(verdicts=(sample_page.verdict(), share)))).blocks
+
+    assert [row[5] for row in table(blocks, "records")] == [sample_page.verdict().gate]
+    alone = verdict(page_figures(page(verdicts=(share,)))).blocks
+    assert not [block for block in alone if isinstance(block, PagePart) and block.title == "Against other records"]
+
+
+def test_slices_that_no_gate_judges_are_named():
+    """A line below the verdicts; they are not among those that passed."""
+    small = sample_page.verdict(slice="market=de", outcome="not judged", effect="pass", reason="15 queries, below 30")
+    blocks = verdict(page_figures(page(verdicts=(small,)))).blocks
+
+    assert "not judged: market=de (15 queries, below 30)." in said(blocks)
+    assert not [block for block in blocks if isinstance(block, Folded)]
+
+
+def test_the_worst_slice_is_shown_however_small():
+    """The lowest of a model's slices is shown, and if it has under 30 clusters the lowest that has more, too."""
     lines = (
         compared("dense", -0.9, slice="a", n_clusters=29),
         compared("dense", -0.05, slice="b", n_clusters=30),
@@ -128,7 +147,12 @@ def test_worst_slices_that_can_be_judged_come_first():
     blocks = verdict(page_figures(page(comparison_lines=lines))).blocks
 
     rows = table(blocks, "worst-differences")
-    assert [(row[0], row[1], row[4]) for row in rows] == [("dense", "b", "worse"), ("hybrid", "a", "not judged")]
+    few = "under 30, not judged"
+    assert [(row[0], row[1], row[4]) for row in rows] == [
+        ("dense", "a", few),
+        ("hybrid", "a", few),
+        ("dense", "b", "worse"),
+    ]
 
 
 def test_worst_slices_without_a_comparison_are_the_worst_figures():

@@ -61,11 +61,11 @@ def _board(recorded: Recorded, dataset: str, part: str, measure: str, own: Seque
 
 
 def _against(recorded: Recorded, model: str, dataset: str, compared: Sequence[Line]) -> dict[str, str]:
-    """The difference to the one baseline; letters are looked at by themselves."""
+    """The difference from the one baseline; letters are looked at by themselves."""
     baselines = {line["baseline"] for line in recorded.comparisons if line["dataset"] == dataset}
     if len(baselines) != 1 or recorded.all_pairs:
         return {}
-    head = f"difference to {next(iter(baselines))}"
+    head = f"difference from {next(iter(baselines))}"
     found = [line for line in compared if line["model"] == model]
     if not found:
         return {head: "", "interval of the difference": "", "p": ""}

@@ -77,7 +77,7 @@ def _against_baseline(recorded: Recorded, dataset: str) -> list[dict[str, str]]:
 
 
 def _worst(recorded: Recorded) -> Tables:
-    """The worst slice of each model: of those that are judged, if there are any."""
+    """The worst slice of each model, and if that is not judged the worst one of those that are."""
     compared = {line["dataset"] for line in recorded.comparisons} if not recorded.all_pairs else set()
     kinds = (
         ("worst-differences", "difference", True, recorded.comparisons, signed),
@@ -102,7 +102,7 @@ def _worst(recorded: Recorded) -> Tables:
 
 def _slice(recorded: Recorded, line: Line, column: str, write: Callable[[str], str]) -> dict[str, str]:
     few = int(line["n_clusters"]) < FEW
-    word = "not judged" if few else recorded.conclusion(line) if column == "difference" else ""
+    word = f"under {FEW}, not judged" if few else recorded.conclusion(line) if column == "difference" else ""
     return {
         "model": line["model"],
         "slice": line["slice"],
@@ -116,7 +116,8 @@ def _slice(recorded: Recorded, line: Line, column: str, write: Callable[[str], s
 def _is_of_a_record(recorded: Recorded, line: Mapping[str, Any]) -> bool:
     own = {other["model"] for other in recorded.summary}
     held = line["reference"] is not None and line["reference"] not in own
-    return held and line["ci_low"] is not None and (line["slice"] == "all" or line["outcome"] != "pass")
+    share = line["interval"] == "exact"
+    return held and not share and line["ci_low"] is not None and (line["slice"] == "all" or line["outcome"] != "pass")
 
 
 def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
@@ -132,7 +133,8 @@ def verdicts(recorded: Recorded) -> Tables:
     if raised:
         yield "raised", [Expected("", list(map(_verdict, raised)))]
     for number, gate in enumerate(dict.fromkeys(verdict["gate"] for verdict in recorded.verdicts), start=1):
-        own = [v for v in recorded.verdicts if (v["gate"], v["effect"]) == (gate, "pass")]
+        passing = [v for v in recorded.verdicts if v["effect"] == "pass" and v["outcome"] != "not judged"]
+        own = [v for v in passing if v["gate"] == gate]
         if own:
             yield f"passed-{number}", [Expected("", list(map(_verdict, own)))]
     failures = recorded.manifest["failures"]
@@ -141,13 +143,17 @@ def verdicts(recorded: Recorded) -> Tables:
 
 
 def _lowest(lines: Sequence[Line], column: str, sign: int) -> list[Line]:
-    """The lowest line of each model, the lowest of all first; those of few queries after the others."""
+    """The lowest line of each model, and its lowest one of enough queries; the lowest of all first."""
 
-    def place(line: Line) -> tuple[bool, float]:
-        return int(line["n_clusters"]) < FEW, sign * float(line[column])
+    def value(line: Line) -> float:
+        return sign * float(line[column])
 
-    own = [min((line for line in lines if line["model"] == model), key=place) for model in _models(lines)]
-    return sorted(own, key=place)[:10]
+    own = []
+    for model in _models(lines):
+        ordered = sorted((line for line in lines if line["model"] == model), key=value)
+        judged = [line for line in ordered if int(line["n_clusters"]) >= FEW]
+        own += [ordered[0], *(line for line in judged[:1] if line is not ordered[0])]
+    return sorted(own, key=value)[:20]
 
 
 def _models(lines: Sequence[Line]) -> list[str]:
