@@ -55,7 +55,7 @@ test: $(EQUIPPED) ## Check lint, formatting and types, and run all tests.
 
 test-system: $(SERVED) ## Run tests/system: real servers (PostgreSQL, S3, MLflow), faults, kills. Installs what it needs.
 	tests/system/install.sh
-	$(BIN)/pytest tests/system --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/pytest tests/system --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 fuzz: $(EQUIPPED) ## Give 200,000 mutated inputs to everything that reads one; see tests/fuzz. Takes a quarter of an hour.
 	$(BIN)/python -m tests.fuzz --runs 200000 $(FUZZ)

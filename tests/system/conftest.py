@@ -20,26 +20,21 @@ from tests.system.report import Report, page_of, reports
 os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 
-_GROUPS = (  # of files whose tests run in one process, and share its servers and browser; what takes longest begins
-    *("test_faults test_races", "test_page_looks test_page test_large_page", "test_kills test_outage", "test_screens"),
-    *("test_github_night", "test_night", "test_reproduce", "test_wheel"),
-    "test_claims test_servers test_units",
+_FIRST = (  # the files that take longest, so that several processes end together
+    *("test_faults", "test_page_looks", "test_kills", "test_screens", "test_outage", "test_github_night", "test_night"),
+    *("test_races", "test_reproduce", "test_large_page", "test_page", "test_wheel"),
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests for several processes, and limit their time.
+    """Order the tests, and limit their time.
 
     They take up to a minute, and a machine that is four times slower, and busy, needs far more.
     """
-    groups = {name: names.split()[0] for names in _GROUPS for name in names.split()}
-    order = [*groups]
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.timeout(1_800))
-            item.add_marker(pytest.mark.xdist_group(groups.get(item.path.stem, item.path.stem)))
-    items.sort(key=lambda item: order.index(item.path.stem) if item.path.stem in groups else -1)
+    items.sort(key=lambda item: _FIRST.index(item.path.stem) if item.path.stem in _FIRST else len(_FIRST))
 
 
 @pytest.fixture(scope="session", autouse=True)
