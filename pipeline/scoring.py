@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -23,27 +23,27 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.joined import Joined, OutputKey, Replicate
 from rankledger.pipeline.types.results import Scores
 
-__all__ = ["bound_ties", "score"]
+__all__ = ["average_replicates", "bound_ties", "families", "score"]
 
 Block: TypeAlias = JudgedBlock | RatingsBlock | CatalogueBlock | RankingsBlock
 Clusters: TypeAlias = npt.NDArray[np.int64] | None
 
 
 def score(
-    joined: Mapping[tuple[str, str], Joined],
+    joined: Mapping[OutputKey, Joined],
     measures: Mapping[str, Sequence[Measure]],
     profile: Profile,
     workers: Workers,
     *,
     clusters: Mapping[str, Clusters] = MappingProxyType({}),
 ) -> tuple[Scores, ...]:
-    """The scores of every model on every dataset; they do not depend on the workers.
+    """The scores of every output on every dataset; they do not depend on the workers.
 
     Args:
-        joined: judgments and output, by (dataset, model).
+        joined: judgments and output, by output.
         measures: what to measure, by dataset.
         profile: the conventions, as they hold of each metric.
         workers: run the blocks.
@@ -64,7 +64,7 @@ def score(
     return tuple(
         Scores(
             dataset=dataset,
-            model=model,
+            model=str(model) if isinstance(model, str) else model.model,
             query_ids=task.query_ids,
             measures=per_query[dataset],
             values=_gathered(dataset, task, joined, per_query[dataset], values),
@@ -73,13 +73,14 @@ def score(
             figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
             missing=task.missing,
             moments={m: _moments(m.moments, task) for m in per_query[dataset] if m.moments is not None},
+            replicate="" if isinstance(model, str) else model.name,
         )
         for (dataset, model), task in joined.items()
     )
 
 
 def _blocks(
-    dataset: str, task: Joined, joined: Mapping[tuple[str, str], Joined], measures: Sequence[Measure]
+    dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]
 ) -> list[tuple[Block, tuple[Measure, ...]]]:
     """What is scored, and by which of the measures.
 
@@ -100,11 +101,7 @@ def _blocks(
 
 
 def _gathered(
-    dataset: str,
-    task: Joined,
-    joined: Mapping[tuple[str, str], Joined],
-    measures: Sequence[Measure],
-    found: Iterator[Floats],
+    dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure], found: Iterator[Floats]
 ) -> Floats:
     """(M, Q): the scores of the task's blocks, which come next, in the order of the measures."""
     values = np.empty((len(measures), len(task.query_ids)))
@@ -162,11 +159,11 @@ def _figure_of(measure: Measure, task: Joined) -> Callable[[CatalogueBlock | Non
 
 
 def _figure_errors(
-    joined: Mapping[tuple[str, str], Joined],
+    joined: Mapping[OutputKey, Joined],
     measures: Mapping[str, Sequence[Measure]],
     clusters: Mapping[str, Clusters],
     workers: Workers,
-) -> dict[tuple[str, str, Measure], float]:
+) -> dict[tuple[str, str | Replicate, Measure], float]:
     """The standard error of each figure that describes a set, by dataset, model and measure."""
     calls = {
         (dataset, model, measure): (_figure_of(measure, task), task.catalogue, clusters.get(dataset))
@@ -177,13 +174,64 @@ def _figure_errors(
     return dict(zip(calls, errors, strict=True))
 
 
+def families(results: Sequence[Scores], sharing: Collection[str] = ()) -> tuple[Scores, ...]:
+    """The scores of every model: of its one output, or the mean of its replicates.
+
+    Args:
+        results: the scores of all outputs; those of a model on a dataset in a row.
+        sharing: the models whose replicates share seeds.
+    """
+    by_model: dict[tuple[str, str], list[Scores]] = {}
+    for result in results:
+        shared = replace(result, shared_seeds=True) if result.model in sharing else result
+        by_model.setdefault((result.dataset, result.model), []).append(shared)
+    return tuple(average_replicates(own) if own[0].replicate else own[0] for own in by_model.values())
+
+
+def average_replicates(replicates: Sequence[Scores]) -> Scores:
+    """The scores of a family: of each query the mean over its replicates, on the scale that the measure is averaged on.
+
+    A score that is undefined in one replicate is undefined, and a query without output in one of them is missing, so
+    that all replicates are averaged over the same queries. Of one replicate the scores are as they are.
+
+    Args:
+        replicates: of one model on one dataset, each named; by no measure whose figure is made of several means.
+    """
+    first = replicates[0]
+    if len(replicates) == 1:
+        return replace(first, replicate="", replicates=(first,))
+    weights = np.stack([own.weights for own in replicates])
+    bounds = [own.tie_bounds for own in replicates if own.tie_bounds is not None]
+    return replace(
+        first,
+        values=_averaged(first.measures, np.stack([own.values for own in replicates]), weights),
+        weights=weights.mean(axis=0),
+        figures={key: float(np.mean([own.figures[key] for own in replicates])) for key in first.figures},
+        figure_errors={
+            key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors
+        },
+        missing=np.any([own.missing for own in replicates], axis=0),
+        tie_bounds=np.stack([_averaged(first.measures, np.stack(each), weights) for each in zip(*bounds, strict=True)])
+        if bounds
+        else None,
+        replicate="",
+        replicates=tuple(replicates),
+    )
+
+
+def _averaged(measures: Sequence[Measure], values: Floats, weights: Floats) -> Floats:
+    """(M, Q): the mean of (R, M, Q) values, NaN where one is; where nothing weighs, all weigh alike."""
+    rows = []
+    for row, measure in enumerate(measures):
+        own = weights[:, row] if measure.pooled else np.ones_like(values[:, row])
+        own = np.where(own.sum(axis=0) > 0, own, 1.0)
+        means = (measure.aggregation.forward(values[:, row]) * own).sum(axis=0) / own.sum(axis=0)
+        rows.append(measure.aggregation.backward(means[np.newaxis])[0])
+    return np.array(rows).reshape(values.shape[1:])
+
+
 def bound_ties(
-    results: Sequence[Scores],
-    joined: Mapping[tuple[str, str], Joined],
-    profile: Profile,
-    *,
-    seed: int,
-    workers: Workers,
+    results: Sequence[Scores], joined: Mapping[OutputKey, Joined], profile: Profile, *, seed: int, workers: Workers
 ) -> tuple[Scores, ...]:
     """The scores with the least, mean and greatest value of each over all orders of the query's tied documents.
 
@@ -197,10 +245,10 @@ def bound_ties(
     calls = [
         (_judged(result.measures), result.values[_rows(result)][:, span], block, profile, max_grade, [seed, *stream])
         for result in results
-        for span, block, max_grade, stream in _tied_blocks(result, joined[result.dataset, result.model])
+        for span, block, max_grade, stream in _tied_blocks(result, joined[result.output])
     ]
     found = iter(workers.run("Reordering ties", _bound_block, calls, unit="blocks"))
-    return tuple(_with_bounds(result, joined[result.dataset, result.model], found) for result in results)
+    return tuple(_with_bounds(result, joined[result.output], found) for result in results)
 
 
 def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, JudgedBlock, float, tuple[int, int]]]:

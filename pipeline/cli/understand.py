@@ -18,6 +18,7 @@ __all__ = ["explain", "find", "measures", "plan", "validate"]
 @click.option("--query", required=True, help="Query to explain.")
 @click.option("--measure", help="Measure, such as ndcg@10, in a suite or not; by default the lead measure.")
 @click.option("--dataset", help="Dataset; needed if several judge the query.")
+@click.option("--replicate", help="Replicate; needed if the model has several.")
 @options.name
 @click.option("--under", metavar="PROFILE", help="Show the score under another profile too, and what differs.")
 @click.option(
@@ -38,6 +39,7 @@ def explain(
     query: str,
     measure: str | None,
     dataset: str | None,
+    replicate: str | None,
     name: str | None,
     under: str | None,
     inputs: str | None,
@@ -64,6 +66,7 @@ def explain(
         query=query,
         measure=measure,
         dataset=dataset,
+        replicate=replicate,
         under=under,
         name=name,
         inputs=inputs,

@@ -16,6 +16,7 @@ from rankledger.pipeline.config.values import (
     Name,
     Plain,
     QueryColumns,
+    ReplicateNames,
     ScoreName,
     Section,
 )
@@ -185,7 +186,16 @@ class Model(Section):
 
     outputs: Outputs | None = None
     """Its rankings, rating predictions or scores: one path for all datasets, usually a template, or a path for each
-    dataset to evaluate it on."""
+    dataset to evaluate it on. `{replicate}` in the path makes the model a family of replicates, whose figures are
+    means."""
+
+    replicates: ReplicateNames | None = Field(None, min_length=1)
+    """What `{replicate}` stands for: `[1, 2, 3]`. One without a file is reported as missing. By default the files that
+    there are."""
+
+    shared_seeds: bool = False
+    """Whether its replicates have the same seeds as those of the same names of other models that say so. Differences
+    of such models are taken replicate by replicate."""
 
     params: dict[str, Plain] = Field(default_factory=dict)
     """Parameters of the model, for MLflow."""

@@ -16,6 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from string import Formatter
+from typing import Literal
 
 from rankledger.pipeline.config.loader import FILES, Document
 from rankledger.pipeline.config.values import suggestion
@@ -28,6 +29,7 @@ __all__ = [
     "WORDS",
     "absolute",
     "fill",
+    "has_placeholder",
     "is_path",
     "is_url",
     "parse_reference",
@@ -83,7 +85,7 @@ def is_path(record: str) -> bool:
 
 
 _RECORDS: KeyPath = ("records",)
-_MODEL = "\0"  # stands for the model's name in a pattern; no name can hold it
+_FOUND = "\0"  # stands for the name that is searched for in a pattern; no name can hold it
 
 
 def fill(template: str, words: Mapping[str, str | None]) -> str:
@@ -115,6 +117,14 @@ def fill(template: str, words: Mapping[str, str | None]) -> str:
     return "".join(parts)
 
 
+def has_placeholder(template: str, word: str) -> bool:
+    """Whether a template has that placeholder; False for one that `fill` refuses."""
+    try:
+        return any(name == word for _, name, _, _ in Formatter().parse(template))
+    except ValueError:
+        return False
+
+
 def is_url(path: str) -> bool:
     """Whether a path names a filesystem other than the local one."""
     return re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path) is not None
@@ -125,36 +135,40 @@ def absolute(path: str, directory: Path) -> str:
     return path if is_url(path) else os.path.normpath(Path.cwd() / directory / path)
 
 
-def search(template: str, words: Mapping[str, str | None], directory: Path) -> Iterator[tuple[str, str]]:
-    """The models whose outputs are there: each model's name and file, in the order of file names.
+def search(
+    template: str, words: Mapping[str, str | None], directory: Path, word: Literal["model", "replicate"] = "model"
+) -> Iterator[tuple[str, str]]:
+    """The models, or the replicates of one, whose outputs are there: each name and file, in the order of file names.
 
     Args:
         template: a local path with `{model}`; `*`, `?` and `[…]` in it match within a name, as in a shell.
-        words: what the other placeholders stand for.
+        words: what the other placeholders stand for; of models, `{replicate}` is any.
         directory: where a relative path starts.
+        word: the placeholder that is searched for.
 
     Raises:
-        ValueError: as `fill`, or the template is a URL or has no `{model}`.
+        ValueError: as `fill`, or the template is a URL or has no such placeholder.
     """
     if is_url(template):
-        raise ValueError("models are searched for in local folders only; list them by name")
-    literal = {word: value and glob.escape(value) for word, value in words.items()}
-    pattern = os.path.normpath(fill(template, {**literal, "model": _MODEL}))
-    if _MODEL not in pattern:
-        raise ValueError(f"{template!r} has no {{model}} to find models by; write it in place of the name")
+        where = " under `replicates`" if word == "replicate" else ""
+        raise ValueError(f"{word}s are searched for in local folders only; list them by name{where}")
+    literal = {key: value and glob.escape(value) for key, value in words.items()}
+    pattern = os.path.normpath(fill(template, {**literal, "replicate": "*", word: _FOUND}))
+    if _FOUND not in pattern:
+        raise ValueError(f"{template!r} has no {{{word}}} to find {word}s by; write it in place of the name")
     shape = re.compile(_regex(pattern))
-    found = glob.glob(pattern.replace(_MODEL, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
+    found = glob.glob(pattern.replace(_FOUND, "*"), root_dir=directory)  # noqa: PTH207 (Path.glob takes no absolute ones)
     for file in sorted(found):
         if match := shape.fullmatch(file):
-            yield match["model"], absolute(file, directory)
+            yield match["name"], absolute(file, directory)
 
 
 def _regex(pattern: str) -> str:
-    """A glob pattern as a regular expression that catches the model's name, the same wherever it stands."""
+    """A glob pattern as a regular expression that catches the name searched for, the same wherever it stands."""
     parts: list[str] = []
     for token in re.split(r"(\[[^]]+\]|[*?\0])", pattern):
-        if token == _MODEL:
-            parts.append("(?P=model)" if "(?P<model>[^/]+)" in parts else "(?P<model>[^/]+)")
+        if token == _FOUND:
+            parts.append("(?P=name)" if "(?P<name>[^/]+)" in parts else "(?P<name>[^/]+)")
         elif token in ("*", "?"):
             parts.append("[^/]" + token.replace("?", ""))
         elif len(token) > 3 and token.startswith("["):

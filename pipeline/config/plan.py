@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from typing import TypeAlias
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import Dataset, File, Model, OutputFile
-from rankledger.pipeline.config.paths import absolute, fill, search
+from rankledger.pipeline.config.paths import absolute, fill, has_placeholder, search
 from rankledger.pipeline.config.plan_tracking import plan_tracking
 from rankledger.pipeline.config.planned import (
     EVERYTHING,
@@ -30,6 +31,7 @@ from rankledger.pipeline.config.schema import EXISTS, STABLE, Loaded
 from rankledger.pipeline.config.values import is_printable, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
+from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 
 __all__ = ["markers", "plan", "unmatched_searches"]
 
@@ -190,6 +192,9 @@ def _check_sums(planning: Planning, datasets: Sequence[PlannedDataset]) -> None:
                     planning.find(("datasets", dataset.name, "scores", name), message)
 
 
+_Outputs: TypeAlias = Mapping[str, Mapping[str, OutputFile]]
+"""Of a model: by dataset and replicate, the file; the replicate is empty for a model of one output."""
+
 _MOST_TASKS = 100_000
 _KINDS: tuple[Kind, ...] = ("rankings", "ratings", "scores")
 
@@ -211,13 +216,15 @@ def _plan_models(
         _check_entry(planning, name, model)
         models |= dict.fromkeys(found if name == EVERYTHING else [name], model)
     tasks = tuple(
-        Task(dataset.name, model, outputs[model][dataset.name])
+        Task(dataset.name, model, output, replicate)
         for dataset in datasets
         for model in models
-        if dataset.name in outputs[model]
+        for replicate, output in outputs[model].get(dataset.name, {}).items()
     )
     _check_doubles(planning, tasks)
     _check_compared(planning, datasets, outputs)
+    _check_averaged(planning, datasets, tasks)
+    _warn_of_seeds(planning, models, outputs)
     return models, tasks
 
 
@@ -266,17 +273,44 @@ def _check_doubles(planning: Planning, tasks: Sequence[Task]) -> None:
             planning.find(path, f"{message}; use a file for each, as with {{model}} in the path")
 
 
-def _check_compared(
-    planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, Mapping[str, OutputFile]]
-) -> None:
-    """Find measures that compare with a model that has no output on the dataset."""
+def _check_compared(planning: Planning, datasets: Sequence[PlannedDataset], outputs: Mapping[str, _Outputs]) -> None:
+    """Find measures that compare with a model that has no output on the dataset, or one for each replicate."""
     for dataset in datasets:
-        here = [model for model, files in outputs.items() if dataset.name in files]
+        here = {model: files[dataset.name] for model, files in outputs.items() if dataset.name in files}
         for measure in dataset.measures:
             model = str(measure.parameters.get("model", ""))
-            if measure.metric.input == "rankings" and model not in here:
+            if measure.metric.input != "rankings":
+                continue
+            if model not in here:
                 message = f"{measure} compares with {model!r}, but no model here has that name{suggestion(model, here)}"
                 planning.find(("datasets", dataset.name), message)
+            elif any(here[model]):
+                message = f"{measure} compares with {model!r}, which has replicates; name a model with one output"
+                planning.find(("datasets", dataset.name), message)
+
+
+def _check_averaged(planning: Planning, datasets: Sequence[PlannedDataset], tasks: Sequence[Task]) -> None:
+    """Find measures that have no score per query, which is what replicates are averaged by."""
+    for dataset in datasets:
+        families = dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name and task.replicate)
+        for measure in dataset.measures if families else ():
+            if measure.moments is not None:
+                model = next(iter(families))
+                message = f"{measure} cannot be averaged over the replicates of {model!r}; remove one of them"
+                planning.find(("datasets", dataset.name), message)
+
+
+def _warn_of_seeds(planning: Planning, models: Mapping[str, Model], outputs: Mapping[str, _Outputs]) -> None:
+    """Warn of models that share seeds, and have other replicates than the first of them on a dataset."""
+    sharing = [name for name, model in models.items() if model.shared_seeds]
+    first: dict[str, tuple[str, list[str]]] = {}
+    for model in sharing:
+        for dataset, files in outputs[model].items():
+            other, names = first.setdefault(dataset, (model, sorted(files)))
+            if names != sorted(files):
+                both = f"{other} has {', '.join(names)} and {model} {', '.join(sorted(files))}"
+                path = ("models", _entry(planning, model), "shared_seeds")
+                planning.warn(path, f"replicates on {dataset} are paired only if they are the same: {both}")
 
 
 def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
@@ -289,20 +323,56 @@ def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, K
             yield name, dataset, ("models", entry, "outputs", name), outputs[name]
 
 
-def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> dict[str, OutputFile]:
-    """By dataset, the outputs of a model that `entry` describes, where it is evaluated."""
+def _outputs(planning: Planning, entry: str, model: str, kinds: Container[Kind] = _KINDS) -> _Outputs:
+    """By dataset and replicate, the outputs of a model that `entry` describes, where it is evaluated."""
     outputs = {}
     for name, dataset, path, file in _templates(planning, entry):
-        words = {**planning.words(name, entry), "model": model}
-        filled = planning.filled(path, file, words, dataset.columns)
-        if filled and dataset.kind in kinds:
-            outputs[name] = filled
+        words = {**planning.words(name, entry), "replicate": "*", "model": model}
+        replicates = _replicates(planning, (name, model), path, file, words) or [""]
+        filled = {
+            replicate: planning.filled(path, file, {**words, "replicate": replicate or "*"}, dataset.columns)
+            for replicate in replicates
+        }
+        found = {replicate: output for replicate, output in filled.items() if output}
+        if found and dataset.kind in kinds:
+            outputs[name] = found
     return outputs
 
 
+def _is_family(file: File) -> bool:
+    return has_placeholder(file.path, "replicate")
+
+
+def _replicates(
+    planning: Planning, task: tuple[str, str], path: KeyPath, file: File, words: Mapping[str, str | None]
+) -> list[str]:
+    """The replicates of a model on a dataset: those that are listed, or that are there; none if it is no family.
+
+    Of an earlier evaluation they are those that it had.
+    """
+    entry = planning.config.models[str(path[1])]
+    if not _is_family(file):
+        if entry.replicates is not None or entry.shared_seeds:
+            key = "replicates" if entry.replicates is not None else "shared_seeds"
+            planning.find(
+                (*path[:2], key), f"`outputs` has no {{replicate}}; write it into the path, or remove `{key}`"
+            )
+        return []
+    if entry.replicates is not None:
+        return [*entry.replicates]
+    if planning.recorded is not None:
+        known = [model for dataset, model in planning.recorded if model_of((dataset, model)) == task]
+        return [model.name for model in known if isinstance(model, Replicate)]
+    try:
+        return [name for name, _ in search(file.path, words, planning.directory(path), "replicate")]
+    except ValueError as error:
+        planning.find((*path, "path"), str(error))
+        return []
+
+
 def _search(
-    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, Mapping[str, OutputFile]]
-) -> dict[str, dict[str, OutputFile]]:
+    planning: Planning, datasets: Sequence[PlannedDataset], listed: Mapping[str, _Outputs]
+) -> dict[str, _Outputs]:
     """The outputs of the models that are found: each is expected on every dataset of a kind where it has one.
 
     A file that a dataset or a listed model names is not the output of another model.
@@ -314,7 +384,7 @@ def _search(
     if templates and not matches and len(planning.findings) == n_findings:
         searched = ", ".join(dict.fromkeys(map(str, templates)))
         planning.find(("models", EVERYTHING), f"no file matches {searched}; fix the path or list the models")
-    outputs = {file.path for files in listed.values() for file in files.values()}
+    outputs = {file.path for files in listed.values() for own in files.values() for file in own.values()}
     kinds: dict[str, set[Kind]] = {}
     for kind, model, file in matches:
         if model not in listed and file not in outputs:
@@ -327,8 +397,8 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
     for name, dataset, path, file in _templates(planning, EVERYTHING):
         words = planning.words(name, EVERYTHING)
         if planning.recorded is not None:
-            for model in [model for found, model in planning.recorded if found == name]:
-                output = planning.filled(path, file, {**words, "model": model})
+            for model in [model_of(key)[1] for key in planning.recorded if key[0] == name]:
+                output = planning.filled(path, file, {"replicate": "*", **words, "model": model})
                 if output:
                     yield dataset.kind, model, output.path
             continue
@@ -341,8 +411,8 @@ def _matches(planning: Planning) -> Iterator[tuple[Kind, str, str]]:
             planning.find((*path, "path"), str(error))
 
 
-def markers(loaded: Loaded, planned: Plan) -> Mapping[tuple[str, str], str]:
-    """The name of the file that makes an output ready, by (dataset, model); none where no marker is asked for.
+def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
+    """The name of the file that makes an output ready; none where no marker is asked for.
 
     Args:
         loaded: the config, and where it was written.
@@ -358,8 +428,9 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[tuple[str, str], str]:
     for task in planned.tasks:
         own = {**config.datasets[task.dataset].keys, **planned.models[task.model].keys}
         words = {"dataset": task.dataset, "date": planned.date, **own, "model": task.model}
+        words |= {"replicate": task.replicate} if task.replicate else {}
         try:
-            found[task.dataset, task.model] = fill(config.nightly.ready, words)
+            found[task.key] = fill(config.nightly.ready, words)
         except ValueError as error:
             loaded.document.refuse([(("nightly", "ready"), str(error))])
     return found
@@ -375,7 +446,7 @@ def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:
         return ()
     patterns = []
     for name, _, path, file in _templates(planning, EVERYTHING):
-        words = {**planning.words(name, EVERYTHING), "model": "*"}
+        words = {"replicate": "*", **planning.words(name, EVERYTHING), "model": "*"}
         patterns.append(absolute(fill(file.path, words), planning.directory(path)))
     return tuple(dict.fromkeys(patterns))
 
@@ -403,7 +474,10 @@ def _plan_comparison(
     lines = section.measures
     every = [measure for dataset in datasets for measure in dataset.measures if measure.metric.per == "query"]
     chosen = every if lines is None else choose_measures(planning, ("comparison", "measures"), lines, datasets)
-    here = {dataset.name: [task.model for task in tasks if task.dataset == dataset.name] for dataset in datasets}
+    here = {
+        dataset.name: [*dict.fromkeys(task.model for task in tasks if task.dataset == dataset.name)]
+        for dataset in datasets
+    }
     return PlannedComparison(
         pairs={name: _pairs(section.baseline, found) for name, found in here.items()},
         measures={
@@ -472,14 +546,14 @@ def _warn_of_others(
             )
 
 
-def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[tuple[str, str]] | None = None) -> Plan:
+def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[OutputKey] | None = None) -> Plan:
     """What a config comes to.
 
     Args:
         loaded: the config, and where it was written.
         date: what `{date}` in paths stands for.
-        recorded: the (dataset, model) of an earlier evaluation; they are taken for those that are searched for, whose
-            outputs need not be there.
+        recorded: the outputs of an earlier evaluation; they are taken for those that are searched for, which need not
+            be there.
 
     Raises:
         InputError: all findings at once, one line each.

@@ -28,7 +28,7 @@ def plan_gates(
     """Every gate with what it judges."""
     gates = planning.config.gates
     names = [gate.name for gate in gates]
-    pairs = [(task.dataset, task.model) for task in tasks]
+    pairs = [*dict.fromkeys((task.dataset, task.model) for task in tasks)]
     by_name = {dataset.name: dataset for dataset in datasets}
     settled = not planning.findings
     planned = []

@@ -14,6 +14,7 @@ from rankledger.pipeline.config.schema import Correction, Loaded, Test
 from rankledger.pipeline.config.values import Columns, explain_line, suggestion
 from rankledger.pipeline.config.yaml import Finding, KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
+from rankledger.pipeline.types.joined import OutputKey, Replicate
 
 __all__ = [
     "EVERYTHING",
@@ -41,6 +42,14 @@ class Task:
     model: str
     output: OutputFile
     """Its path is absolute or a URL; its columns include the dataset's."""
+
+    replicate: str = ""
+    """Which replicate of the model; empty for a model of one output."""
+
+    @property
+    def key(self) -> OutputKey:
+        """The dataset, and the model or its replicate."""
+        return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
 
 @dataclass(frozen=True)
@@ -153,8 +162,8 @@ class Plan:
     places: Mapping[str, Finding] = field(default_factory=dict)
     """By path, where each file of the config is named: a finding without a message yet."""
 
-    late: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """Why an output is not to be read, by (dataset, model): it was waited for in vain. None unless a night waits."""
+    late: Mapping[OutputKey, str] = field(default_factory=dict)
+    """Why an output is not to be read: it was waited for in vain. None unless a night waits."""
 
 
 def kind_of(measure: Measure) -> Kind:
@@ -172,10 +181,10 @@ EVERYTHING = "*"  # stands for every model, or every dataset
 class Planning:
     """A config that is being planned: parts that are wrong are found, left out, and refused together at the end."""
 
-    def __init__(self, loaded: Loaded, date: str | None, recorded: Sequence[tuple[str, str]] | None = None) -> None:
+    def __init__(self, loaded: Loaded, date: str | None, recorded: Sequence[OutputKey] | None = None) -> None:
         """Begin the plan of a config; `{date}` in its paths stands for the date.
 
-        The (dataset, model) of an earlier evaluation are taken for those that are searched for.
+        The outputs of an earlier evaluation are taken for those that are searched for.
         """
         self.config = loaded.config
         self.recorded = recorded

@@ -55,6 +55,7 @@ __all__ = [
     "Plain",
     "ProfileName",
     "QueryColumns",
+    "ReplicateNames",
     "ScoreName",
     "Section",
     "Suite",
@@ -442,6 +443,17 @@ def _listed(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
+def _replicate(name: object) -> object:
+    return str(name) if isinstance(name, int) and not isinstance(name, bool) else name
+
+
+def _replicates(names: tuple[str, ...]) -> tuple[str, ...]:
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"the replicate {name!r} is listed twice; keep one")
+    return names
+
+
 def _profile(name: str) -> str:
     if name not in PROFILES:
         raise ValueError(f"unknown profile {name!r}{suggestion(name, PROFILES)}")
@@ -516,5 +528,11 @@ Suite: TypeAlias = Annotated[
 Columns: TypeAlias = dict[
     Literal["query_id", "doc_id", "relevance", "subtopic", "score", "rank", "rating", "prediction", "measure", "value"],
     str,
+]
+ReplicateNames: TypeAlias = Annotated[
+    tuple[Annotated[str, BeforeValidator(_replicate), AfterValidator(_name)], ...],
+    Field(max_length=1000),
+    AfterValidator(_replicates),
+    WithJsonSchema({"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}, "minItems": 1}),
 ]
 Keys: TypeAlias = dict[Annotated[str, AfterValidator(_key_name)], str]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from statistics import NormalDist
 from typing import Literal
@@ -149,7 +149,8 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
 
     Over each resample the figures' distances from their estimates, in standard errors, have a greatest one; c is the
     quantile of these at the confidence asked for. An interval then reaches c standard errors, or what BCa makes of that
-    level. Figures that move together, such as a slice and `all`, cost less than Bonferroni's correction takes for them.
+    level. Figures that move together, such as a slice and `all`, cost less than Bonferroni's correction takes for them;
+    if one is of a family of replicates, that correction is taken.
 
     Args:
         figures: each with B resamples, of which resample b of one goes with resample b of the others: drawn together
@@ -162,6 +163,8 @@ def simultaneous(figures: Sequence[Resampled], rule: IntervalRule) -> IntervalRu
     """
     if len(figures) < 2:
         return rule
+    if any(figure.families for figure in figures):  # resamples of queries do not know how replicates vary
+        return IntervalRule(rule.method, 1 - (1 - rule.confidence) / len(figures))
     greatest = np.zeros(len(figures[0].resamples))
     for figure in figures:  # one by one: all of them side by side would be large
         if figure.std_error > 0:  # queries that all moved alike are nowhere but at their estimate
@@ -363,6 +366,9 @@ class GateCheck:
     def found(self, rule: GateRule, limit: Limit) -> Found:
         """The interval to judge by one limit, how it was made, and its confidence."""
         found = self._found(rule)
+        if self.bounded and self.judged.families and found.ends[0] is not None and found.ends[1] is not None:
+            reach = self.judged.total_error.reach(rule.bounded)
+            found = replace(found, ends=self.judged.outer(found.ends[0], found.ends[1], reach))
         low, high = found.ends
         if rule.failing is None or low is None or high is None:
             return found
@@ -384,8 +390,14 @@ class GateCheck:
         if self.bounded:
             assert self.values is not None, "that is what bounded means"
             method, ends = bounded_interval(self.values, self.judged.range, 1 - 2 * error)
-            return method, ends[1] if limit.least else ends[0]
-        return "t", tail_end(self.judged, error, upper=limit.least)
+            return method, self._over_replicates(ends[limit.least], error, limit)
+        return "t", self._over_replicates(tail_end(self.judged, error, upper=limit.least), error, limit)
+
+    def _over_replicates(self, end: float, error: float, limit: Limit) -> float:
+        """The end that decides a failure; of families as far out as further replicates ask for."""
+        if not self.judged.families:
+            return end
+        return self.judged.outer(end, end, self.judged.total_error.reach(1 - 2 * error))[limit.least]
 
     def outcome(self, ends: Ends, limit: Limit) -> Outcome:
         """What comes of one limit with this interval."""
@@ -418,6 +430,8 @@ class GateCheck:
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
         """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
         low, high = ends
+        if self.judged.total_error.replicates:  # which more queries leave as they are
+            return None
         alike = self.baseline is None and self.plain.mark == "degenerate" and not self.bounded
         distance = self.judged.estimate - limit.value
         if low is None or high is None or alike or (abs(distance) <= _SAME and low < high):
@@ -511,6 +525,8 @@ def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
         return "but there is no interval, for some resamples hold no query that counts"
     if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
         return "but scores that are all alike leave nothing to judge by"
+    if line.judged.total_error.replicates:
+        return f"but {_weakness(line)}, as replicates differ: see variance_components.csv for what would settle it"
     if needed is None:
         return f"but {_weakness(line)}: and no number of queries would settle it while the {what} stays just there"
     step = 10 ** max(0, len(str(needed)) - 2)  # rounded up to two digits

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankledger.metrics.block import Floats
 from rankledger.pipeline.inference.distributions import t_quantile
+from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
 
 __all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end"]
 
@@ -43,6 +44,8 @@ class Resampled:
         n_queries: queries that count.
         n_clusters: clusters that they are in.
         range: the least and the greatest value that the figure can have.
+        families: the effects of replicates, of each family that the figure is made of; none where models have one
+            output each.
     """
 
     estimate: float
@@ -52,6 +55,12 @@ class Resampled:
     n_queries: int
     n_clusters: int
     range: tuple[float, float] = _UNBOUNDED
+    families: tuple[ReplicateEffects, ...] = ()
+
+    @cached_property
+    def total_error(self) -> TotalError:
+        """The error over further queries and further replicates."""
+        return TotalError.of(self.error, self.n_clusters, self.families)
 
     @cached_property
     def error(self) -> float:
@@ -94,11 +103,15 @@ class Resampled:
 
     @property
     def std_error(self) -> float:
-        """The standard deviation over the resamples; NaN if more than 1% of them leave it undefined."""
+        """The standard deviation over the resamples, and of families over replicates, too.
+
+        NaN if more than 1% of the resamples leave the figure undefined.
+        """
         if self.n_undefined > _MOST_UNDEFINED * len(self.resamples):
             return math.nan
         defined = self.ascending if self.n_undefined else self.resamples
-        return float((defined - defined[0]).std(ddof=1))  # shifted, so that equal figures have none at all
+        own = float((defined - defined[0]).std(ddof=1))  # shifted, so that equal figures have none at all
+        return math.hypot(own, self.total_error.replicates) if self.families else own
 
     @cached_property
     def ascending(self) -> Floats:
@@ -110,6 +123,16 @@ class Resampled:
     def n_undefined(self) -> int:
         """How many resamples leave it undefined."""
         return len(self.resamples) - len(self.ascending)
+
+    def outer(self, low: float, high: float, reach: float) -> tuple[float, float]:
+        """The ends as they are, or as far as this from the estimate if that is further out; NaN for a single cluster.
+
+        They are not widened beyond the range of the figure.
+        """
+        if self.n_clusters < 2:
+            return math.nan, math.nan
+        least, greatest = map(float, self.range)
+        return (min(low, max(self.estimate - reach, least)), max(high, min(self.estimate + reach, greatest)))
 
     @cached_property
     def _spread(self) -> float:
@@ -129,7 +152,8 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
         resampled: the figure with its resamples.
         method: `percentile`, the quantiles of the resamples; `basic`, these mirrored at the estimate; `bca`, the
             quantiles that are bias-corrected and accelerated; `bca+t`, the outer ends of these and of Student's t,
-            within the range of the figure. BCa falls short on differences, t on skewed levels.
+            within the range of the figure. BCa falls short on differences, t on skewed levels. Of families, the outer
+            ends of the method's and of those that hold over further replicates, too.
         confidence: how often the interval should cover, in (0, 1).
     """
     if not math.isfinite(resampled.estimate) or not len(resampled.ascending):
@@ -142,7 +166,10 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
     if method == "basic":
         low, high = 2 * resampled.estimate - high, 2 * resampled.estimate - low
     if method == "bca+t":
-        low, high = _outer(resampled, low, high, tail)
+        reach = t_quantile(1 - tail, max(1, resampled.n_clusters - 1)) * resampled.error
+        low, high = resampled.outer(low, high, reach)
+    if resampled.families:
+        low, high = resampled.outer(low, high, resampled.total_error.reach(confidence))
     return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
 
@@ -186,15 +213,6 @@ def _skewness(resampled: Resampled) -> tuple[float, float]:
 def known(figure: float) -> float | None:
     """The figure; None if it is undefined."""
     return figure if math.isfinite(figure) else None
-
-
-def _outer(resampled: Resampled, low: float, high: float, tail: float) -> tuple[float, float]:
-    """The ends as they are, or those of Student's t if they are further out; none for a single cluster."""
-    if resampled.n_clusters < 2:
-        return math.nan, math.nan
-    least, greatest = map(float, resampled.range)
-    reach = t_quantile(1 - tail, resampled.n_clusters - 1) * resampled.error
-    return (min(low, max(resampled.estimate - reach, least)), max(high, min(resampled.estimate + reach, greatest)))
 
 
 def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:

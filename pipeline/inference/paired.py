@@ -21,7 +21,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
 from rankledger.pipeline.inference.power import minimum_detectable_difference
-from rankledger.pipeline.inference.primary import joint_differences
+from rankledger.pipeline.inference.primary import JointDifference, joint_differences
 from rankledger.pipeline.inference.resampling import Settings
 from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters
 from rankledger.pipeline.inference.sign_flips import (
@@ -57,9 +57,11 @@ _LEAST_ALIKE = 0.7  # of the number of clusters: as how many of one weight they 
 def t_test(difference: Resampled) -> float:
     """The p-value of the difference, by t with C - 1 degrees of freedom; NaN where there are fewer than two clusters.
 
-    Where all clusters differ alike it is 0, or 1 where none differs.
+    Where all clusters differ alike it is 0, or 1 where none differs. For families it is of further replicates, too.
     """
     error = difference.error
+    if difference.total_error.replicates:
+        return difference.total_error.p_value(difference.estimate)
     if error == 0:
         return float(abs(difference.estimate) <= _SAME)
     return 2 * t_tail(abs(difference.estimate) / error, difference.n_clusters - 1)
@@ -280,6 +282,7 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
     """(H,) each pair's p-value, and (H,) as the correction makes it; None for `none`."""
     refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
     stepped: Floats | None = None
+    of_replicates = _replicate_tests(sample, tested)
     if test.test == "t":
         for pair in tested:
             _refuse_unlike(sample, pair)
@@ -288,6 +291,9 @@ def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[F
         p_values, stepped = bootstrap_test(sample, tested)
     else:
         p_values, stepped = randomization(sample, tested, Settings(test.permutations, test.seed, test.workers))
+    p_values = np.maximum(p_values, of_replicates)
+    if stepped is not None:
+        stepped = np.maximum(stepped, np.minimum(len(tested) * of_replicates, 1))
     if test.correction == "holm":
         return p_values, holm(p_values)
     if test.correction == "bh":
@@ -313,12 +319,43 @@ def _refuse_unlike(sample: Sample, pair: Pair) -> None:
         )
 
 
+def _replicate_tests(sample: Sample, tested: Sequence[Pair]) -> Floats:
+    """(H,) the p-values that hold over further replicates, of pairs with a family; 0 for other pairs."""
+    p_values = np.zeros(len(tested))
+    families = [i for i, pair in enumerate(tested) if sample.has_replicates(pair)]
+    for i, difference in zip(families, sample.each_difference([tested[i] for i in families]), strict=True):
+        p_values[i] = t_test(difference)
+    return p_values
+
+
+def _joint(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
+    """The joint differences; those with a family hold over further replicates, too.
+
+    Of the m pairs each that has a family takes alpha / m, by Bonferroni, for a resample of queries does not know how
+    replicates vary. The bootstrap has what is left, and all of alpha if nothing is.
+    """
+    families = [i for i, pair in enumerate(pairs) if sample.has_replicates(pair)]
+    left = 1 - len(families) / len(pairs) if families and len(families) < len(pairs) else 1.0
+    found = list(joint_differences(sample, pairs, left * alpha))
+    if left < 1:
+        found = [one and replace(one, p_joint=min(one.p_joint / left, 1.0)) for one in found]
+    for i, difference in zip(families, sample.each_difference([pairs[i] for i in families]), strict=True):
+        one, own = found[i], t_test(difference)
+        if one is not None:
+            low, high = one.ends
+            if low is not None and high is not None:
+                low, high = difference.outer(low, high, difference.total_error.reach(1 - alpha / len(pairs)))
+            p_joint = max(one.p_joint, min(len(pairs) * own, 1.0))
+            found[i] = JointDifference(max(one.p_value, own), p_joint, (low, high))
+    return tuple(found)
+
+
 def _judge_primary(
     sample: Sample, asked: Sequence[Pair], lines: list[Comparison], chosen: Sequence[int], lead: Measure, alpha: float
 ) -> list[int]:
     """Put joint intervals and p-values into the lines of the lead measure on all queries; gives the lines left over."""
     family = [i for i in chosen if (asked[i].measure, asked[i].slice) == (lead, ALL) and lines[i].mark != "degenerate"]
-    found = dict(zip(family, joint_differences(sample, [asked[i] for i in family], alpha), strict=True))
+    found = dict(zip(family, _joint(sample, [asked[i] for i in family], alpha), strict=True))
     judged = {i: joint for i, joint in found.items() if joint is not None}
     name = _family(sample.dataset, [asked[i] for i in judged], "primary")
     for i, joint in judged.items():

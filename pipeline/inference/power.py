@@ -78,6 +78,8 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     error = difference.error
     if math.isnan(error):
         return math.nan
+    if difference.total_error.replicates:
+        return difference.total_error.reach(1 - alpha) + difference.total_error.reach(2 * POWER - 1)
     return error * standard_errors(alpha, POWER, difference.n_clusters - 1)
 
 

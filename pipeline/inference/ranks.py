@@ -14,7 +14,7 @@ from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_quantile
 from rankledger.pipeline.inference.intervals import known
-from rankledger.pipeline.inference.samples import Sample, effective_clusters
+from rankledger.pipeline.inference.samples import Pair, Sample, effective_clusters, pool
 from rankledger.pipeline.inference.summary import POOLED
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import OrderAgreement
@@ -46,7 +46,9 @@ def with_ranks(lines: Sequence[Estimate], samples: Sequence[Sample], confidence:
         figures = _figures(drawn, own, measure)
         defined = [line.model for line in own if line.estimate is not None]
         sizes = [_effective_clusters(sample, model, measure) for sample in drawn for model in defined]
-        for place, rank in zip(places, rank_intervals(figures, min(sizes, default=0.0), confidence), strict=True):
+        unsure = _unsure(drawn, [line.model for line in own], figures[:, 0], measure, confidence)
+        ranks = rank_intervals(figures, min(sizes, default=0.0), confidence, unsure)
+        for place, rank in zip(places, ranks, strict=True):
             low, high = rank or (None, None)
             ranked[place] = replace(lines[place], rank_low=low, rank_high=high)
     return tuple(ranked)
@@ -140,7 +142,29 @@ def _effective_clusters(sample: Sample, model: str, measure: Measure) -> float:
     return effective_clusters(weights)
 
 
-def rank_intervals(figures: Floats, n_clusters: float, confidence: float) -> list[tuple[int, int] | None]:
+def _unsure(
+    samples: Sequence[Sample], models: Sequence[str], figures: Floats, measure: Measure, confidence: float
+) -> Bools:
+    """(M, M): the pairs of models with a family, that further replicates may put the other way round.
+
+    Each of the pairs, of which there are M (M - 1) / 2, takes as much of the error that is allowed.
+    """
+    by_name = sorted(samples, key=lambda sample: sample.dataset)
+    unsure = np.zeros((len(models), len(models)), dtype=bool)
+    n_pairs = len(models) * (len(models) - 1) / 2
+    for one, other in combinations(range(len(models)), 2):
+        pair = Pair(models[one], models[other], measure)
+        if any(sample.has_replicates(pair) for sample in samples):
+            difference = pool([sample.differences([pair])[0] for sample in by_name])
+            apart = abs(float(figures[one] - figures[other]))
+            reach = difference.total_error.reach(1 - (1 - confidence) / n_pairs)
+            unsure[one, other] = unsure[other, one] = not apart > reach
+    return unsure
+
+
+def rank_intervals(
+    figures: Floats, n_clusters: float, confidence: float, unsure: Bools | None = None
+) -> list[tuple[int, int] | None]:
     """The best and the worst rank that each of M models may have, such that all of them hold together.
 
     Of two models one is better if their difference is more than c standard errors from 0; c is what the greatest of all
@@ -154,6 +178,7 @@ def rank_intervals(figures: Floats, n_clusters: float, confidence: float) -> lis
         n_clusters: how many clusters they are drawn from, as many of one size as they count for; of several datasets,
             those of the smallest.
         confidence: how often all of them should cover, in (0, 1).
+        unsure: (M, M) the pairs of which neither is better, whatever the resamples say; None for no such pair.
 
     Returns:
         By model the two ranks, from 1 on; None if its figure is undefined, over the sample or over a resample, or if
@@ -167,6 +192,8 @@ def rank_intervals(figures: Floats, n_clusters: float, confidence: float) -> lis
     if complete.sum() < 2 or n_clusters < 2:
         return [None] * len(figures)
     better, n_models = _better(figures[complete], n_clusters, confidence), int(np.isfinite(figures[:, 0]).sum())
+    if unsure is not None:
+        better &= ~unsure[np.ix_(complete, complete)]
     ranks: list[tuple[int, int] | None] = [None] * len(figures)
     for place, model in enumerate(np.flatnonzero(complete)):
         ranks[model] = 1 + int(better[:, place].sum()), n_models - int(better[place].sum())

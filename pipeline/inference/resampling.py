@@ -91,9 +91,13 @@ class Ratio:
         Reference:
             Efron & Tibshirani 1993, section 22.6: `(num - θ·den) / Σ den`, times the slope of what is done to the mean.
         """
+        return self.influence_of(self)
+
+    def influence_of(self, replicate: Ratio) -> Floats:
+        """(C,): how much each cluster of a replicate moves its figure from this one, to the first order."""
         total, numerators = self.denominators.sum(), self.numerators
         means = divide(numerators.sum(axis=1), total)
-        apart = numerators - means[:, np.newaxis] * self.denominators
+        apart = replicate.numerators - means[:, np.newaxis] * replicate.denominators
         moved: Floats = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0)
         return divide(moved, total)
 

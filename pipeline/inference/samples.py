@@ -18,6 +18,7 @@ from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Resampled
+from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
 from rankledger.pipeline.inference.resampling import (
     Contributions,
     Ratio,
@@ -108,6 +109,13 @@ class Sample:
             for scores in (*results, *whole)
             for row, measure in enumerate(scores.measures)
         }
+        self._replicated = {
+            (scores.key, measure): (scores, row)
+            for scores in (*results, *whole)
+            for row, measure in enumerate(scores.measures)
+            if scores.replicates
+        }
+        self._conventions = conventions
         self._query_ids = results[0].query_ids
         self._settings = settings
         self._denominators: dict[bytes, Floats] = {}
@@ -129,7 +137,18 @@ class Sample:
             n_queries=self._n_queries(self.contributions[model, measure].counted, slice),
             n_clusters=int((ratio.denominators > 0).sum()),
             range=measure.metric.range,
+            families=self._effects(self._replicate_cells(model, measure, slice)),
         )
+
+    def components(self, model: ModelKey, measure: Measure) -> Components | None:
+        """The variance components of a figure; None for a model of fewer than two replicates."""
+        found = self._replicate_cells(model, measure, ALL)
+        cells = np.stack([*found.values()], axis=1) if found else np.empty((0, 0))
+        return components_of(cells) if min(cells.shape) > 1 else None
+
+    def has_replicates(self, pair: Pair) -> bool:
+        """Whether one of the two is a family of replicates."""
+        return any((name, pair.measure) in self._replicated for name in (pair.model, pair.baseline))
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
@@ -220,7 +239,45 @@ class Sample:
             n_queries=self._n_queries(counted[0] & counted[1], pair.slice),
             n_clusters=int((one.denominators > 0).sum()),
             range=_range_of(pair),
+            families=self._pair_effects(pair, counted[0] & counted[1]) if self.has_replicates(pair) else (),
         )
+
+    def _pair_effects(self, pair: Pair, both: Bools) -> tuple[ReplicateEffects, ...]:
+        """The effects of both families on a difference; of its replicates, where they are paired."""
+        names = (pair.model, pair.baseline)
+        ours, theirs = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
+        theirs = {name: pair.factor * cells for name, cells in theirs.items()}
+        shared = [
+            self._replicated[name, pair.measure][0].shared_seeds
+            for name in names
+            if (name, pair.measure) in self._replicated
+        ]
+        if ours.keys() == theirs.keys() and all(shared):
+            return self._effects({name: cells - theirs[name] for name, cells in ours.items()})
+        return self._effects(ours) + self._effects(theirs)
+
+    def _replicate_cells(
+        self, model: ModelKey, measure: Measure, slice: str, queries: Bools | None = None
+    ) -> dict[str, Floats]:
+        """By replicate, (C,) numbers of clusters that count, whose mean is how far its figure is from the family's."""
+        if (model, measure) not in self._replicated:
+            return {}
+        family, row = self._replicated[model, measure]
+        counted = self.contributions[model, measure].counted
+        within = counted if queries is None else counted & queries
+        ratio = self._ratio(self.contributions[model, measure], slice, within)
+        rows = ratio.denominators > 0
+        return {
+            own.replicate: int(rows.sum())
+            * ratio.influence_of(
+                self._ratio(contributions_of(own, row, own.values[row], self._conventions), slice, within)
+            )[rows]
+            for own in family.replicates
+        }
+
+    @staticmethod
+    def _effects(cells: Mapping[str, Floats]) -> tuple[ReplicateEffects, ...]:
+        return (ReplicateEffects.of([*cells], np.stack([*cells.values()], axis=1)),) if cells else ()
 
     def _n_queries(self, counted: Bools, slice: str) -> int:
         mask = self.slices[slice]
@@ -315,4 +372,5 @@ def pool(figures: Sequence[Resampled]) -> Resampled:
         n_queries=sum(figure.n_queries for figure in figures),
         n_clusters=sum(figure.n_clusters for figure in figures),
         range=(min(figure.range[0] for figure in figures), max(figure.range[1] for figure in figures)),
+        families=mean_effects([figure.families for figure in figures]),
     )

@@ -14,10 +14,20 @@ from rankledger.pipeline.inference.intervals import Method, Resampled, interval,
 from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
+from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Estimate, Scores
-from rankledger.pipeline.types.views import CurvePoint
+from rankledger.pipeline.types.views import CurvePoint, ReplicateEstimate, VarianceComponents
 
-__all__ = ["POOLED", "IntervalRule", "estimate", "estimate_pooled", "precision_by_recall", "recall_levels"]
+__all__ = [
+    "POOLED",
+    "IntervalRule",
+    "estimate",
+    "estimate_pooled",
+    "precision_by_recall",
+    "recall_levels",
+    "replicate_estimates",
+    "variance_components",
+]
 
 POOLED = "*"
 """What the summary calls all datasets together."""
@@ -118,6 +128,53 @@ def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:
             n_undefined=0,
             n_clusters=n_clusters,
         )
+
+
+def replicate_estimates(
+    results: Sequence[Scores], groups: Groups, conventions: Conventions
+) -> Iterator[ReplicateEstimate]:
+    """The figures of each replicate of the models that have some.
+
+    Args:
+        results: the scores of one dataset's models.
+        groups: its clusters.
+        conventions: say what an undefined query counts as, and one without output.
+    """
+    for own in (replicate for scores in results for replicate in scores.replicates):
+        figures = {
+            measure: contributions_of(own, row, own.values[row], conventions).ratio(None, groups.clusters).estimate
+            for row, measure in enumerate(own.measures)
+        }
+        n_missing = int(own.missing.sum())
+        for measure, figure in {**figures, **own.figures}.items():
+            yield ReplicateEstimate(own.dataset, own.model, own.replicate, str(measure), known(figure), n_missing)
+
+
+def variance_components(sample: Sample, results: Sequence[Scores]) -> Iterator[VarianceComponents]:
+    """What the errors of families' figures are made of, of those that have at least two replicates.
+
+    Args:
+        sample: one dataset's resamples.
+        results: the scores of its models.
+    """
+    for scores in results:
+        for measure in scores.measures:
+            found = sample.components(scores.key, measure)
+            if found is not None and math.isfinite(found.rest):
+                yield VarianceComponents(
+                    scores.dataset,
+                    scores.model,
+                    str(measure),
+                    found.n_queries,
+                    found.n_replicates,
+                    max(found.queries, 0.0),
+                    max(found.replicates, 0.0),
+                    max(found.rest, 0.0),
+                    found.std_error(),
+                    found.std_error(queries=2),
+                    found.std_error(replicates=2),
+                    found.more,
+                )
 
 
 def estimate_pooled(samples: Sequence[Sample], lines: Sequence[Estimate], rule: IntervalRule) -> tuple[Estimate, ...]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 import numpy as np
 import pyarrow as pa
 
-from rankledger.pipeline.record.scores import SCORES, scores_in, write_scores
+from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in, write_scores
 from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
     Line,
@@ -37,7 +37,14 @@ from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
-from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, SliceChange
+from rankledger.pipeline.types.views import (
+    CurvePoint,
+    OrderAgreement,
+    QueryChange,
+    ReplicateEstimate,
+    SliceChange,
+    VarianceComponents,
+)
 
 if TYPE_CHECKING:
     from rankledger.pipeline.types.checks import ComparedFigures
@@ -85,6 +92,8 @@ def write_record(
     estimates: Sequence[Estimate],
     timings: Mapping[str, float] = MappingProxyType({}),
     agreement: Sequence[OrderAgreement] = (),
+    replicates: Sequence[ReplicateEstimate] = (),
+    components: Sequence[VarianceComponents] = (),
     comparisons: Sequence[Comparison] | None = None,
     slice_changes: Sequence[SliceChange] | None = None,
     judged: Judged | None = None,
@@ -103,6 +112,8 @@ def write_record(
         estimates: the lines of the summary.
         timings: the seconds that each stage took.
         agreement: how far measures agree on the order of models.
+        replicates: the figures of replicates.
+        components: what the errors of families of replicates are made of.
         comparisons: the paired comparisons; None where none were asked for.
         slice_changes: the slices in which a difference is not that of the rest; None where they were not searched.
         judged: what the gates came to; None if there are none.
@@ -120,10 +131,16 @@ def write_record(
         (partial / "config.yaml").write_text(config, encoding="utf-8")
         if page is not None:
             (partial / "report.html").write_text(page, encoding="utf-8", newline="\n")
-        write_scores(partial / "scores.parquet", results)
+        write_scores(partial / SCORES, results)
+        if own_scores := [each for scores in results for each in scores.replicates]:
+            write_scores(partial / REPLICATES, own_scores)
         write_lines(partial / "summary.csv", Estimate, estimates)
         if agreement:
             write_lines(partial / "agreement.csv", OrderAgreement, agreement)
+        if replicates:
+            write_lines(partial / "replicates.csv", ReplicateEstimate, replicates)
+        if components:
+            write_lines(partial / "variance_components.csv", VarianceComponents, components)
         _write_optional(partial, comparisons, slice_changes, judged, curves, query_changes)
         written = _finish(partial, manifest, timings)
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
@@ -141,6 +158,8 @@ def write_record(
         slice_changes=lambda: tuple(slice_changes or ()),
         verdicts=lambda: verdicts,
         agreement=lambda: tuple(agreement),
+        replicates=lambda: tuple(replicates),
+        components=lambda: tuple(components),
     )
 
 
@@ -194,6 +213,7 @@ def _sync(path: Path) -> None:
 
 
 Difference = TypeVar("Difference", Comparison, SliceChange)
+Replicated = TypeVar("Replicated", ReplicateEstimate, VarianceComponents)
 
 _INSTEAD = "name the config instead of the record"
 
@@ -215,6 +235,8 @@ def read_record(path: Path) -> Record:
         slice_changes=lambda: _differences(record, "slice_changes.csv", SliceChange),
         verdicts=lambda: _verdicts(record),
         agreement=lambda: _agreement(record),
+        replicates=lambda: _of_replicates(record, "replicates.csv", ReplicateEstimate),
+        components=lambda: _of_replicates(record, "variance_components.csv", VarianceComponents),
     )
     return record
 
@@ -304,6 +326,14 @@ def _differences(record: Record, name: str, kind: type[Difference]) -> tuple[Dif
     return lines
 
 
+def _of_replicates(record: Record, name: str, kind: type[Replicated]) -> tuple[Replicated, ...]:
+    """The lines of a table on replicates: each is of an output and a measure of the record."""
+    lines = _table(record, name, kind)
+    refuse_unknown(record.manifest, record.path / name, ((line.dataset, line.model) for line in lines))
+    _refuse_undefined(record, name, (line.measure for line in lines))
+    return lines
+
+
 def _agreement(record: Record) -> tuple[OrderAgreement, ...]:
     """The lines of `agreement.csv`: each is of a dataset and measures of the record."""
     name = "agreement.csv"
@@ -337,7 +367,17 @@ def _refuse_undefined(record: Record, name: str, measures: Iterable[str]) -> Non
             raise InputError(f"{record.path / name}: {measure!r} has no definition in the record; restore the record")
 
 
-FIGURES = ("summary.csv", "comparisons.csv", "agreement.csv", "slice_changes.csv", "curves.csv", SCORES)
+FIGURES = (
+    "summary.csv",
+    "comparisons.csv",
+    "agreement.csv",
+    "slice_changes.csv",
+    "variance_components.csv",
+    "replicates.csv",
+    "curves.csv",
+    SCORES,
+    REPLICATES,
+)
 """The files that the same inputs, config and seed give byte by byte, the shortest first."""
 
 _LINES: dict[str, Any] = {
@@ -345,9 +385,11 @@ _LINES: dict[str, Any] = {
     "comparisons.csv": Comparison,
     "agreement.csv": OrderAgreement,
     "slice_changes.csv": SliceChange,
+    "variance_components.csv": VarianceComponents,
+    "replicates.csv": ReplicateEstimate,
     "curves.csv": CurvePoint,
 }
-_KEYS = ("dataset", "model", "baseline", "slice", "measure", "query_id", "curve", "at")
+_KEYS = ("dataset", "model", "replicate", "baseline", "slice", "measure", "query_id", "curve", "at")
 """What a row is called by, where it has them."""
 
 

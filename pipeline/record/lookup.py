@@ -221,9 +221,9 @@ def created_at(record: Record) -> datetime:
 
 
 def failures_of(record: Record, model: str) -> tuple[str, ...]:
-    """Why outputs of the model were not evaluated, `dataset: reason` each; none where all were."""
-    failures = [failure for failure in record.manifest.failures if failure.model == model]
-    return tuple(f"{failure.dataset}: {failure.reason}" for failure in failures)
+    """Where the model was not evaluated, not by one replicate, and why: `dataset: reason` each."""
+    failures = record.manifest.not_evaluated
+    return tuple(f"{dataset}: {reason}" for (dataset, name), reason in failures.items() if name == model)
 
 
 def damage(record: Record) -> str | None:

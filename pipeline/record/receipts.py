@@ -30,7 +30,7 @@ class Receipt:
         server: the tracking store, without credentials.
         experiment_id: the experiment of the evaluation's own run.
         run_id: that run.
-        runs: the models' runs, `dataset`, `model` and `run_id` each.
+        runs: the models' runs, `dataset`, `model`, `replicate` if it is of one, and `run_id` each.
         delivered: when, in UTC.
     """
 

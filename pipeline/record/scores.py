@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,37 +24,51 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import File
 from rankledger.pipeline.types.results import Record, Scores
 
-__all__ = ["SCORES", "read_column", "read_query_ids", "read_score", "read_scores", "scores_in", "write_scores"]
+__all__ = [
+    "REPLICATES",
+    "SCORES",
+    "read_column",
+    "read_query_ids",
+    "read_score",
+    "read_scores",
+    "scores_in",
+    "write_scores",
+]
 
 SCORES = "scores.parquet"
+REPLICATES = "replicates.parquet"
+"""The scores of each replicate, of which those of the models are means; only where a model has replicates."""
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
+_IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_IDS[2:])}
 
 
 def write_scores(path: Path, results: Sequence[Scores]) -> None:
-    """Write the scores of every model on every dataset."""
+    """Write the scores of every model on every dataset; or of every replicate, as the file's name says."""
     measures = [measure for result in results for measure in result.measures]
     columns = dict.fromkeys(column for measure in measures for column in _columns(measure))  # by name: see definitions
-    schema = pa.schema([*_IDS, *((column, pa.float64()) for column in columns)])
+    schema = pa.schema([*_IDS_OF[path.name], *((column, pa.float64()) for column in columns)])
     tables = [_table(result, schema) for result in results]
     parquet.write_table(pa.concat_tables(tables) if tables else schema.empty_table(), path, compression="zstd")
 
 
-def read_score(record: Record, dataset: str, model: str, query_id: str, measure: str) -> float | None:
-    """A query's score in a record, NaN where it was undefined; None where it was not measured.
+def read_score(
+    record: Record, dataset: str, model: str, query_id: str, measure: str, replicate: str = ""
+) -> float | None:
+    """A query's score in a record, or that of a replicate, NaN where it was undefined; None where it was not measured.
 
     Raises:
         InputError: the scores are not what was written.
     """
-    found = read_column(record, dataset, model, measure)
+    found = read_column(record, dataset, model, measure, replicate)
     query_ids = [] if found is None else found[0].tolist()
     return float(found[1][query_ids.index(query_id)]) if found and query_id in query_ids else None
 
 
 def read_column(
-    record: Record, dataset: str, model: str, measure: str
+    record: Record, dataset: str, model: str, measure: str, replicate: str = ""
 ) -> tuple[npt.NDArray[np.object_], Floats, Bools] | None:
-    """The queries of a dataset in a record, and what a model scored on each by one measure.
+    """The queries of a dataset in a record, and what a model, or one of its replicates, scored on each by a measure.
 
     Returns:
         (Q,) ids, (Q,) scores, NaN where undefined, and (Q,) whether the query is without output; None where it was
@@ -62,10 +77,10 @@ def read_column(
     Raises:
         InputError: the scores are not what was written.
     """
-    names = _names_in(record)
+    names = _names_in(record, REPLICATES if replicate else SCORES)
     if measure not in names:
         return None
-    table = _rows(record, dataset, model, [measure])
+    table = _rows(record, dataset, model, [measure], replicate)
     if table is None or table[measure].null_count:
         return None
     return _query_ids(table), _numbers(table, measure), _missing(table)
@@ -105,6 +120,28 @@ def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Mea
     table = _rows(record, dataset, model, columns)
     if table is None:
         return None
+    shared_seeds = record.manifest.models[model].shared_seeds
+    scores = _scores_of(table, dataset, model, wanted, shared_seeds)
+    names = [output.replicate for output in record.manifest.tasks.get((dataset, model), ()) if output.replicate]
+    return replace(scores, replicates=tuple(_read_replicate(record, scores, name) for name in names))
+
+
+def _read_replicate(record: Record, family: Scores, name: str) -> Scores:
+    """The scores of one replicate by the measures of its family."""
+    columns = [column for measure in family.measures for column in _columns(measure)]
+    path = record.path / REPLICATES
+    if lacking := [column for column in columns if column not in _names_in(record, REPLICATES)]:
+        raise InputError(f"{path}: the column {lacking[0]!r} is missing; restore the record")
+    table = _rows(record, family.dataset, family.model, columns, name)
+    if table is None:
+        raise InputError(f"{path}: the replicate {name!r} of {family.model!r} is missing; restore the record")
+    scores = _scores_of(table, family.dataset, family.model, family.measures, family.shared_seeds)
+    if scores.measures != family.measures or scores.query_ids.tolist() != family.query_ids.tolist():
+        raise InputError(f"{path}: the replicate {name!r} of {family.model!r} has other scores; restore the record")
+    return replace(scores, replicate=name)
+
+
+def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measure], shared_seeds: bool) -> Scores:
     measured = tuple(measure for measure in wanted if not any(table[c].null_count for c in _columns(measure)))
     query_ids = _query_ids(table)
     return Scores(
@@ -117,6 +154,7 @@ def read_scores(record: Record, dataset: str, model: str, measures: Sequence[Mea
         figures={},
         missing=_missing(table),
         moments={measure: _means(table, measure) for measure in measured if measure.moments is not None},
+        shared_seeds=shared_seeds,
     )
 
 
@@ -130,13 +168,14 @@ def scores_in(path: Path) -> pa.Table:
     return _read(path)
 
 
-def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> pa.Table | None:
-    """The rows of one model on one dataset, a row per query; None if there are none."""
-    path = record.path / SCORES
+def _rows(record: Record, dataset: str, model: str, columns: Sequence[str], replicate: str = "") -> pa.Table | None:
+    """The rows of one model, or of one of its replicates, on a dataset, a row per query; None if there are none."""
+    path = record.path / (REPLICATES if replicate else SCORES)
     # Chosen here and not by Arrow's filter, which waits for ever if the footer contradicts itself.
-    table = _read(path, columns=[*(name for name, _ in _IDS), *columns])
+    table = _read(path, columns=[*(name for name, _ in _IDS_OF[path.name]), *columns])
     with _naming_file(path):  # whatever types the columns have, in a file that somebody else wrote
         table = table.filter(pc.and_(pc.equal(table["dataset"], dataset), pc.equal(table["model"], model)))
+        table = table.filter(pc.equal(table["replicate"], replicate)) if replicate else table
     if not table.num_rows:
         return None
     described = record.manifest.datasets.get(dataset)
@@ -148,14 +187,16 @@ def _rows(record: Record, dataset: str, model: str, columns: Sequence[str]) -> p
     return table
 
 
-def _names_in(record: Record) -> list[str]:
+def _names_in(record: Record, file: str = SCORES) -> list[str]:
     """The columns of a record's scores, whose bytes are those that were written."""
-    path = record.path / SCORES
+    path = record.path / file
+    if file not in record.manifest.files:
+        raise InputError(f"{path}: file not found; restore the record")
     try:
         found = path.stat()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; restore the record") from None
-    _refuse_changed(path, found.st_size, found.st_mtime_ns, record.manifest.files[SCORES])
+    _refuse_changed(path, found.st_size, found.st_mtime_ns, record.manifest.files[file])
     names: list[str] = _schema_of(path).names
     return names
 
@@ -169,8 +210,9 @@ def _refuse_changed(path: Path, n_bytes: int, changed: int, written: File) -> No
 def _schema_of(path: Path) -> pa.Schema:
     with _naming_file(path):
         schema = parquet.read_schema(path)
-    ids, numbers = [*schema][: len(_IDS)], [*schema][len(_IDS) :]
-    if [(field.name, field.type) for field in ids] != [*_IDS] or any(field.type != pa.float64() for field in numbers):
+    known = _IDS_OF.get(path.name, _IDS)
+    ids, numbers = [*schema][: len(known)], [*schema][len(known) :]
+    if [(field.name, field.type) for field in ids] != [*known] or any(field.type != pa.float64() for field in numbers):
         raise InputError(f"{path}: the columns are not those of scores; restore the record")
     if len(set(schema.names)) < len(schema.names):
         raise InputError(f"{path}: has a duplicate column; restore the record")
@@ -182,7 +224,7 @@ def _read(path: Path, **asked: Any) -> pa.Table:
     with _naming_file(path):
         table = parquet.read_table(path, **asked)
         table.validate(full=True)
-    for name, _ in _IDS:
+    for name, _ in _IDS_OF[REPLICATES]:
         if name in table.column_names and table[name].null_count:
             raise InputError(f"{path}: {name} is empty in {table[name].null_count:,} rows; restore the record")
     return table
@@ -213,6 +255,7 @@ def _table(result: Scores, schema: pa.Schema) -> pa.Table:
     arrays: dict[str, pa.Array] = {
         "dataset": strings([result.dataset] * n_queries),
         "model": strings([result.model] * n_queries),
+        "replicate": strings([result.replicate] * n_queries),
         "query_id": strings(result.query_ids),
         "missing": bools(result.missing),
     }

@@ -29,7 +29,15 @@ from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
 from rankledger.pipeline.types.power import PowerPoint
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
-from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, QueryChange, RankedDocument, SliceChange
+from rankledger.pipeline.types.views import (
+    CurvePoint,
+    OrderAgreement,
+    QueryChange,
+    RankedDocument,
+    ReplicateEstimate,
+    SliceChange,
+    VarianceComponents,
+)
 
 __all__ = [
     "Line",
@@ -54,7 +62,17 @@ __all__ = [
     "write_query_changes",
 ]
 
-Line = TypeVar("Line", Estimate, Comparison, SliceChange, CurvePoint, OrderAgreement, PowerPoint)
+Line = TypeVar(
+    "Line",
+    Estimate,
+    Comparison,
+    SliceChange,
+    CurvePoint,
+    OrderAgreement,
+    PowerPoint,
+    ReplicateEstimate,
+    VarianceComponents,
+)
 Parser: TypeAlias = Callable[[str], Any]
 
 _MOST = 2**63  # what a column of counts holds is less

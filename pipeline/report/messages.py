@@ -42,6 +42,7 @@ __all__ = [
     "notes",
     "pruning_lines",
     "rank_note",
+    "replicate_notes",
     "reproduction_data",
     "reproduction_lines",
     "rerun_command",
@@ -70,6 +71,7 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
         if board.columns[0].ranks:
             yield rank_note(board.columns[0], evaluation.confidence)
         yield from agreement_notes(evaluation, board.dataset)
+        yield from replicate_notes(evaluation, board.dataset)
         yield from _leads_by_ties(board)
         yield from _unreliable_intervals(board)
     slices = dict.fromkeys(line.slice for line in evaluation.estimates if line.slice != ALL)
@@ -119,7 +121,7 @@ def failures(lines: Iterable[Failure], verb: str = " was not evaluated") -> Iter
     for reason, same in alike.items():
         n_named = len(same) if len(same) <= _ALIKE else _NAMED
         for failure in same[:n_named]:
-            yield f"{failure.model} on {failure.dataset}{verb}: {failure.reason}"
+            yield f"{failure.subject}{verb}: {failure.reason}"
         if n_named < len(same):
             yield f"and {len(same) - n_named:,} more model outputs: {reason}"
 
@@ -192,6 +194,22 @@ def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
         )
         order = f"the order by {lines[0].lead} on {short_text(display_name(dataset))}"
         yield f"agreement with {order} (Kendall's tau): {', '.join(taus)}{more}"
+
+
+def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
+    """Of each family of replicates its error by the lead measure, and with more queries or replicates."""
+    lead = evaluation.leading[dataset]
+    for line in evaluation.components:
+        if (line.dataset, line.measure) == (dataset, lead):
+            wanted = {"either": "more queries or more replicates"}.get(line.more, f"more {line.more}")
+            name = f"{line.model} on {short_text(display_name(dataset))}"
+            now, queries, replicates = map(
+                figure, (line.std_error, line.std_error_twice_queries, line.std_error_twice_replicates)
+            )
+            yield (
+                f"{name}: {counted(line.n_replicates, 'replicate')}; standard error by {lead} {now}, {queries} with "
+                f"twice the queries, {replicates} with twice the replicates: {wanted} would help most"
+            )
 
 
 def _leads_by_ties(board: Leaderboard) -> Iterator[str]:

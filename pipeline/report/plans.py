@@ -15,6 +15,7 @@ __all__ = ["heading", "needed_tables", "notes", "plan_data", "plan_markdown", "p
 
 _MARKS = {
     "few": f"under {LEAST_CLUSTERS}",
+    "replicates": "replicates differ",
     "sparse": "a few decide how much it varies",
     "degenerate": "all differ alike",
 }

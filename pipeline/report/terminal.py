@@ -111,6 +111,8 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
         "lead": dict(evaluation.leading),
         "estimates": [asdict(line) for line in evaluation.estimates],
         "agreement": [asdict(line) for line in evaluation.agreement],
+        "replicates": [asdict(line) for line in evaluation.replicates],
+        "variance_components": [asdict(line) for line in evaluation.components],
         "comparisons": [asdict(line) for line in evaluation.comparison_lines],
         "slice_changes": [asdict(line) for line in evaluation.slice_changes],
         "gates": [asdict(verdict) for verdict in evaluation.verdicts],
@@ -134,12 +136,14 @@ def matrix(validation: Validation, *, width: int) -> str:
     failed = {(failure.dataset, failure.model) for failure in validation.failures}
     for model in validation.models:
         tasks = [(dataset, model) for dataset in validation.n_queries]
-        states = ["failed" if t in failed else "ready" if t in validation.quality else "-" for t in tasks]
+        states = ["ready" if t in validation.quality else "failed" if t in failed else "-" for t in tasks]
         table.add_row(Text(visible(model)), *states)
     text = TerminalText(width=width)
     text.add_table(table)
     for (dataset, model), quality in validation.quality.items():
-        text.add(f"{model} on {dataset}: {dataset_counts(quality, validation.n_queries[dataset])}")
+        names = validation.replicates.get((dataset, model), ())
+        found = f"{counted(len(names), 'replicate')} ({', '.join(names)}), " if names else ""
+        text.add(f"{model} on {dataset}: {found}{dataset_counts(quality, validation.n_queries[dataset])}")
     text.add(*failures(validation.failures, verb=""))
     if validation.false_alarms:
         text.add(validation.false_alarms)

@@ -98,7 +98,7 @@ class TrackingStore:
         """
         plain = [{**asdict(run), "artifacts": run.artifacts and str(run.artifacts.absolute())} for run in runs]
         answer = self.ask("deliver", runs=plain)
-        runs_by_task = {(dataset, model): run_id for dataset, model, run_id in answer["runs"]}
+        runs_by_task = {tuple(task): run_id for *task, run_id in answer["runs"]}
         return Delivered(answer["experiment_id"], answer["run_id"], runs_by_task)
 
     def ask(self, call: str, **arguments: Any) -> Any:

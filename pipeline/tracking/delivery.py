@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import TrackingError
-from rankledger.pipeline.tracking.payload import EVALUATION, Run, RunInput
+from rankledger.pipeline.tracking.payload import EVALUATION, REPLICATE, Run, RunInput, Task
 from rankledger.pipeline.types.mlflow_names import MODEL_ID, MODEL_URI
 
 if TYPE_CHECKING:
@@ -168,15 +168,14 @@ SERVERS = ("http://", "https://", "databricks")  # these keep artifacts themselv
 
 _GHOST = "rankledger.ghost"
 _UNLINKED = "rankledger.unlinked"
-_IDENTITY = (EVALUATION, "rankledger.dataset", "rankledger.model", "mlflow.user")  # a run has these from its beginning
+_PARENT = "mlflow.parentRunId"
+_IDENTITY = (EVALUATION, "rankledger.dataset", "rankledger.model", REPLICATE, "mlflow.user")  # from a run's beginning
 _RETRIES = "MLFLOW_HTTP_REQUEST_MAX_RETRIES"
 _THREADS = 4
 _BATCH_LIMITS = {"metrics": 1_000, "params": 100, "tags": 100}
 _BATCH_LENGTH = 1_000
 _BATCH_BYTES = 900_000
 _PAGE = 1_000
-
-Task = tuple[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -186,12 +185,12 @@ class Delivered:
     Attributes:
         experiment_id: the experiment that holds the evaluation's own run.
         run_id: that run.
-        runs: the models' runs, by (dataset, model).
+        runs: the models' runs, by (dataset, model), and those of replicates, by (dataset, model, replicate).
     """
 
     experiment_id: str
     run_id: str
-    runs: Mapping[tuple[str, str], str]
+    runs: Mapping[tuple[str, ...], str]
 
 
 def deliver(client: MlflowClient, runs: Sequence[Run], *, uri: str, artifacts: Path) -> Delivered:
@@ -224,7 +223,7 @@ class _Sender:
         self._client = client
         self._experiments = experiments
         self._n_threads = n_threads
-        self._ended: set[str] = set()
+        self._ended: dict[str, FoundRun] = {}
 
     def send(self, runs: Sequence[Run]) -> Delivered:
         """Have each run once, whole and ended."""
@@ -255,17 +254,26 @@ class _Sender:
     def fill(self, runs: Sequence[Run], ids: Mapping[Task, str]) -> None:
         """Log what belongs to the runs that have not ended, and end them; the evaluation's own run comes last."""
         waiting = [run for run in runs if ids[run.task] not in self._ended]
+        self._link([run for run in runs if ids[run.task] in self._ended], ids)
         models = self._models({run.logged_model for run in waiting if run.logged_model})
 
         def fill(run: Run) -> None:
             model_id, missing = models.get(run.logged_model, (None, {}))
-            whole = replace(run, tags={**run.tags, **missing})
+            whole = replace(run, tags={**run.tags, **missing, **_parent(run, ids)})
             _retry_conflicts(lambda: self._fill(whole, ids[run.task], model_id), _SAME_ROW)
 
         self._each(fill, [run for run in waiting if run.task is not None])
         for run in waiting:
             if run.task is None:
                 fill(run)
+
+    def _link(self, ended: Iterable[Run], ids: Mapping[Task, str]) -> None:
+        """Link the runs of replicates anew whose model's run turned out to be another's, of two deliveries at once."""
+        for run in ended:
+            found = self._ended[ids[run.task]]
+            for key, value in _parent(run, ids).items():
+                if found.data.tags.get(key) != value and found.info.lifecycle_stage != "deleted":
+                    self._client.set_tag(found.info.run_id, key, value)
 
     def _models(self, wanted: Iterable[str]) -> dict[str | None, tuple[str | None, dict[str, str]]]:
         """By what the config says of a model, its id; where MLflow has none, the tag that says so."""
@@ -311,7 +319,7 @@ class _Sender:
         run_id = str(first.info.run_id)
         self._mark(others, run_id)
         if _has_ended(first):
-            self._ended.add(run_id)
+            self._ended[run_id] = first
         return run_id
 
     def _mark(self, ghosts: Iterable[FoundRun], kept: str) -> None:
@@ -366,7 +374,13 @@ def _has_ended(run: FoundRun) -> bool:
 def _task_of(tags: Mapping[str, str]) -> Task:
     if "rankledger.dataset" not in tags:
         return None
-    return tags["rankledger.dataset"], tags["rankledger.model"]
+    task = tags["rankledger.dataset"], tags["rankledger.model"]
+    return (*task, tags[REPLICATE]) if REPLICATE in tags else task
+
+
+def _parent(run: Run, ids: Mapping[Task, str]) -> dict[str, str]:
+    """The tag by which MLflow shows the run of a replicate below its model's; none for other runs."""
+    return {_PARENT: ids[run.task[:2]]} if run.task is not None and len(run.task) > 2 else {}
 
 
 def _dataset_input(found: RunInput) -> DatasetInput:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar
+from typing import Any, TypeAlias, TypeGuard, TypeVar
 
 from rankledger.pipeline.support.errors import TrackingError, shorten
 from rankledger.pipeline.types.gates import Verdict, overall_outcome
@@ -47,10 +47,12 @@ __all__ = [
     "EVALUATION",
     "MANIFEST",
     "METRIC_LIMIT",
+    "REPLICATE",
     "Logged",
     "MetricSelection",
     "Run",
     "RunInput",
+    "Task",
     "by_name",
     "runs_of",
 ]
@@ -60,6 +62,12 @@ EVALUATION = "rankledger.evaluation"
 
 MANIFEST = "rankledger.manifest_sha256"
 """The tag that the evaluation's own run alone has: the hash of its record's manifest."""
+
+REPLICATE = "rankledger.replicate"
+"""The tag that the run of a replicate alone has: the replicate's name."""
+
+Task: TypeAlias = tuple[str, ...] | None
+"""What a run is of: a dataset and a model, a replicate after them, or the whole evaluation."""
 
 Value = TypeVar("Value")
 
@@ -161,6 +169,9 @@ class MetricSelection:
         for line in record.summary:
             self._lines[line.dataset, line.model][line.measure].append(line)
         self._slice_changes = record.slice_changes
+        self._replicates = {
+            (line.dataset, line.model, line.replicate, line.measure): line.estimate for line in record.replicates
+        }
         self._compared: dict[tuple[str, str], dict[str, list[Comparison]]] = defaultdict(lambda: defaultdict(list))
         for compared in record.comparisons:
             if compared.slice == ALL:
@@ -183,6 +194,16 @@ class MetricSelection:
                 parts.append(_part(_Order.WORST_SLICE, found))
                 tags[WORST_SLICE + name] = worst[0]
         return _logged([*parts, *self._external_metrics(model)], tags)
+
+    def of_replicate(self, dataset: str, model: str, replicate: str) -> Logged:
+        """What the run of a replicate says: every suite's figures."""
+        primary = _primary(self._manifest, dataset)
+        parts = []
+        for suite, measure in _measures_of(self._manifest, dataset):
+            figure = self._replicates.get((dataset, model, replicate, measure))
+            order = _Order.PRIMARY if measure in primary else _Order.ESTIMATE
+            parts.append(_part(order, [(self._name(suite, measure), measure, figure)]))
+        return _logged(parts, {})
 
     def of_evaluation(self) -> Logged:
         """What the evaluation's own run says: how its models did, so that its nights can be seen side by side.
@@ -352,7 +373,8 @@ class Run:
         metrics: finite figures by key.
         inputs: the datasets.
         artifacts: a folder whose files are kept with it.
-        task: the dataset and the model; None for the evaluation's own run.
+        task: the dataset and the model, and the replicate for the run of one, whose parent is the model's run; None for
+            the evaluation's own run.
         failed: whether the model's output was missing or refused.
         primary: the metric that the experiment's runs are told apart by, and whether more of it is better; the tags
             `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None if there is none.
@@ -368,7 +390,7 @@ class Run:
     metrics: Mapping[str, float] = field(default_factory=dict)
     inputs: tuple[RunInput, ...] = ()
     artifacts: Path | None = None
-    task: tuple[str, str] | None = None
+    task: Task = None
     failed: bool = False
     primary: tuple[str, bool] | None = None
     logged_model: str | None = None
@@ -376,6 +398,8 @@ class Run:
 
 def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
     """The runs of an evaluation: one per dataset and model in the config's order, and last the evaluation's own.
+
+    A model with replicates has a run for each of them after its own.
 
     MLflow lists the most recent start first. They start a millisecond apart, so that the evaluation's own run stands on
     top and the models stand below in the config's order.
@@ -389,20 +413,49 @@ def runs_of(record: Record, *, metric_name: str, note: str) -> tuple[Run, ...]:
         TrackingError: a name is too long for MLflow, or two names are one to it.
     """
     manifest = record.manifest
-    failures = {(failure.dataset, failure.model): failure.reason for failure in manifest.failures}
+    failures, replicates = manifest.not_evaluated, _replicates_of(manifest)
     known = failures.keys() | manifest.tasks.keys()
     tasks = [
-        (dataset, model) for dataset in manifest.datasets for model in manifest.models if (dataset, model) in known
+        (*task, *replicate)
+        for task in ((dataset, model) for dataset in manifest.datasets for model in manifest.models)
+        if task in known
+        for replicate in ((), *replicates.get(task, ()))
     ]
     last = _milliseconds(manifest.created) + len(tasks)
     figures = MetricSelection(record, metric_name)
     models = [
-        _failed_run(record, task, last - 1 - i, figures, failures[task])
+        _replicate_run(record, task, last - 1 - i, figures)
+        if len(task) > 2
+        else _failed_run(record, task[:2], last - 1 - i, figures, failures[task[:2]])
         if task in failures
-        else _model_run(record, task, last - 1 - i, figures)
+        else _model_run(record, task[:2], last - 1 - i, figures)
         for i, task in enumerate(tasks)
     ]
     return (*models, _evaluation_run(record, last, figures, note))
+
+
+def _replicates_of(manifest: Description) -> dict[tuple[str, str], list[tuple[str]]]:
+    """By dataset and model, the replicates that were evaluated, and those that failed beside one that was."""
+    found = {task: [(output.replicate,) for output in own if output.replicate] for task, own in manifest.tasks.items()}
+    for failure in manifest.failures:
+        if failure.replicate and (failure.dataset, failure.model) in found:
+            found[failure.dataset, failure.model].append((failure.replicate,))
+    return found
+
+
+def _replicate_run(record: Record, task: tuple[str, ...], start: int, figures: MetricSelection) -> Run:
+    """The run of one replicate: its figures over all queries, without intervals, or why it was not evaluated."""
+    dataset, model, replicate = task
+    reasons = {(each.dataset, each.model, each.replicate): each.reason for each in record.manifest.failures}
+    if task in reasons:
+        run = _failed_run(record, (dataset, model), start, figures, reasons[task])
+    else:
+        logged = figures.of_replicate(dataset, model, replicate)
+        run = replace(_task_run(record, (dataset, model), start, figures, logged.tags), metrics=logged.metrics)
+    tags = {key: value for key, value in run.tags.items() if key != "rankledger.gates"}
+    own = _tags(record.manifest, {REPLICATE: replicate})[REPLICATE]
+    name = _name(record.manifest, f"{model} {replicate}")
+    return replace(run, name=name, task=task, tags=tags | {REPLICATE: own}, logged_model=None)
 
 
 def _evaluation_run(record: Record, start: int, figures: MetricSelection, note: str) -> Run:

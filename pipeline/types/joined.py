@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,34 @@ from rankledger.metrics.rating import RatingsBlock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Groups", "Hits", "Joined", "Quality", "QueryList", "Unmatched"]
+__all__ = ["Groups", "Hits", "Joined", "OutputKey", "Quality", "QueryList", "Replicate", "Unmatched", "model_of"]
+
+
+@dataclass(frozen=True)
+class Replicate:
+    """One of several times that a model was trained, indexed or decoded.
+
+    Attributes:
+        model: the model.
+        name: which one it is, such as a seed.
+    """
+
+    model: str
+    name: str
+
+    def __str__(self) -> str:
+        """Such as `dense (replicate 3)`."""
+        return f"{self.model} (replicate {self.name})"
+
+
+OutputKey: TypeAlias = tuple[str, str | Replicate]
+"""An output: its dataset, and the model or one of the model's replicates."""
+
+
+def model_of(key: OutputKey) -> tuple[str, str]:
+    """The dataset and the model of an output."""
+    dataset, model = key
+    return dataset, model if isinstance(model, str) else model.model
 
 
 @dataclass(frozen=True)
@@ -40,6 +67,21 @@ class Quality:
     judged_at_10: float | None = None
     n_tied: int = 0
     n_unpaired: int = 0
+
+    @classmethod
+    def of_replicates(cls, found: Sequence[Quality]) -> Quality:
+        """What was found in all replicates of a model: their rows together, and of queries those of the worst one."""
+        if len(found) == 1:
+            return found[0]
+        shares = [each.judged_at_10 for each in found if each.judged_at_10 is not None]
+        return cls(
+            n_rows=sum(each.n_rows for each in found),
+            n_unjudged_queries=max(each.n_unjudged_queries for each in found),
+            n_missing_queries=max(each.n_missing_queries for each in found),
+            judged_at_10=sum(shares) / len(shares) if shares else None,
+            n_tied=sum(each.n_tied for each in found),
+            n_unpaired=sum(each.n_unpaired for each in found),
+        )
 
 
 @dataclass(frozen=True, eq=False)

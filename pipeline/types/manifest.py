@@ -15,12 +15,21 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    ValidationError,
+    field_serializer,
+    model_validator,
+)
 
 from rankledger.metrics.conventions import Ties
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.joined import OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure
 
 __all__ = [
@@ -214,6 +223,8 @@ class Model(_Part):
     owner: str | None
     model_id: str | None
     model_uri: str | None
+    shared_seeds: bool = False
+    """Whether its replicates have the seeds of those of other models of the same names."""
 
 
 class Output(_Part):
@@ -226,11 +237,18 @@ class Output(_Part):
     parsed: bool
     quality: JoinQuality
     depth: Annotated[list[Number], Field(min_length=3, max_length=3)] | None
+    replicate: str = ""
+    """The replicate of the model; none for a model of one output."""
 
     @property
     def task(self) -> tuple[str, str]:
         """The dataset and the model."""
         return self.dataset, self.model
+
+    @property
+    def key(self) -> OutputKey:
+        """The output: its dataset, and the model or its replicate."""
+        return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
     @property
     def input_files(self) -> tuple[InputFile, ...]:
@@ -374,9 +392,25 @@ class Description(_Part):
     created: Moment
 
     @property
-    def tasks(self) -> dict[tuple[str, str], Output]:
-        """The outputs that were evaluated, by dataset and model."""
-        return {output.task: output for output in self.outputs}
+    def tasks(self) -> dict[tuple[str, str], tuple[Output, ...]]:
+        """The outputs that were evaluated, by dataset and model: one, or one for each replicate."""
+        found: dict[tuple[str, str], tuple[Output, ...]] = {}
+        for output in self.outputs:
+            found[output.task] = (*found.get(output.task, ()), output)
+        return found
+
+    @property
+    def not_evaluated(self) -> dict[tuple[str, str], str]:
+        """Why no output of a model was evaluated on a dataset, by dataset and model."""
+        found: dict[tuple[str, str], str] = {}
+        for failure in self.failures:
+            found.setdefault((failure.dataset, failure.model), failure.reason)
+        evaluated = self.tasks
+        return {task: reason for task, reason in found.items() if task not in evaluated}
+
+    @field_serializer("failures")
+    def _without_empty_replicates(self, failures: list[Failure]) -> list[dict[str, str]]:
+        return [{key: text for key, text in vars(each).items() if text or key != "replicate"} for each in failures]
 
     def definitions_for(self, dataset: str) -> dict[str, Definition]:
         """What the measures mean on a dataset, by name."""
@@ -413,12 +447,11 @@ class Description(_Part):
         )
 
     def _unknown_tasks(self) -> Iterator[str]:
-        tasks = [output.task for output in self.outputs]
-        tasks += [(failure.dataset, failure.model) for failure in self.failures]
-        for dataset, model in tasks:
+        outputs = [*(output.key for output in self.outputs), *(failure.output for failure in self.failures)]
+        for dataset, model in map(model_of, outputs):
             if dataset not in self.datasets or model not in self.models:
                 yield f"{model!r} on {dataset!r} is an output of no model or dataset of the record"
-        if len(set(tasks)) < len(tasks):
+        if len(set(outputs)) < len(outputs):
             yield "an output is named twice"
 
 

@@ -40,7 +40,8 @@ class PowerLine:
         queries_needed: the queries that they have, if clusters are as large as in the record.
         queries_low: lower end of the interval of `queries_needed`, for the standard deviation is an estimate.
         queries_high: upper end.
-        mark: why nothing can be planned: `few`, under 30 clusters; `sparse`, a few clusters decide the variance;
+        mark: why nothing can be planned: `replicates`, which differ, so that more queries are not enough; `few`, under
+            30 clusters; `sparse`, a few clusters decide the variance;
             `degenerate`, all clusters differ alike; empty if it can.
         reason: the same in a sentence, and what to do.
     """

@@ -17,14 +17,14 @@ import numpy.typing as npt
 from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.types.gates import Verdict
-from rankledger.pipeline.types.joined import Quality
+from rankledger.pipeline.types.joined import OutputKey, Quality, Replicate
 
 if TYPE_CHECKING:
     import pandas as pd
     from _typeshed import DataclassInstance
 
     from rankledger.pipeline.types.manifest import Manifest
-    from rankledger.pipeline.types.views import OrderAgreement, SliceChange
+    from rankledger.pipeline.types.views import OrderAgreement, ReplicateEstimate, SliceChange, VarianceComponents
 
 __all__ = [
     "ALL",
@@ -92,6 +92,9 @@ class Scores:
         moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
         figure_errors: the jackknife standard error of each of `figures`, NaN where it is undefined.
         record: the hash of the record's manifest that the scores are of; None for scores of this evaluation.
+        replicates: the scores of each replicate, of which these are the mean; none for a model of one output.
+        replicate: the name of the replicate; empty for a model's own scores.
+        shared_seeds: whether replicates of the same name have the same seed as those of other models that say so.
     """
 
     dataset: str
@@ -106,11 +109,19 @@ class Scores:
     moments: Mapping[Measure, Floats] = field(default_factory=dict)
     figure_errors: Mapping[Measure, float] = field(default_factory=dict)
     record: str | None = None
+    replicates: tuple[Scores, ...] = ()
+    replicate: str = ""
+    shared_seeds: bool = False
 
     @property
     def key(self) -> ModelKey:
         """What they are found by among the scores of a dataset."""
         return self.model if self.record is None else RecordedModel(self.model, self.record)
+
+    @property
+    def output(self) -> OutputKey:
+        """The output that they are of."""
+        return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
 
 
 @dataclass(frozen=True)
@@ -264,11 +275,23 @@ class Failure:
         dataset: the dataset's name.
         model: the model's name.
         reason: one line: file, row, what was found, what to do.
+        replicate: the replicate of the model; empty for a model of one output.
     """
 
     dataset: str
     model: str
     reason: str
+    replicate: str = ""
+
+    @property
+    def output(self) -> OutputKey:
+        """The output that failed."""
+        return self.dataset, Replicate(self.model, self.replicate) if self.replicate else self.model
+
+    @property
+    def subject(self) -> str:
+        """What failed, such as `dense on web`."""
+        return f"{self.output[1]} on {self.dataset}"
 
 
 class Record:
@@ -292,6 +315,8 @@ class Record:
         slice_changes: Callable[[], tuple[SliceChange, ...]] = tuple,
         verdicts: Callable[[], tuple[Verdict, ...]] = tuple,
         agreement: Callable[[], tuple[OrderAgreement, ...]] = tuple,
+        replicates: Callable[[], tuple[ReplicateEstimate, ...]] = tuple,
+        components: Callable[[], tuple[VarianceComponents, ...]] = tuple,
     ) -> None:
         """Know where the record is, and how each of its tables is had."""
         self.path = path
@@ -301,6 +326,8 @@ class Record:
         self._slice_changes = slice_changes
         self._verdicts = verdicts
         self._agreement = agreement
+        self._replicates = replicates
+        self._components = components
 
     def __eq__(self, other: object) -> bool:
         """Whether that is a record, written or read, that holds the same."""
@@ -337,10 +364,20 @@ class Record:
         """Those of `agreement.csv`; none if it has none. Errors are those of `summary`."""
         return self._agreement()
 
+    @cached_property
+    def replicates(self) -> tuple[ReplicateEstimate, ...]:
+        """Those of `replicates.csv`; none if it has none. Errors are those of `summary`."""
+        return self._replicates()
+
+    @cached_property
+    def components(self) -> tuple[VarianceComponents, ...]:
+        """Those of `variance_components.csv`; none if it has none. Errors are those of `summary`."""
+        return self._components()
+
     @property
     def _contents(self) -> tuple[object, ...]:
         tables = self.summary, self.comparisons, self.slice_changes, self.verdicts, self.agreement
-        return self.path, self.manifest, *tables
+        return self.path, self.manifest, *tables, self.replicates, self.components
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -368,6 +405,8 @@ class Evaluation:
         agreement: how far each measure agrees with the lead measure on the order of models.
         confidence: level of the intervals; tests use 1 − confidence.
         lead: by dataset, the lead measure of the plan.
+        replicates: the figures of each replicate of models that are families.
+        components: what the errors of families of replicates are made of.
     """
 
     evaluation_id: str
@@ -390,6 +429,8 @@ class Evaluation:
     agreement: tuple[OrderAgreement, ...] = ()
     confidence: float = 0.95
     lead: Mapping[str, str] = field(default_factory=dict)
+    replicates: tuple[ReplicateEstimate, ...] = ()
+    components: tuple[VarianceComponents, ...] = ()
 
     def __repr__(self) -> str:
         """Which one it is and where: all of its fields would be as long as the record."""
@@ -471,6 +512,7 @@ class Validation:
         failures: the model outputs that are missing or refused.
         warnings: settings that are valid but probably not intended, a line each.
         false_alarms: how often gates fail by mistake, a line; empty if no gate is judged by an interval.
+        replicates: the replicates that were found, by (dataset, model), of models that are families.
     """
 
     n_queries: Mapping[str, int]
@@ -480,6 +522,7 @@ class Validation:
     failures: tuple[Failure, ...]
     warnings: tuple[str, ...] = ()
     false_alarms: str = ""
+    replicates: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
 
 
 def frame(kind: type[DataclassInstance], lines: Sequence[object]) -> pd.DataFrame:

@@ -438,6 +438,62 @@ class SliceChange:
         return f"{said}, accounts for {abs(self.share):.0%} of the {change}"
 
 
+@dataclass(frozen=True)
+class ReplicateEstimate:
+    """The figure of one replicate over all queries: a line of `replicates.csv`.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        replicate: the replicate's.
+        measure: the measure as it is written.
+        estimate: the figure; None where it is undefined.
+        n_missing: judged queries without output.
+    """
+
+    dataset: str
+    model: str
+    replicate: str
+    measure: str
+    estimate: float | None
+    n_missing: int
+
+
+@dataclass(frozen=True)
+class VarianceComponents:
+    """What the error of a family's figure is made of: a line of `variance_components.csv`.
+
+    Variances are those of a two-way analysis of variance; 0 for an estimate below 0.
+
+    Attributes:
+        dataset: the dataset's name.
+        model: the model's name.
+        measure: the measure as it is written.
+        n_queries: the queries, or clusters.
+        n_replicates: the replicates.
+        queries: the variance between queries.
+        replicates: the variance between replicates.
+        rest: the variance of what differs by query and replicate at once.
+        std_error: of the figure, over queries and replicates.
+        std_error_twice_queries: the same with twice the queries.
+        std_error_twice_replicates: the same with twice the replicates.
+        more: what makes the figure more certain: `queries`, `replicates`, or `either` about as much.
+    """
+
+    dataset: str
+    model: str
+    measure: str
+    n_queries: int
+    n_replicates: int
+    queries: float
+    replicates: float
+    rest: float
+    std_error: float
+    std_error_twice_queries: float
+    std_error_twice_replicates: float
+    more: Literal["queries", "replicates", "either"]
+
+
 @dataclass(frozen=True, eq=False)
 class PairedScores:
     """The scores that two models have on the same queries by one measure.

@@ -9,6 +9,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
@@ -24,11 +26,13 @@ from rankledger.pipeline.inference.summary import (
     estimate_pooled,
     precision_by_recall,
     recall_levels,
+    replicate_estimates,
+    variance_components,
 )
 from rankledger.pipeline.record.folder import Judged
 from rankledger.pipeline.record.folder import config_of as recorded_config
 from rankledger.pipeline.record.lookup import ACCEPTED
-from rankledger.pipeline.scoring import score
+from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -36,7 +40,13 @@ from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
-from rankledger.pipeline.types.views import CurvePoint, OrderAgreement, SliceChange
+from rankledger.pipeline.types.views import (
+    CurvePoint,
+    OrderAgreement,
+    ReplicateEstimate,
+    SliceChange,
+    VarianceComponents,
+)
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
@@ -63,6 +73,8 @@ class Analysis:
         baselines: by gate and model, what the model was compared with.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
+        replicates: the figures of replicates.
+        components: what the errors of families of replicates are made of.
     """
 
     estimates: tuple[Estimate, ...]
@@ -74,6 +86,8 @@ class Analysis:
     baselines: Mapping[str, Mapping[str, RecordedBaseline]]
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
+    replicates: tuple[ReplicateEstimate, ...] = ()
+    components: tuple[VarianceComponents, ...] = ()
 
 
 def analyze(
@@ -123,6 +137,16 @@ def analyze(
             for model, extra in external_metrics.items()
         },
         warnings=(*searched, *(past.warnings if past else ())),
+        replicates=tuple(
+            line
+            for sample in samples
+            for line in replicate_estimates(
+                _of(sample.dataset, results), sample.groups, config.conventions.resolved.conventions
+            )
+        ),
+        components=tuple(
+            line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
+        ),
     )
 
 
@@ -198,7 +222,8 @@ def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers
         dataset.name: tuple(map(dataset.defined, levels)) for dataset in planned.datasets if dataset.kind == "rankings"
     }
     joined = {task: own for task, own in inputs.joined.items() if task[0] in ranked}
-    return score(joined, ranked, profile, workers)
+    sharing = [name for name, model in planned.models.items() if model.shared_seeds]
+    return families(score(joined, ranked, profile, workers), sharing)
 
 
 def _curves(
@@ -209,17 +234,20 @@ def _curves(
         own = _of(sample.dataset, recall)
         yield from precision_by_recall(sample, own, rule)
         for scores in own:
-            yield from _judged(scores.dataset, scores.model, inputs)
+            yield from _judged(scores, inputs)
 
 
-def _judged(dataset: str, model: str, inputs: Inputs) -> Iterator[CurvePoint]:
-    """How much of what a model retrieved is judged, rank by rank."""
-    read, hits = inputs.datasets[dataset], inputs.joined[dataset, model].hits
+def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
+    """How much of what a model retrieved is judged, rank by rank; by all its replicates, if it has some."""
+    read = inputs.datasets[scores.dataset]
     assert isinstance(read, DatasetInput), "what has a curve was ranked and judged"
-    assert hits is not None, "what is joined with judgments has hits"
-    grades = read.judgments.rows.values[hits.judgment_rows]
-    for rank, share, n_queries in judged_share_by_rank(hits.ranks, grades, hits.n_retrieved):
-        yield CurvePoint(dataset, model, "judged", float(rank), share, None, None, n_queries)
+    found = [inputs.joined[own.output].hits for own in scores.replicates or (scores,)]
+    hits = [each for each in found if each is not None]
+    grades = np.concatenate([read.judgments.rows.values[each.judgment_rows] for each in hits])
+    ranks, n_retrieved = (np.concatenate([getattr(each, name) for each in hits]) for name in ("ranks", "n_retrieved"))
+    for rank, share, n_lists in judged_share_by_rank(ranks, grades, n_retrieved):
+        n_queries = -(-n_lists // len(hits))  # of a family the mean over replicates, rounded up
+        yield CurvePoint(scores.dataset, scores.model, "judged", float(rank), share, None, None, n_queries)
 
 
 def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Workers) -> None:
@@ -233,7 +261,7 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Wor
         return
     test = _test_of(config, comparison, workers)
     for name, dataset in inputs.datasets.items():
-        n_pairs = len(_pairs(comparison, name, inputs.quality))
+        n_pairs = len(_pairs(comparison, name, inputs.evaluated))
         n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
         refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
 
@@ -323,8 +351,8 @@ def _judge(
         samples={sample.dataset: sample for sample in samples},
         rule=_rule(opened.loaded.config),
         query_ids={result.dataset: result.query_ids for result in results},
-        missing={(result.dataset, result.model): float(result.missing.mean()) for result in results},
-        failures={(failure.dataset, failure.model): failure.reason for failure in inputs.failures},
+        missing={(result.dataset, result.model): inputs.missing_share(result) for result in results},
+        failures=inputs.reasons,
         external_metrics={
             name: extra if isinstance(extra, str) else extra.numbers for name, extra in external_metrics.items()
         },

@@ -31,14 +31,14 @@ from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.lookup import RecordHistory, Resolved, resolve
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import digest_of
-from rankledger.pipeline.scoring import score
+from rankledger.pipeline.scoring import families, score
 from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
 from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
-from rankledger.pipeline.types.joined import Joined
+from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
@@ -172,6 +172,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
         values=np.where(own >= 0, scores.values[:, own], np.nan),
         weights=np.ones((len(scores.measures), len(own))),
         missing=np.where(own >= 0, scores.missing[own], True),
+        replicates=tuple(_on_queries(replicate, query_ids) for replicate in scores.replicates),
     )
 
 
@@ -187,23 +188,30 @@ def _scored_anew(
     try:
         joined = _rejoined(record, model, dataset, current)
         asked = {dataset.name: tuple(judged)}
-        (scores,) = score({(dataset.name, model): joined}, asked, current.profile, current.workers)
+        sharing = [model] if record.manifest.models[model].shared_seeds else []
+        (scores,) = families(score(joined, asked, current.profile, current.workers), sharing)
     except InputError as error:
         return None, reasons | {measure: f"{differing[measure]} {where}, and {error}" for measure in judged}
     return scores, {measure: reason for measure, reason in reasons.items() if measure not in judged}
 
 
-def _rejoined(record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation) -> Joined:
-    """The output that was evaluated then, joined with the current judgments."""
+def _rejoined(
+    record: Record, model: str, dataset: PlannedDataset, current: CurrentEvaluation
+) -> dict[OutputKey, Joined]:
+    """The outputs that were evaluated then, one or that of each replicate, joined with the current judgments."""
     planned = open_record(record.path).planned
     then = next(old for old in planned.datasets if old.name == dataset.name)
-    task = next(task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model))
+    tasks = [task for task in planned.tasks if (task.dataset, task.model) == (dataset.name, model)]
     judged = record.manifest.datasets[dataset.name].files("judgments")
     store = output_store(then, judged, current.profile.conventions, current.workspace.cache)
     now = current.inputs.datasets[dataset.name]
     if not (judged and isinstance(now, DatasetInput)):
         raise InputError(f"{dataset.name!r} was not a dataset of rankings; give the current dataset another name")
-    return rescored(store, source_of(task.output), recorded_output(record, task), now)
+    return {
+        task.key: rescored(store, source_of(task.output), files, now)
+        for task in tasks
+        if (files := recorded_output(record, task))
+    }
 
 
 def _together(parts: Sequence[Scores]) -> Scores:
@@ -214,6 +222,7 @@ def _together(parts: Sequence[Scores]) -> Scores:
         values=np.concatenate([scores.values for scores in parts]),
         weights=np.concatenate([scores.weights for scores in parts]),
         moments={measure: means for scores in parts for measure, means in scores.moments.items()},
+        replicates=tuple(map(_together, zip(*(scores.replicates for scores in parts), strict=True))),
     )
 
 
@@ -423,6 +432,8 @@ class RecordedDataset:
     def output(self, model: str) -> tuple[Task, tuple[InputFile, ...]]:
         """A model's output on the dataset, and the files that were read of it."""
         tasks = [task for task in self.opened.planned.tasks if (task.dataset, task.model) == (self.planned.name, model)]
+        if any(task.replicate for task in tasks):
+            raise InputError(f"{self.record.path}: {model!r} has replicates, whose ranks are not put together")
         files = recorded_output(self.record, tasks[0]) if tasks else ()
         if not files:
             raise InputError(f"{self.record.path}: {model!r} was not evaluated on {self.planned.name!r}")

@@ -69,10 +69,10 @@ def _results(path: Path) -> Iterator[Scores]:
     opened = open_record(path)
     assert opened.record is not None, "a record was opened"
     planned = {dataset.name: dataset for dataset in opened.planned.datasets}
-    for output in opened.record.manifest.outputs:
-        dataset = planned[output.dataset]
+    for name, model in opened.record.manifest.tasks:
+        dataset = planned[name]
         measures = [measure for measure in dataset.measures if measure.metric.per == "query"]
-        scores = read_scores(opened.record, dataset.name, output.model, measures)
+        scores = read_scores(opened.record, dataset.name, model, measures)
         if scores is not None:
             yield scores
 

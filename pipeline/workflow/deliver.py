@@ -340,8 +340,8 @@ def _logged(record: Record, evaluation: Evaluation, store: TrackingStore, metric
         experiment_id=delivered.experiment_id,
         run_id=delivered.run_id,
         runs=tuple(
-            {"dataset": dataset, "model": model, "run_id": run_id}
-            for (dataset, model), run_id in delivered.runs.items()
+            {**dict(zip(("dataset", "model", "replicate"), task, strict=False)), "run_id": run_id}
+            for task, run_id in delivered.runs.items()
         ),
         delivered=datetime.now(UTC).isoformat(),
     )

@@ -21,7 +21,7 @@ from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
 from rankledger.pipeline.report.html.render import html
-from rankledger.pipeline.scoring import bound_ties, score
+from rankledger.pipeline.scoring import bound_ties, families, score
 from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
@@ -120,8 +120,9 @@ def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ..
     results = score(inputs.joined, measures, profile, workers, clusters=clusters)
     if "ties" in config.sensitivity:
         results = bound_ties(results, inputs.joined, profile, seed=config.seed, workers=workers)
-    scores = {**{(result.dataset, result.model): result for result in results}, **inputs.given}
-    return tuple(scores[task] for task in inputs.quality)
+    scores = {**{result.output: result for result in results}, **inputs.given}
+    sharing = [name for name, model in opened.planned.models.items() if model.shared_seeds]
+    return families([scores[key] for key in inputs.quality], sharing)
 
 
 @dataclass(frozen=True)
@@ -151,6 +152,8 @@ def _write(
         estimates=computed.inferred.estimates,
         timings=computed.timings,
         agreement=computed.inferred.agreement,
+        replicates=computed.inferred.replicates,
+        components=computed.inferred.components,
         comparisons=computed.inferred.comparisons,
         slice_changes=computed.inferred.slice_changes,
         judged=computed.inferred.judged,
@@ -301,7 +304,8 @@ def validate(
         n_queries={name: len(dataset.query_ids) for name, dataset in inputs.datasets.items()},
         n_measures={dataset.name: len(dataset.measures) for dataset in planned.datasets},
         models=tuple(planned.models),
-        quality=inputs.quality,
+        quality=inputs.model_quality,
+        replicates=inputs.replicates,
         failures=inputs.failures,
         warnings=(*planned.warnings, *map(str, inputs.warnings)),
         false_alarms=_false_alarms(loaded.config, planned),
@@ -324,7 +328,7 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=computed.results,
         estimates=inferred.estimates,
-        quality=inputs.quality,
+        quality=inputs.model_quality,
         failures=inputs.failures,
         record=path,
         delivery=sync_command(opened.loaded),
@@ -334,6 +338,8 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         slice_changes=inferred.slice_changes or (),
         verdicts=inferred.judged.verdicts if inferred.judged else (),
         agreement=inferred.agreement,
+        replicates=inferred.replicates,
+        components=inferred.components,
         confidence=opened.loaded.config.bootstrap.confidence,
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.results import Evaluation, Record
 
 __all__ = ["DisplayedEvaluation", "evaluation_of"]
@@ -29,7 +30,10 @@ def evaluation_of(record: Record) -> Evaluation:
         directions={measure: found.direction for measure, found in manifest.definitions.items()},
         results=(),
         estimates=record.summary,
-        quality={output.task: output.quality for output in manifest.outputs},
+        quality={
+            task: Quality.of_replicates([output.quality for output in outputs])
+            for task, outputs in manifest.tasks.items()
+        },
         failures=tuple(manifest.failures),
         record=record.path,
         data_warnings=tuple(manifest.warnings),
@@ -37,6 +41,8 @@ def evaluation_of(record: Record) -> Evaluation:
         slice_changes=record.slice_changes,
         verdicts=record.verdicts,
         agreement=record.agreement,
+        replicates=record.replicates,
+        components=record.components,
         confidence=manifest.bootstrap.confidence,
         lead=manifest.lead,
     )

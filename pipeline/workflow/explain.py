@@ -40,6 +40,7 @@ def explain(
     query: str,
     measure: str | None = None,
     dataset: str | None = None,
+    replicate: str | None = None,
     under: str | None = None,
     name: str | None = None,
     overrides: Sequence[str] = (),
@@ -59,6 +60,7 @@ def explain(
         query: the query.
         measure: the measure, whether a suite has it or not; by default the lead measure of the dataset.
         dataset: the dataset; by default the one that judges the query.
+        replicate: the replicate of a model that has several: the score of one output is explained, not a mean.
         under: the profile under which to show the score too.
         name: the evaluation that the words refer to; by default the only one that has records.
         overrides: `key.path=value` texts that win over the config.
@@ -77,8 +79,27 @@ def explain(
     opened = open_source(source, workspace, overrides=overrides, date=date, tracking=False)
     if inputs and opened.record is None:
         raise InputError("--inputs is for records; a config names its inputs itself, remove it")
+    opened = replace(opened, planned=_of_replicate(opened.planned, model, dataset, replicate))
     with _located(opened, model, dataset, inputs) as planned:
         return _explained(opened, planned, model=model, query=query, measure=measure, dataset=dataset, under=under)
+
+
+def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str | None) -> Plan:
+    """The plan with one output of the model on each dataset.
+
+    Raises:
+        InputError: it has replicates and none is named, or none of that name.
+    """
+    own = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
+    known = [*dict.fromkeys(task.replicate for task in own if task.replicate)]
+    if replicate is None and known:
+        listed = ", ".join(known)
+        raise InputError(f"{model!r} has the replicates {listed}, each with its own scores; name one with --replicate")
+    if replicate is not None and own and replicate not in known:
+        refused = f"has no replicate {replicate!r}{suggestion(replicate, known)}" if known else "has no replicates"
+        raise InputError(f"--replicate: {model!r} {refused}")
+    tasks = [task for task in planned.tasks if task not in own or task.replicate in ("", replicate)]
+    return replace(planned, tasks=tuple(tasks))
 
 
 @contextmanager
@@ -133,7 +154,7 @@ def _explained(
     return replace(
         found,
         comparison=None if other is None else compare(single.listed, wanted, profile, other),
-        recorded=None if record is None else _recorded(record, found),
+        recorded=None if record is None else _recorded(record, found, task.replicate),
     )
 
 
@@ -189,10 +210,10 @@ def _read(dataset: PlannedDataset, measure: Measure, profile: Profile, record: R
     return read
 
 
-def _recorded(record: Record, found: Explanation) -> RecordedScore:
+def _recorded(record: Record, found: Explanation, replicate: str) -> RecordedScore:
     """What the record says of the score."""
     name = str(found.measure)
-    stored = read_score(record, found.dataset, found.model, found.query_id, name)
+    stored = read_score(record, found.dataset, found.model, found.query_id, name, replicate)
     definition = record.manifest.fingerprint(found.dataset, name)
     same = definition == found.measure.fingerprint(found.profile)
     value = math.nan if found.outcome.value is None else found.outcome.value

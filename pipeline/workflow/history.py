@@ -158,7 +158,7 @@ def _evaluated(entry: RecordEntry, measure: str) -> HistoryEntry:
         created=datetime.fromisoformat(manifest.created).astimezone(UTC),
         repeats=bool(manifest.repeats),
         lines={(line.dataset, line.model): line for line in entry.lines(measure) if line.slice == ALL},
-        failures={(failure.dataset, failure.model): failure.reason for failure in manifest.failures},
+        failures=manifest.not_evaluated,
         verdicts=entry.verdicts,
         direction=definition.direction if definition else None,
         fingerprint=definition.fingerprint if definition else None,

@@ -43,7 +43,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
-from rankledger.pipeline.types.joined import Hits, Joined, Quality
+from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
@@ -62,7 +62,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-Key: TypeAlias = tuple[str, str]  # dataset, model
 
 
 @dataclass(frozen=True)
@@ -237,12 +236,12 @@ def _attempt(task: Task, read: Callable[..., T], *arguments: object) -> T | Fail
     try:
         return read(*arguments)
     except InputError as error:
-        return Failure(task.dataset, task.model, str(error))
+        return Failure(task.dataset, task.model, str(error), task.replicate)
 
 
 def _read_external(
     dataset: PlannedDataset, tasks: Sequence[Task], conventions: Conventions, workers: Workers, record: Record | None
-) -> tuple[ExternalDataset, dict[Key, _ExternalScores | Failure]]:
+) -> tuple[ExternalDataset, dict[OutputKey, _ExternalScores | Failure]]:
     """A dataset of external scores, and each model's scores, or why there are none."""
     from rankledger.pipeline.data.external_scores import external_dataset, read_external_scores
 
@@ -252,7 +251,7 @@ def _read_external(
     recorded = () if record is None else read_query_ids(record, dataset.name)
     external = external_dataset(read, dataset_source(dataset), recorded=recorded)
     return external, {
-        (dataset.name, task.model): output
+        task.key: output
         if isinstance(output, Failure)
         else _attempt(task, _scores, dataset, task, output, external, conventions, _is_allowed(task, record))
         for task, output in zip(tasks, outputs, strict=True)
@@ -279,6 +278,7 @@ def _scores(
         weights=np.ones_like(values),
         figures={},
         missing=missing,
+        replicate=task.replicate,
     )
     return _ExternalScores(scores, quality, output.files)
 
@@ -287,21 +287,24 @@ Output: TypeAlias = _ReadOutput | _ExternalScores | Failure
 
 
 def _refuse_unmatched(
-    read: Mapping[Key, Output], outputs: Mapping[Key, Source], readers: Mapping[str, OutputReader], workers: Workers
-) -> dict[Key, Failure]:
+    read: Mapping[OutputKey, Output],
+    outputs: Mapping[OutputKey, Source],
+    readers: Mapping[str, OutputReader],
+    workers: Workers,
+) -> dict[OutputKey, Failure]:
     """The outputs of which no document is known, unless a model with judged documents returns some of them, too.
 
     Only then the others are read again: whatever the store had of them, it does not know their unjudged documents.
     """
-    refused: dict[Key, Failure] = {}
-    for (dataset, model), output in read.items():
+    refused: dict[OutputKey, Failure] = {}
+    for key, output in read.items():
         unmatched = output.joined.unmatched if isinstance(output, _ReadOutput) else None
         if unmatched is None:
             continue
-        others = [key for key, other in read.items() if key[0] == dataset and _n_hits(other)]
-        calls = [(readers[dataset], outputs[key], unmatched.documents) for key in others]
+        others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
+        calls = [(readers[key[0]], outputs[other], unmatched.documents) for other in others]
         if not any(workers.run("Reading", _returns_any, calls, unit="outputs")):
-            refused[dataset, model] = Failure(dataset, model, unmatched.refusal)
+            refused[key] = Failure(*model_of(key), unmatched.refusal, _replicate_of(key))
     return refused
 
 
@@ -312,6 +315,10 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
         return False
 
 
+def _replicate_of(key: OutputKey) -> str:
+    return key[1].name if isinstance(key[1], Replicate) else ""
+
+
 def _n_hits(output: Output) -> int | None:
     """The judged documents among those retrieved; None if none are retrieved."""
     hits = output.joined.hits if isinstance(output, _ReadOutput) else None
@@ -319,7 +326,7 @@ def _n_hits(output: Output) -> int | None:
 
 
 def _data_warnings(
-    planned: Plan, datasets: Mapping[str, DatasetInput | ExternalDataset], read: Mapping[Key, Output]
+    planned: Plan, datasets: Mapping[str, DatasetInput | ExternalDataset], read: Mapping[OutputKey, Output]
 ) -> Iterator[DataWarning]:
     """What is likely wrong with the inputs, dataset by dataset: its relevance first, then its outputs."""
     for dataset in planned.datasets:
@@ -334,7 +341,11 @@ def _data_warnings(
         for key, output in known.items():
             others = [other.quality for name, other in known.items() if name != key]
             if warning := small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output)):
-                yield DataWarning(*key, warning)
+                replicate = f"replicate {_replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
+                yield DataWarning(*model_of(key), f"{replicate}{warning}")
+        models = [model_of(key) for key in known if isinstance(key[1], Replicate)]
+        for task in dict.fromkeys(task for task in models if models.count(task) == 1):
+            yield DataWarning(*task, "only one replicate; nothing is claimed of any other")
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +354,7 @@ class Inputs:
 
     Attributes:
         datasets: by name.
-        joined: the joins, by (dataset, model).
+        joined: the joins, by output.
         given: the external scores, likewise.
         files: the files of each output, likewise.
         quality: what was found in each output, likewise.
@@ -354,14 +365,47 @@ class Inputs:
     """
 
     datasets: Mapping[str, DatasetInput | ExternalDataset]
-    joined: Mapping[Key, Joined]
-    given: Mapping[Key, Scores]
-    files: Mapping[Key, tuple[InputFile, ...]]
-    quality: Mapping[Key, Quality]
+    joined: Mapping[OutputKey, Joined]
+    given: Mapping[OutputKey, Scores]
+    files: Mapping[OutputKey, tuple[InputFile, ...]]
+    quality: Mapping[OutputKey, Quality]
     failures: tuple[Failure, ...]
-    parsed: Mapping[Key, bool]
+    parsed: Mapping[OutputKey, bool]
     remarks: tuple[str, ...]
     warnings: tuple[DataWarning, ...] = ()
+
+    @property
+    def evaluated(self) -> dict[tuple[str, str], tuple[OutputKey, ...]]:
+        """By dataset and model, the outputs that were read: one, or one for each replicate."""
+        found: dict[tuple[str, str], tuple[OutputKey, ...]] = {}
+        for key in self.quality:
+            found[model_of(key)] = (*found.get(model_of(key), ()), key)
+        return found
+
+    @property
+    def model_quality(self) -> dict[tuple[str, str], Quality]:
+        """What was found in the outputs of each model."""
+        return {
+            task: Quality.of_replicates([self.quality[key] for key in keys]) for task, keys in self.evaluated.items()
+        }
+
+    @property
+    def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """The names of the replicates that were read, by dataset and model; of models that are families."""
+        names = {task: tuple(filter(None, map(_replicate_of, keys))) for task, keys in self.evaluated.items()}
+        return {task: own for task, own in names.items() if own}
+
+    @property
+    def reasons(self) -> dict[tuple[str, str], str]:
+        """Why no output of a model could be read, by dataset and model."""
+        failed = {(failure.dataset, failure.model): failure.reason for failure in self.failures}
+        return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
+
+    def missing_share(self, scores: Scores) -> float:
+        """The share of judged queries without output; of all replicates, of which one that failed has none."""
+        own = scores.replicates or (scores,)
+        n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
+        return (sum(float(each.missing.mean()) for each in own) + n_failed) / (len(own) + n_failed)
 
 
 def read_inputs(
@@ -397,13 +441,15 @@ def read_inputs(
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
     datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
-    absent = {
-        (task.dataset, task.model): str(missing[task.output.path])
+    absent = {task.key: str(missing[task.output.path]) for task in planned.tasks if task.output.path in missing} | dict(
+        planned.late
+    )
+    present = [task for task in planned.tasks if task.key not in absent]
+    read: dict[OutputKey, Output] = {
+        task.key: Failure(task.dataset, task.model, absent[task.key], task.replicate)
         for task in planned.tasks
-        if task.output.path in missing
-    } | dict(planned.late)
-    present = [task for task in planned.tasks if (task.dataset, task.model) not in absent]
-    read: dict[Key, Output] = {task: Failure(*task, reason) for task, reason in absent.items()}
+        if task.key in absent
+    }
     for dataset in planned.datasets:
         if dataset.kind == "scores":
             tasks = [task for task in present if task.dataset == dataset.name]
@@ -411,10 +457,10 @@ def read_inputs(
             read |= scores
     read |= _read_judged(present, readers, workers, record)
     outputs = {  # by their whole paths: a worker's working directory may be an earlier one
-        (task.dataset, task.model): replace(source_of(task.output), path=task.output.path) for task in present
+        task.key: replace(source_of(task.output), path=task.output.path) for task in present
     }
     read |= _refuse_unmatched(read, outputs, readers, workers)
-    inputs = {(task.dataset, task.model): _as_recorded(task, read, record) for task in planned.tasks}
+    inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, _ReadOutput)}
     remarks = [remark for reader in readers.values() for remark in reader.keep_judgments()]
@@ -440,7 +486,7 @@ def _missing(planned: Plan, record: Record | None) -> dict[str, Finding]:
     outputs = [
         task.output
         for task in planned.tasks
-        if (task.dataset, task.model) not in planned.late and not (record and recorded_output(record, task))
+        if task.key not in planned.late and not (record and recorded_output(record, task))
     ]
     named = [*(file for dataset in planned.datasets for file in dataset.files), *outputs]
     files = {file.path: source_of(file) for file in [*named, *planned.external_metrics.values()]}
@@ -451,9 +497,9 @@ def _missing(planned: Plan, record: Record | None) -> dict[str, Finding]:
     }
 
 
-def _as_recorded(task: Task, read: Mapping[Key, Output], record: Record | None) -> Output:
+def _as_recorded(task: Task, read: Mapping[OutputKey, Output], record: Record | None) -> Output:
     """What was read of an output, if the record has it with the same files or does not have it."""
-    output = read[task.dataset, task.model]
+    output = read[task.key]
     before = recorded_output(record, task) if record else ()
     if isinstance(output, Failure) or not before:
         return output
@@ -491,7 +537,7 @@ def output_store(
 
 def _read_judged(
     tasks: Sequence[Task], readers: Mapping[str, OutputReader], workers: Workers, record: Record | None
-) -> dict[Key, _ReadOutput | Failure]:
+) -> dict[OutputKey, _ReadOutput | Failure]:
     """The outputs on the datasets that have readers, by (dataset, model)."""
     tasks = [task for task in tasks if task.dataset in readers]
     recorded = [recorded_output(record, task) if record else () for task in tasks]
@@ -500,7 +546,7 @@ def _read_judged(
         for task, files in zip(tasks, recorded, strict=True)
     ]
     read: list[_ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
-    return {(task.dataset, task.model): output for task, output in zip(tasks, read, strict=True)}
+    return {task.key: output for task, output in zip(tasks, read, strict=True)}
 
 
 def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:

@@ -123,6 +123,7 @@ def _plan(planned: Plan) -> dict[str, Any]:
                 owner=model.owner,
                 model_id=model.model_id,
                 model_uri=model.model_uri,
+                **({"shared_seeds": True} if model.shared_seeds else {}),
             )
             for name, model in planned.models.items()
         },
@@ -136,7 +137,7 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
     return {
         "definitions": shared,
         "datasets": {dataset.name: _dataset(dataset, inputs, profile, shared) for dataset in planned.datasets},
-        "outputs": [_output(task, inputs) for task in planned.tasks if (task.dataset, task.model) in inputs.files],
+        "outputs": [_output(task, inputs) for task in planned.tasks if task.key in inputs.files],
         "failures": list(inputs.failures),
         "warnings": list(inputs.warnings),
     }
@@ -158,7 +159,8 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
 
 
 def _output(task: Task, inputs: Inputs) -> Output:
-    key = task.dataset, task.model
+    key = task.key
+    found: dict[str, Any] = {"replicate": task.replicate} if task.replicate else {}
     return Output(
         dataset=task.dataset,
         model=task.model,
@@ -167,6 +169,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
         parsed=inputs.parsed[key],
         quality=inputs.quality[key],
         depth=_depth(inputs.joined.get(key)),
+        **found,
     )
 
 

@@ -173,6 +173,7 @@ def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence
         weights=scores.weights[np.ix_(rows, columns)],
         missing=scores.missing[columns],
         moments={measure: means[:, columns] for measure, means in scores.moments.items() if measure in measures},
+        replicates=tuple(_only(replicate, query_ids, measures) for replicate in scores.replicates),
     )
 
 

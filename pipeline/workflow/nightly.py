@@ -30,6 +30,7 @@ from rankledger.pipeline.support.credentials import without_credentials
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.escaping import one_line
 from rankledger.pipeline.support.progress import aside, say, stage
+from rankledger.pipeline.types.joined import OutputKey
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
@@ -67,13 +68,13 @@ class AwaitedInput:
 
     Attributes:
         path: as messages name it; a file, a glob, a folder of parts or a URL.
-        task: the (dataset, model) that it is the output of; None for any other file.
+        task: the output that it is; None for any other file.
         marker: the name of the file beside it that says it is whole; None where none is asked for.
         lack: what it is known to lack, so that it need not be looked at; empty where it must be.
     """
 
     path: str
-    task: tuple[str, str] | None = None
+    task: OutputKey | None = None
     marker: str | None = None
     lack: str = ""
 
@@ -264,7 +265,7 @@ def _wanted(loaded: Loaded, night: str) -> tuple[AwaitedInput, ...]:
         return tuple(AwaitedInput(_path(File(path=pattern)), lack="no model yet") for pattern in patterns)
     planned = plan(loaded, night)
     asked = markers(loaded, planned)
-    outputs = {(task.dataset, task.model): _path(task.output) for task in planned.tasks}
+    outputs = {task.key: _path(task.output) for task in planned.tasks}
     return (
         *(AwaitedInput(path, key, asked.get(key)) for key, path in outputs.items()),
         *map(AwaitedInput, dict.fromkeys([*_files(planned), *map(_path, planned.external_metrics.values())])),

@@ -253,6 +253,8 @@ def _level(match: Match, model: str, slice: str, margin: float) -> tuple[float, 
 
 def _mark(difference: Resampled) -> str:
     """Why nothing can be planned by a difference; empty if it can."""
+    if difference.total_error.replicates:
+        return "replicates"
     return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
 
 
@@ -262,6 +264,7 @@ def _reason(match: Match, difference: Resampled, line: PowerLine) -> str:
     rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
     reasons = {
         "": "",
+        "replicates": "replicates differ, which more queries do not change; see variance_components.csv of the record",
         "few": f"{n} {unit} are too few to plan by; use a record with at least {LEAST_CLUSTERS}",
         "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
         "degenerate": f"all {n} {unit} differ alike, which plans nothing; use models that differ on some",

@@ -123,6 +123,8 @@ def _narrowed(record: Record, measures: Sequence[str]) -> Record:
         slice_changes=lambda: tuple(line for line in record.slice_changes if line.measure in place),
         verdicts=lambda: record.verdicts,
         agreement=lambda: tuple(line for line in record.agreement if {line.measure, line.lead} <= place.keys()),
+        replicates=lambda: tuple(line for line in record.replicates if line.measure in place),
+        components=lambda: tuple(line for line in record.components if line.measure in place),
     )
 
 

@@ -107,9 +107,9 @@ class _Locator:
         """The task with its output where it is; one that was not evaluated is not there to be."""
         recorded = recorded_output(self._record, task)
         if not recorded:
-            nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model)
+            nowhere = str(self._scratch / "not evaluated" / task.dataset / task.model / task.replicate)
             return replace(task, output=task.output.model_copy(update={"path": nowhere}))
-        return replace(task, output=self.located(f"{task.model} on {task.dataset}", task.output, recorded))
+        return replace(task, output=self.located(f"{task.key[1]} on {task.dataset}", task.output, recorded))
 
     def located(self, what: str, file: FileT, recorded: Sequence[InputFile]) -> FileT:
         """The file by the path under which it is read now."""
@@ -233,15 +233,15 @@ def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir
         results=computed.results,
         estimates=computed.inferred.estimates,
         agreement=computed.inferred.agreement,
+        replicates=computed.inferred.replicates,
+        components=computed.inferred.components,
         comparisons=computed.inferred.comparisons,
         slice_changes=computed.inferred.slice_changes,
         curves=computed.inferred.curves,
     )
-    known = {(failure.dataset, failure.model) for failure in recorded.failures}
+    known = {failure.output for failure in recorded.failures}
     reasons = tuple(
-        f"{failure.model} on {failure.dataset}: {failure.reason}"
-        for failure in computed.inputs.failures
-        if (failure.dataset, failure.model) not in known
+        f"{failure.subject}: {failure.reason}" for failure in computed.inputs.failures if failure.output not in known
     )
     return _Rerun(written.path, written.manifest, reasons)
 

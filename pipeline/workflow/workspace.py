@@ -180,7 +180,7 @@ def open_record(
     manifest = record.manifest
     variables = allowed_variables(allow_env, manifest.expansions)
     loaded = load(config, overrides, manifest.expansions, variables, will_plan=True)
-    tasks = [*manifest.tasks, *((failure.dataset, failure.model) for failure in manifest.failures)]
+    tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
     return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, is_own(path))
 
 
@@ -229,5 +229,5 @@ def repository_of(opened: Opened) -> Path:
 
 def recorded_output(record: Record, task: Task) -> tuple[InputFile, ...]:
     """The files of the output that was evaluated; none where it was not."""
-    output = record.manifest.tasks.get((task.dataset, task.model))
-    return output.input_files if output else ()
+    outputs = record.manifest.tasks.get((task.dataset, task.model), ())
+    return next((output.input_files for output in outputs if output.replicate == task.replicate), ())

@@ -131,7 +131,7 @@ def _quality_row(output: Output) -> Row:
     known = output.quality
     depth = output.depth or (None, None, None)
     return (
-        short_text(output.model),
+        short_text(str(output.key[1])),
         f"{known.n_rows:,}",
         f"{known.n_missing_queries:,}",
         f"{known.n_unjudged_queries:,}",
@@ -202,7 +202,9 @@ def provenance(figures: PageFigures) -> Section:
     inputs = [_file_row(name, file.role, file) for name, own in manifest.datasets.items() for file in own.inputs]
     for model, external in manifest.external_metrics.items():
         inputs += [_file_row("", f"external metrics of {model}", external.file)] if external.file else []
-    outputs = [_file_row(output.dataset, output.model, file) for output in manifest.outputs for file in output.files]
+    outputs = [
+        _file_row(output.dataset, str(output.key[1]), file) for output in manifest.outputs for file in output.files
+    ]
     again = (
         Words("From the folder that it was evaluated in:"),
         Command(short_text(rerun_command(manifest), _COMMAND)),

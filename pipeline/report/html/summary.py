@@ -28,7 +28,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     estimate_scale,
 )
-from rankledger.pipeline.report.messages import agreement_notes, completeness, rank_note
+from rankledger.pipeline.report.messages import agreement_notes, completeness, rank_note, replicate_notes
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -350,7 +350,9 @@ def leaderboard(figures: PageFigures) -> Section:
         blocks: list[Block] = [_board(figures, dataset, columns, layout)]
         if columns[0].ranks:
             blocks += [Words(f"{printable(rank_note(columns[0], figures.page.evaluation.confidence))}.", "quiet")]
-        blocks += [Words(f"{printable(text)}.", "quiet") for text in agreement_notes(figures.page.evaluation, dataset)]
+        evaluation = figures.page.evaluation
+        further = (*agreement_notes(evaluation, dataset), *replicate_notes(evaluation, dataset))
+        blocks += [Words(f"{printable(text)}.", "quiet") for text in further]
         parts.append(PagePart(dataset_title(dataset), tuple(blocks)))
         layouts.append(layout)
         drawn += lines

@@ -32,7 +32,7 @@ INTERACTIONS = "earlier interactions are needed; add `interactions:`, those of t
 NO_MATCH = "; fix the path or list the models"
 OF_FILES = "; available: {dataset}, {date}"
 SUBTOPICS = "subtopics are needed; add `subtopics: true` if the judgments have them, or remove the measure"
-OF_OUTPUTS = "; available: {dataset}, {date}, {model}"
+OF_OUTPUTS = "; available: {dataset}, {date}, {replicate}, {model}"
 
 
 @pytest.fixture(autouse=True)

@@ -457,7 +457,8 @@ def test_data_is_json_without_nan():
             "n_unpaired": 0,
         }
     ]
-    assert data["failures"] == [{"dataset": "web", "model": "late", "reason": "it's gone"}]
+    late = {"dataset": "web", "model": "late", "reason": "it's gone", "replicate": ""}
+    assert data["failures"] == [late]
     assert data["estimates"][0]["estimate"] is None
     assert data["estimates"][1]["ci_low"] == 0.25
 

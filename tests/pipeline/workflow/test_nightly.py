@@ -262,6 +262,7 @@ def test_an_output_that_never_comes_is_a_failure():
         "dataset": "web",
         "model": "dense",
         "reason": f"{DATE}/dense.txt: late: not there by 04:00 UTC (waited 2h); once it is there, run nightly --again",
+        "replicate": "",
     }
 
 

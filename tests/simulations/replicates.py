@@ -1,0 +1,76 @@
+"""How often intervals of families of replicates hold the truth, by number of replicates and by what varies."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from rankledger.metrics.block import Floats
+from rankledger.metrics.conventions import PROFILES
+from rankledger.metrics.measure import Measure
+from rankledger.pipeline.inference.intervals import Resampled, interval
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.scoring import average_replicates
+from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.types.joined import Groups
+from rankledger.pipeline.types.results import Scores
+
+__all__ = ["table"]
+
+_AP = Measure.parse("ap")
+_SIZES = (2, 3, 5, 10)
+_DRAWS, _RESAMPLES, _QUERIES = 1_000, 100, 50
+_QUERY, _REST = 0.15, 0.1  # standard deviations between queries, and of the rest
+_BETWEEN = {"replicates vary most": 0.15, "both vary": 0.03, "replicates do not vary": 0.0}
+
+
+def table() -> str:
+    """Markdown: coverage of 95% intervals of a figure and of a difference of two families, and of queries alone."""
+    lines = ["| replicates | " + " | ".join(f"R = {n}" for n in _SIZES) + " |", "|---|" + "---|" * len(_SIZES)]
+    for name, between in _BETWEEN.items():
+        cells = [_coverage(n_replicates, between) for n_replicates in _SIZES]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _coverage(n_replicates: int, between: float) -> str:
+    rng = np.random.default_rng(n_replicates)
+    held = np.array([_held(rng, n_replicates, between, seed) for seed in range(_DRAWS)])
+    figure, difference, alone = held.mean(axis=0)
+    return f"{figure:.3f} / {difference:.3f}, {alone:.3f}"
+
+
+def _held(rng: np.random.Generator, n_replicates: int, between: float, seed: int) -> tuple[bool, bool, bool]:
+    """Whether the truth is held: of a figure, 0; of a difference, 0; and of this by the queries alone."""
+    shared = rng.normal(0, _QUERY, _QUERIES)
+    families = [_family(f"{i}", _drawn(rng, shared, n_replicates, between)) for i in range(2)]
+    sample = Sample(families, PROFILES["trec_eval"].conventions, Groups(), Settings(_RESAMPLES, seed, Workers(jobs=1)))
+    figure, difference = sample.figure("0", _AP), sample.differences([Pair("0", "1", _AP)])[0]
+    return _holds(figure), _holds(difference), _holds(dataclasses.replace(difference, families=()))
+
+
+def _drawn(rng: np.random.Generator, shared: Floats, n_replicates: int, between: float) -> Floats:
+    """(R, Q): what two models share of a query, what the model adds, the replicate's effect, and the rest."""
+    own = rng.normal(0, _QUERY, _QUERIES)
+    rest = rng.normal(0, _REST, (n_replicates, _QUERIES))
+    return shared + own + rng.normal(0, between, (n_replicates, 1)) + rest
+
+
+def _family(model: str, values: Floats) -> Scores:
+    query_ids = np.arange(values.shape[1]).astype(str).astype(object)
+    missing = np.zeros(len(query_ids), dtype=bool)
+    ones = np.ones((1, len(query_ids)))
+    return average_replicates(
+        [
+            Scores("d", model, query_ids, (_AP,), row[np.newaxis], ones, {}, missing, replicate=f"{i}")
+            for i, row in enumerate(values)
+        ]
+    )
+
+
+def _holds(figure: Resampled) -> bool:
+    figure = dataclasses.replace(figure, range=(-np.inf, np.inf))  # scores here are not in [0, 1]
+    low, high = interval(figure, "bca+t", 0.95)
+    return low is not None and high is not None and low <= 0 <= high
