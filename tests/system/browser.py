@@ -23,6 +23,7 @@ __all__ = ["Browser", "browser", "chromium"]
 Found = TypeVar("Found")
 
 _PATIENCE = 200  # seconds until a page shows what it should, on a machine that is busy
+_LONGEST = 900  # seconds that an answer of the driver may take there: axe looks at every element of a large page
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--lang=en-US"),
@@ -175,6 +176,8 @@ def chromium(profile: Path, *, logs: Sequence[str] = ("browser",)) -> Iterator[w
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", dict.fromkeys(logs, "ALL"))
     driver = webdriver.Chrome(options=options, service=Service(_program("chromedriver")))
+    driver.command_executor.client_config.timeout = _LONGEST
+    driver.set_script_timeout(_LONGEST)
     try:
         _tell(driver, "Emulation.setDeviceMetricsOverride", _SIZE)
         _tell(driver, "Emulation.setTimezoneOverride", {"timezoneId": "UTC"})

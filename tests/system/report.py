@@ -94,7 +94,6 @@ class Report(Browser):
         """The serious and critical findings of axe-core, a line each with the first elements."""
         axe = importlib.resources.files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
         self.driver.execute_script(axe)
-        self.driver.set_script_timeout(120)
         found = self.driver.execute_async_script(_AXE, _RULES)
         return [f"{impact} {rule}: {len(nodes)}: {nodes[:3]}" for impact, rule, nodes in found if impact in _SERIOUS]
 
