@@ -13,7 +13,7 @@ import copy
 import glob
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from string import Formatter
 from typing import Literal
@@ -48,12 +48,13 @@ MLFLOW = "mlflow:"
 _RECORD = re.compile(r"\d{8}T\d{6}Z-[A-Za-z0-9._-]+-[0-9a-f]{8}|mlflow:[A-Za-z0-9]+", re.ASCII)
 
 
-def parse_reference(text: str, models: Collection[str]) -> Reference:
+def parse_reference(text: str, models: Collection[str], words: Sequence[str] = WORDS) -> Reference:
     """The reference that `text` writes; a path in it is as it was written.
 
     Args:
         text: such as `self@accepted`, `last_passed#bm25`, `runs/records/20261120T020000Z-nightly-1f0c9a2b` or `bm25`.
         models: what the models of the config are called, if there is one.
+        words: which of `WORDS` a message on an unknown reference lists.
 
     Raises:
         InputError: it is none; the message says what was likely meant.
@@ -67,7 +68,7 @@ def parse_reference(text: str, models: Collection[str]) -> Reference:
     if model == "#" or not record:
         raise InputError(f"{text!r} lacks a record or a model; write it as in accepted#bm25")
     if not (record in WORDS or _RECORD.fullmatch(record) or is_path(record)):
-        known = suggestion(record, [*WORDS, *models])
+        known = suggestion(record, [*words, *models])
         raise InputError(f"{record!r} is not a model, an evaluation id or a path (with a slash){known}")
     return Reference(text, record, model.removeprefix("#") or None)
 

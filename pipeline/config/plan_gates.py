@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File, Model
-from rankledger.pipeline.config.paths import absolute, is_path, parse_reference
+from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
 from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
@@ -16,6 +17,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
 
 __all__ = ["plan_gates"]
+
+_REFUSED = ("last", "previous")  # records that gates do not compare with
 
 
 def plan_gates(
@@ -67,6 +70,7 @@ class _GatePlanner:
         models = choose_names(self.planning, self._at("models"), gate.models, self.models, "model")
         datasets = choose_names(self.planning, self._at("datasets"), gate.datasets, self.datasets, "dataset")
         measures = self._measures(datasets)
+        self._check_range(measures)
         against = self._against()
         tasks = self._tasks(datasets, models, measures, against)
         if self.settled and n_findings == len(self.planning.findings):
@@ -104,20 +108,40 @@ class _GatePlanner:
                 self.planning.find(path, message)
         return measures
 
+    def _check_range(self, measures: Sequence[Measure]) -> None:
+        """Find limits that every score satisfies, or none does."""
+        gate = self.gate
+        margin = 0.0 if gate.margin is None or is_share(gate.margin) else number_of(gate.margin)
+        for measure in measures:
+            low, high = measure.metric.range
+            span, drop = high - low, gate.max_query_drop or 0.0
+            wrong = {
+                "margin": f"a margin of {margin:g} {'always' if margin > 0 else 'never'} passes" * (abs(margin) > span),
+                "max_query_drop": f"no query drops by more than {drop:g}" * (drop > span),
+                "at_least": _outside(gate.at_least, low, high, "at_least", "always", "never"),
+                "at_most": _outside(gate.at_most, low, high, "at_most", "never", "always"),
+            }
+            scale = f"lies between {low:g} and {high:g}" if high < math.inf else f"is at least {low:g}"
+            for key, what in wrong.items():
+                percent = f", or {margin:g}%" if key == "margin" and abs(margin) < 100 else ""
+                if what:
+                    message = f"{measure} {scale}: {what}; write a value on that scale{percent}"
+                    self.planning.find(self._at(key), message)
+
     def _against(self) -> Reference | None:
         """What the models are compared with; the path of a record starts at the file that names it."""
         text, path = self.gate.against, self._at("against")
         if text is None:
             return None
         try:
-            reference = parse_reference(text, self.models)
+            reference = parse_reference(text, self.models, [word for word in WORDS if word not in _REFUSED])
         except InputError as error:
             self.planning.find(path, str(error))
             return None
         if reference.record is None and reference.model in self.gate.models:
             message = f"the model {text!r} is compared with itself; remove it from `models`, or write self@accepted"
             self.planning.find(path, message)
-        if reference.record in ("last", "previous"):
+        if reference.record in _REFUSED:
             self.planning.find(path, "the last evaluation may be a bad night; write last_passed or accepted")
         if reference.record in ("last_passed", "accepted") and reference.model not in (None, *self._known()):
             known = suggestion(str(reference.model), self._known())
@@ -179,6 +203,13 @@ class _GatePlanner:
         return (*self.path, *keys)
 
 
+def _outside(limit: float | None, low: float, high: float, key: str, below: str, above: str) -> str:
+    """What comes of a limit outside of a range; empty within it."""
+    if limit is None or low <= limit <= high:
+        return ""
+    return f"{key} {limit:g} {below if limit < low else above} passes"
+
+
 def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
     """Against `last_passed` alone, a model may lose the margin night by night and never fail."""
     held = {
@@ -200,6 +231,6 @@ def _warn_of_drift(planning: Planning, gates: Sequence[PlannedGate]) -> None:
 def _warn_of_undecided(planning: Planning, gates: Sequence[PlannedGate]) -> None:
     """Looks keep failures rare, not undecided verdicts, which block as well by default."""
     for position, gate in enumerate(gates):
-        if gate.looks is not None and gate.on_inconclusive == "fail":
+        if gate.looks is not None and gate.on_inconclusive == "stop":
             message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
             planning.warn(("gates", position, "looks"), message)

@@ -93,7 +93,8 @@ class Comparison(Section):
     """Measures to compare by; by default every measure of the dataset that has a score per query."""
 
     test: Test = "randomization"
-    """The test: signs of the differences flipped at random, Student's t, or the bootstrap."""
+    """The test of the exploratory differences: signs flipped at random, Student's t, or the bootstrap. The primary
+    family does not use it; its p-values come from the bootstrap-t."""
 
     permutations: Whole = Field(10_000, ge=100, le=1_000_000)
     """Number of random sign flips, at most 1,000,000."""
@@ -208,7 +209,8 @@ class Gate(Section):
 
     allow: Amount = 0
     """Queries that may be lost: a number of the judged ones, or a share of all such queries, as `5%`, which the gate
-    must be sure of; with none lost, 59 queries show `5%`."""
+    must be sure of: with none lost, 59 queries show `5%` if the gate has one line, 72 if it has two (models, measures,
+    slices or datasets)."""
 
     max_missing: Amount | None = None
     """Accepted share of queries without output, as 0.01 or `1%`."""
@@ -222,8 +224,8 @@ class Gate(Section):
     looks: Looks | None = None
     """Spread the error of a gate with a `margin` over many nights."""
 
-    on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
-    """Effect if the data do not decide."""
+    on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
+    """Effect if the data do not decide: `stop` blocks the release, with exit code 3."""
 
     fail_after: Whole = Field(1, ge=1)
     """Number of evaluations in a row that must fail before the gate fails."""
@@ -406,7 +408,8 @@ class Bootstrap(Section):
 
     method: Literal["bca+t", "bca", "percentile", "basic"] = "bca+t"
     """How the resamples give an interval: `percentile`, by their quantiles; `basic`, by these mirrored at the figure;
-    `bca`, by quantiles corrected for bias and skewness; `bca+t`, by the outer ends of these and of Student's t."""
+    `bca`, by quantiles corrected for bias and skewness; `bca+t`, by the outer ends of these and of Student's t. The
+    primary family's intervals are always made by the bootstrap-t."""
 
 
 class Execution(Section):

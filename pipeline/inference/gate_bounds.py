@@ -38,6 +38,7 @@ __all__ = [
     "NightKey",
     "Subject",
     "format_amount",
+    "format_level",
     "is_enough",
     "limits_of",
     "reason_of",
@@ -188,14 +189,18 @@ class GateRule:
 
     Attributes:
         resampled: how one is read off the resamples.
-        bounded: the confidence of an interval for scores in a range.
+        bounded: the confidence of an interval where few queries decide.
         failing: the one-sided error of the end that decides a failure, for a line of each (dataset, model); None if
             that is the other end of the same interval.
+        causes: why the level is not that of one line, such as `3 lines`.
+        rare: why that end is further out, such as `90 looks`; empty if it is not.
     """
 
     resampled: IntervalRule
     bounded: float
     failing: Mapping[tuple[str, str], float] | None = None
+    causes: tuple[str, ...] = ()
+    rare: str = ""
 
 
 @dataclass(frozen=True)
@@ -208,12 +213,49 @@ class Found:
         confidence: how often it should cover at least.
         failing_error: how often the true value should lie beyond the end that decides a failure, if that is rarer than
             beyond the other end; else None.
+        causes: why it is not the interval of the tables, such as `few queries`; none if it is.
+        rare: why the end that decides a failure is further out, such as `90 looks`; empty if it is not.
     """
 
     ends: Ends
     method: str
     confidence: float
     failing_error: float | None = None
+    causes: tuple[str, ...] = ()
+    rare: str = ""
+
+    def written(self, difference: float = 0.0) -> str:
+        """The interval, and its level if it is not that of the tables; empty if there is none.
+
+        Args:
+            difference: the amount that it is of: the ends are mirrored if it is negative.
+        """
+        low, high = self.ends
+        if low is None or high is None:
+            return ""
+        if difference < 0:
+            low, high = -high, -low
+        plain = not self.causes and self.failing_error is None
+        level = "" if plain else " " + format_level(self.confidence, self.causes, self.failing_error, self.rare)
+        return f" [{format_amount(low)}, {format_amount(high)}]{level}"
+
+
+def format_level(
+    confidence: float, causes: Sequence[str] = (), failing_error: float | None = None, rare: str = ""
+) -> str:
+    """Such as `(98.3%, for 3 lines and few queries)`; two digits of the error, so that none is rounded to 100%.
+
+    Args:
+        confidence: the level.
+        causes: why it is not that of the tables.
+        failing_error: the error of the end that decides a failure; None if it is that of the other end.
+        rare: why that end is further out.
+    """
+    level = f"{100 - float(f'{100 * (1 - confidence):.2g}'):.12g}%"
+    level += f", for {' and '.join(causes)}" if causes else ""
+    if failing_error is not None:
+        level += f"; {100 * failing_error:.2g}% beyond the end that fails, for {rare}"
+    return f"({level})"
 
 
 _SEVERITY: tuple[Outcome, ...] = ("pass", "inconclusive", "fail")
@@ -359,7 +401,7 @@ class GateCheck:
 
     @property
     def bounded(self) -> bool:
-        """Whether the interval for scores in a range takes its place."""
+        """Whether an interval that holds for any scores in a range takes its place."""
         finite = all(math.isfinite(end) for end in self.judged.range)
         return not (self.trusted or self.unchanged) and finite and self.values is not None and len(self.values) > 0
 
@@ -375,15 +417,16 @@ class GateCheck:
         error = rule.failing[self.subject[:2]]
         method, end = self._failing_end(error, limit)
         ends = (low, max(high, end)) if limit.least else (min(low, end), high)
-        return Found(ends, f"{found.method}/{method}", found.confidence, error)
+        return replace(found, ends=ends, method=f"{found.method}/{method}", failing_error=error, rare=rule.rare)
 
     def _found(self, rule: GateRule) -> Found:
         if self.bounded:
             assert self.values is not None, "that is what bounded means"
             method, exact = bounded_interval(self.values, self.judged.range, rule.bounded)
-            return Found(exact, method, rule.bounded)
+            return Found(exact, method, rule.bounded, causes=(*rule.causes, f"few {self.unit}"))
         ends = rule.resampled.of(self.judged)
-        return Found(ends, "" if ends[0] is None else rule.resampled.method, rule.resampled.confidence)
+        made = "" if ends[0] is None else rule.resampled.method
+        return Found(ends, made, rule.resampled.confidence, causes=rule.causes)
 
     def _failing_end(self, error: float, limit: Limit) -> tuple[str, float]:
         """How the end that decides a failure is made, and that end."""
@@ -408,24 +451,18 @@ class GateCheck:
             return "inconclusive"
         return limit.outcome(low, high)
 
-    def n_needed(self, rule: GateRule, found: Found, limit: Limit) -> int | None:
+    def n_needed(self, found: Found, limit: Limit) -> int | None:
         """How many queries would decide, if the estimate stays; None where none would.
 
-        An interval shrinks with the root of the number of queries, and must shrink to the distance between estimate
-        and limit: that in use does it by itself, or that of the resamples once it rests on enough queries.
+        The interval that was found shrinks with the root of the number of queries, and must shrink to the distance
+        between estimate and limit. One that may not decide needs queries enough to be trusted, too.
         """
-        times = [self._times(found.ends, limit, 1.0)]
-        if self.bounded and self.plain.kappa:
-            grown = max(ENOUGH / self.plain.kappa, LEAST_CLUSTERS / self.plain.n_clusters)
-            times.append(self._times(rule.resampled.of(self.judged), limit, grown))
-        elif not self.trusted and self.plain.n_clusters:
+        least = 1.0
+        if not (self.trusted or self.bounded) and self.plain.n_clusters:
             few = LEAST_CLUSTERS / self.plain.n_clusters
-            grown = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
-            times = [self._times(found.ends, limit, grown)]
-        needed = min((n for n in times if n is not None), default=None)
-        if needed is None:
-            return None
-        return max(math.ceil(self.judged.n_queries * needed), self.judged.n_queries + 1)
+            least = max(ENOUGH / self.plain.kappa, few) if self.plain.kappa else few
+        times = self._times(found.ends, limit, least)
+        return None if times is None else max(math.ceil(self.judged.n_queries * times), self.judged.n_queries + 1)
 
     def _times(self, ends: Ends, limit: Limit, least: float) -> float | None:
         """By how much the queries must grow for an interval to decide, and at least; None where it never would."""
@@ -442,12 +479,12 @@ class GateCheck:
         return max(least, (reach / distance) ** 2)
 
 
-def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, needed: int | None) -> str:
+def reason_of(line: GateCheck, found: Found, outcome: Outcome, limit: Limit, needed: int | None) -> str:
     """Why a line came out as it did.
 
     Args:
         line: what was judged.
-        ends: of its interval.
+        found: its interval.
         outcome: what came of it.
         limit: what it is due to.
         needed: the queries that would decide, where it is inconclusive.
@@ -456,16 +493,17 @@ def reason_of(line: GateCheck, ends: Ends, outcome: Outcome, limit: Limit, neede
     name = subject_name(measure, model, line.slice)
     if not math.isfinite(line.judged.estimate):
         return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
-    said = f"{name} {_found(line, ends, limit)}"
+    said = f"{name} {_figures(line, found, limit)}"
     if outcome == "inconclusive":
-        return f"{said}, {_undecided(line, ends, needed)}"
+        return f"{said}, {_undecided(line, found.ends, needed)}"
     return f"{said}; {_unseen(line.crashes)}" if outcome == "pass" and line.crashes and not line.unchanged else said
 
 
 def _unseen(crashes: CrashCount) -> str:
     """What a pass does not exclude: the mean may hide a few queries that lost much."""
     _, most = crashes.ends(0.05)
-    return f"{crashes} dropped by more than {CRASH:g}: up to {most:.1%} of all could"
+    could = f"up to {most:.1%} of all {crashes.unit} could {format_level(0.95)}"
+    return f"a mean can hide large drops: {crashes} dropped by more than {CRASH:g}, so {could}"
 
 
 def subject_name(measure: Measure, model: str, slice: str) -> str:
@@ -478,22 +516,23 @@ def format_amount(value: float) -> str:
     return f"{value + 0.0:.4f}" if value == 0 or abs(value) >= 0.00005 else f"{value:.1e}"
 
 
-def _found(line: GateCheck, ends: Ends, limit: Limit) -> str:
+def _figures(line: GateCheck, found: Found, limit: Limit) -> str:
     """The figures, and what was asked for."""
     if line.baseline is None:
-        return f"is {format_amount(line.judged.estimate)}{_interval(ends)}; {limit}"
+        return f"is {format_amount(line.judged.estimate)}{found.written()}; {limit}"
     if line.factor != 1:
-        return _from_share(line, ends)
+        return _from_share(line, found)
     _, _, measure = line.subject
-    difference, label = line.judged.estimate, line.baseline.label
-    if line.plain.mark == "degenerate":
-        return f"is the same as of {label} on every query ({line.plain.n_queries:,}); {_asked(measure, limit, 0.0)}"
+    difference, label, allowed = line.judged.estimate, line.baseline.label, f"{abs(limit.value):g}"
+    if line.plain.mark == "degenerate" and abs(difference) <= _SAME:
+        same = f"is the same as of {label} on every query ({line.plain.n_queries:,})"
+        return f"{same}; {_asked(measure, limit.value, allowed, 0.0)}"
     verb = _verbs(measure)[difference < 0]
-    by = f"by {format_amount(abs(difference))}{_interval(ends, difference)}"
-    return f"{verb} {by} against {label}; {_asked(measure, limit, difference)}"
+    by = f"by {format_amount(abs(difference))}{found.written(difference)}"
+    return f"{verb} {by} against {label}; {_asked(measure, limit.value, allowed, difference)}"
 
 
-def _from_share(line: GateCheck, ends: Ends) -> str:
+def _from_share(line: GateCheck, found: Found) -> str:
     """How far the model is from its baseline, in percent, and how far from the share of it that is asked for."""
     _, _, measure = line.subject
     assert line.baseline is not None, "only a difference has a share"
@@ -503,19 +542,21 @@ def _from_share(line: GateCheck, ends: Ends) -> str:
         change = f"{_verbs(measure)[better < 0]} by {abs(better / line.theirs):.2%} against {line.baseline.label}"
     else:
         change = f"moved from 0 against {line.baseline.label}"
-    far = f"{format_amount(abs(distance))}{_interval(ends, distance)}"
+    wanted = (1 - line.factor) if lower else (line.factor - 1)  # the change of the score that is asked for
+    asked = _asked(measure, wanted, f"{abs(wanted) * 100:g}%", better)
+    far = f"{format_amount(abs(distance))}{found.written(distance)}"
     side = "above" if (distance < 0) == lower else "below"
-    return f"{change}, {far} {side} the {line.factor * 100:g}% that {'are allowed' if lower else 'are asked for'}"
+    return f"{change}; {asked}, and it is {far} {side} {line.factor * 100:g}% of that score"
 
 
-def _asked(measure: Measure, limit: Limit, difference: float) -> str:
-    """What a margin asks for."""
+def _asked(measure: Measure, wanted: float, amount: str, difference: float) -> str:
+    """What a margin asks for: a rise by at least the amount if one is wanted, else a drop by at most that."""
     better, worse = _verbs(measure, stem=True)
-    if limit.value > 0:
-        return f"it must {better} by at least {limit.value:g}"
-    if limit.value == 0:
+    if wanted > 0:
+        return f"it must {better} by at least {amount}"
+    if wanted == 0:
         return f"it may not {worse}"
-    return f"at most {-limit.value:g} is allowed" if difference < 0 else f"it may {worse} by at most {-limit.value:g}"
+    return f"at most {amount} is allowed" if difference < 0 else f"it may {worse} by at most {amount}"
 
 
 def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
@@ -535,22 +576,14 @@ def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
 
 def _weakness(line: GateCheck) -> str:
     n_clusters = line.plain.n_clusters
+    straddles = f"the interval contains {'that limit' if line.factor == 1 else 0}"  # of the distance from a share
     if line.trusted:
-        return "the interval holds that limit"
+        return straddles
     if n_clusters < LEAST_CLUSTERS:
         return f"{n_clusters} {line.unit} are too few to judge by"
-    rests = f"it rests on about {max(1, round(line.plain.kappa))} of {n_clusters:,} {line.unit}"
-    return f"{rests}, and the interval for scores in a range holds that limit" if line.bounded else f"{rests}, too few"
-
-
-def _interval(ends: Ends, difference: float = 0.0) -> str:
-    """The interval; where it is that of an amount, the ends of the difference are mirrored if it is negative."""
-    low, high = ends
-    if low is None or high is None:
-        return ""
-    if difference < 0:
-        low, high = -high, -low
-    return f" [{format_amount(low)}, {format_amount(high)}]"
+    kappa = min(max(1.0, round(line.plain.kappa, 1)), ENOUGH - 0.1)  # 7.96 is below 8, and is not written as 8
+    rests = f"it rests on about {kappa:g} of {n_clusters:,} {line.unit}"
+    return f"{rests}, and {straddles}" if line.bounded else f"{rests}, too few"
 
 
 def _verbs(measure: Measure, *, stem: bool = False) -> tuple[str, str]:

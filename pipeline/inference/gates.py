@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from rankledger.pipeline.inference.gate_bounds import (
     Limit,
     Subject,
     format_amount,
+    format_level,
     is_enough,
     limits_of,
     reason_of,
@@ -48,7 +49,7 @@ from rankledger.pipeline.inference.intervals import known
 from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import changed_slices
 from rankledger.pipeline.inference.summary import IntervalRule
-from rankledger.pipeline.types.gates import GateKind, Outcome, PlannedGate, Verdict
+from rankledger.pipeline.types.gates import BLOCKING, Effect, GateKind, Outcome, PlannedGate, Verdict
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
 
 __all__ = ["judge"]
@@ -64,10 +65,28 @@ def _judge_drops(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evide
     ]
     gate_errors, n = errors_of(gate, evidence.rule.confidence), max(1, len(asked))
     errors = gate_errors and GateErrors(gate_errors.failing / n, gate_errors.passing / n)
-    return [_drops(gate, *line, evidence, errors) for line in asked]
+    return [_drops(gate, *line, evidence, errors, _lines(n)) for line in asked]
 
 
-def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, errors: GateErrors | None) -> Verdict:
+def _lines(n: int) -> tuple[str, ...]:
+    """Why the level of an interval is not that of one line, such as `3 lines`."""
+    return (f"{n} lines",) if n > 1 else ()
+
+
+def _rare(gate: PlannedGate) -> str:
+    """Why the end that decides a failure is further out than the other, such as `90 looks and 3 gates`."""
+    looks = [f"{gate.looks.changed_outputs} looks"] if gate.looks else []
+    return " and ".join([*looks, *([f"{gate.n_sharing} gates"] if gate.n_sharing > 1 else [])])
+
+
+def _drops(
+    gate: PlannedGate,
+    subject: Subject,
+    slice: str,
+    evidence: Evidence,
+    errors: GateErrors | None,
+    causes: Sequence[str],
+) -> Verdict:
     dataset, model, measure = subject
     assert gate.max_query_drop is not None, "a gate of this kind has it"
     sample, baseline = evidence.samples[dataset], evidence.baselines[gate.name, dataset, model]
@@ -84,7 +103,7 @@ def _drops(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence, 
     what = f"dropped by more than {gate.max_query_drop:g} in {subject_name(measure, model, slice)}"
     what += f" against {baseline.label}"
     if errors is not None:
-        verdict = _share_verdict(gate, subject, slice, count, what, errors)
+        verdict = _share_verdict(gate, subject, slice, count, what, errors, causes)
     else:
         queries = {0: "no query", 1: "1 query"}.get(len(crashed), f"{len(crashed):,} queries")
         outcome: Outcome = "pass" if len(crashed) <= gate.allow else "fail"
@@ -111,14 +130,24 @@ def _counted_crashes(sample: Sample, drops: Floats, crashed: npt.NDArray[np.int6
 
 
 def _share_verdict(
-    gate: PlannedGate, subject: Subject, slice: str, count: CrashCount, what: str, errors: GateErrors
+    gate: PlannedGate,
+    subject: Subject,
+    slice: str,
+    count: CrashCount,
+    what: str,
+    errors: GateErrors,
+    causes: Sequence[str],
 ) -> Verdict:
     """Whether the share of all such queries that crash is within what is allowed, by the interval of a probability."""
     limit = Limit(gate.allow, least=False)
     low, high = count.ends(errors.failing)[0], count.ends(errors.passing)[1]
     outcome = limit.outcome(low, high)
     needed = count.n_needed(gate.allow, errors.failing, errors.passing) if outcome == "inconclusive" else None
-    reason = f"{count} {what}: {low:.1%} to {high:.1%} of all could; at most {gate.allow * 100:g}% may"
+    confidence = round(1 - 2 * errors.passing, 12)  # 1 - 0.95 is not 0.05 to the last bit
+    failing = errors.failing if errors.failing < errors.passing else None
+    level = format_level(confidence, causes, failing, _rare(gate))
+    share = f"{low:.1%} to {high:.1%} {level} of all {count.unit} could drop by that much"
+    reason = f"{count} {what}, so {share}; at most {gate.allow * 100:g}% may"
     if outcome == "inconclusive":
         settle = "no number of them" if needed is None else f"about {needed:,} {count.unit}"
         reason += f", and {settle} would settle it if the share stays"
@@ -128,9 +157,9 @@ def _share_verdict(
         ci_low=low,
         ci_high=high,
         limit=gate.allow,
-        confidence=1 - errors.passing,
+        confidence=confidence,
         interval="exact",
-        failing_error=errors.failing if errors.failing < errors.passing else None,
+        failing_error=failing,
         n_needed=needed,
     )
 
@@ -268,11 +297,12 @@ def _unit(sample: Sample) -> str:
 
 
 def _interval_verdicts(gate: PlannedGate, lines: Sequence[GateCheck], rule: IntervalRule) -> list[Verdict]:
-    """All intervals hold at once: the error allowed is shared by those for scores in a range and all others jointly."""
+    """All intervals hold at once: those where few queries decide and all others jointly share the error allowed."""
     trusted, n_bounded = [line.judged for line in lines if line.trusted], sum(line.bounded for line in lines)
     error = (1 - rule.confidence) / max(1, len(trusted) + n_bounded)
     shared = replace(rule, confidence=1 - error * len(trusted)) if trusted and n_bounded else rule
-    joint = GateRule(simultaneous(trusted, shared), 1 - error, _failing_errors(gate, lines, rule.confidence))
+    failing, causes = _failing_errors(gate, lines, rule.confidence), _lines(len(trusted) + n_bounded)
+    joint = GateRule(simultaneous(trusted, shared), 1 - error, failing, causes, _rare(gate))
     return [_interval_verdict(gate, line, joint) for line in lines]
 
 
@@ -297,9 +327,9 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
     outcome, limit = worst([(line.outcome(found.ends, limit), limit) for limit, found in found_by.items()])
     found = found_by[limit]
     ends = found.ends
-    needed = line.n_needed(rule, found, limit) if outcome == "inconclusive" else None
+    needed = line.n_needed(found, limit) if outcome == "inconclusive" else None
     return replace(
-        _verdict(gate, line.subject, outcome, reason_of(line, ends, outcome, limit, needed), line.slice),
+        _verdict(gate, line.subject, outcome, reason_of(line, found, outcome, limit, needed), line.slice),
         reference=line.baseline.label if line.baseline else None,
         estimate=known(line.judged.estimate),
         ci_low=ends[0],
@@ -313,7 +343,6 @@ def _interval_verdict(gate: PlannedGate, line: GateCheck, rule: GateRule) -> Ver
     )
 
 
-_Effect: TypeAlias = Literal["pass", "warn", "fail"]
 _Judge: TypeAlias = Callable[[PlannedGate, Sequence[Subject], Evidence], list[Verdict]]
 _Incomplete: TypeAlias = Mapping[tuple[str, str], Verdict]  # the verdict that an output is incomplete, by its task
 
@@ -336,7 +365,7 @@ def judge(gates: Sequence[PlannedGate], evidence: Evidence) -> tuple[Verdict, ..
         for gate in gates
         if gate.kind == "complete"
     }
-    blocking_last = sorted(chain.from_iterable(complete.values()), key=lambda verdict: verdict.effect == "fail")
+    blocking_last = sorted(chain.from_iterable(complete.values()), key=lambda verdict: verdict.blocks)
     incomplete = {(verdict.dataset, verdict.model): verdict for verdict in blocking_last if verdict.outcome == "fail"}
     found = [complete[gate.name] if gate.name in complete else _verdicts(gate, evidence, incomplete) for gate in gates]
     return tuple(chain.from_iterable(found))
@@ -396,13 +425,13 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
     notes = [verdict.reason]
     if verdict.nights and effect == "warn":
         notes.append(f"failed, evaluation {verdict.nights} of {gate.fail_after}")
-    if effect == "fail" and (waiver := gate.waiver) is not None:
+    if effect in BLOCKING and (waiver := gate.waiver) is not None:
         waived = evidence.today <= waiver.until
-        effect = "warn" if waived else "fail"
+        effect = "warn" if waived else effect
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")
-    if effect == "fail" and verdict.outcome == "inconclusive" and verdict.estimate is not None:  # nothing is missing
-        notes.append("undecided counts as fail; set on_inconclusive: warn to get a warning instead")
+    if effect == "stop" and verdict.outcome == "inconclusive" and verdict.estimate is not None:  # nothing is missing
+        notes.append("undecided stops the release; set on_inconclusive: warn to get a warning instead")
     return replace(verdict, effect=effect, reason="; ".join(notes))
 
 
@@ -419,14 +448,14 @@ def _counted(gate: PlannedGate, verdict: Verdict, evidence: Evidence) -> Verdict
     return replace(verdict, outcome="inconclusive", reason=reason)
 
 
-def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> _Effect:
+def _effect(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete: _Incomplete) -> Effect:
     """What an outcome comes to, waivers aside."""
     task = (verdict.dataset, verdict.model)
     if verdict.outcome in ("pass", "not judged"):
         return "pass"
     if verdict.outcome == "fail":
         return "fail" if verdict.nights >= gate.fail_after else "warn"
-    blocked_already = verdict.outcome == "not evaluated" and incomplete[task].effect == "fail"
+    blocked_already = verdict.outcome == "not evaluated" and incomplete[task].blocks
     if blocked_already:
         return "warn"
     if verdict.outcome == "not comparable" and gate.against is not None and gate.against.record == "last_passed":

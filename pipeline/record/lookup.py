@@ -11,6 +11,7 @@ If records are kept in a remote store, these files are read there, several at a 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, fields, replace
@@ -347,7 +348,8 @@ def _accepted(history: RecordHistory, file: Path, names: list[str]) -> Resolved:
     entries = read_accepted(file).get(history.name, {})
     model = next((name for name in names if name in entries), None)
     if model is None:
-        advice = f"run `rankledger accept RECORD --model {names[0]} --reason TEXT`"
+        one = f" --model {shlex.quote(names[0])}" if entries else ""  # with none yet, all models of the record
+        advice = f"run `rankledger accept last --name {shlex.quote(history.name)}{one} --reason TEXT`"
         return Resolved(None, names[0], f"{file}: no record of {history.name!r} is accepted for {names[0]!r}; {advice}")
     entry = entries[model]
     path = history.records.fetch(entry.record)

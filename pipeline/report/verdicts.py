@@ -25,7 +25,7 @@ from rankledger.pipeline.report.text_table import (
 )
 from rankledger.pipeline.support.atomic import write_whole
 from rankledger.pipeline.support.escaping import to_cell
-from rankledger.pipeline.types.gates import Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Effect, Verdict, overall_outcome
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import Page
 
@@ -48,26 +48,26 @@ __all__ = [
 REASON = 600
 """Characters of a reason that Markdown and a page show."""
 
-_COLOURS = {"fail": "red", "warn": "yellow", "pass": "green"}
-_EFFECTS = {"fail": "undecided (counts as fail)", "warn": "warned", "pass": "passed"}
+_COLOURS: dict[Effect, str] = {"fail": "red", "stop": "red", "warn": "yellow", "pass": "green"}
+_EFFECTS: dict[str, str] = {"fail": "failed", "stop": "undecided", "warn": "warned", "pass": "passed"}
 _NOT_JUDGED = "not judged"
-_SETTLED = {("fail", "fail"): "failed", ("pass", _NOT_JUDGED): _NOT_JUDGED}
 _OUTCOMES = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 _NAMED = 5  # slices that are not judged
 _FOLD = 500  # bytes left for the head of folded text
 
 
 def headline(verdicts: Sequence[Verdict]) -> str:
-    """What the gates amount to, such as `Gates inconclusive: 1 undecided (counts as fail), 21 passed.`"""
-    counts = Counter(_SETTLED.get((line.effect, line.outcome), _EFFECTS[line.effect]) for line in verdicts)
-    words = ("failed", *_EFFECTS.values(), _NOT_JUDGED)
-    parts = [f"{counts[word]} {word}" for word in words if counts[word]]
+    """What the gates amount to, such as `Gates inconclusive: 1 undecided (stops the release), 21 passed.`"""
+    counts = Counter(_NOT_JUDGED if line.outcome == _NOT_JUDGED else _EFFECTS[line.effect] for line in verdicts)
+    notes = {"undecided": " (stops the release)" if counts["undecided"] == 1 else " (stop the release)"}
+    words = (*_EFFECTS.values(), _NOT_JUDGED)
+    parts = [f"{counts[word]} {word}{notes.get(word, '')}" for word in words if counts[word]]
     return f"Gates {_OUTCOMES[overall_outcome(verdicts)]}: {', '.join(parts) or 'nothing was judged'}."
 
 
 def raised(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """The verdicts that do not pass, those that fail first."""
-    return sorted((line for line in verdicts if line.effect != "pass"), key=lambda line: line.effect != "fail")
+    return sorted((line for line in verdicts if line.effect != "pass"), key=lambda line: not line.blocks)
 
 
 def passed(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -90,9 +90,9 @@ def not_judged(verdicts: Sequence[Verdict]) -> str:
 
 
 def failing(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What fails, a line each, such as `fail: no-drop on web: ndcg@10 of dense dropped by 0.0213 …`."""
+    """What blocks, a line each, such as `fail: no-drop on web: ndcg@10 of dense dropped by 0.0213 …`."""
     for verdict in verdicts:
-        if verdict.effect == "fail":
+        if verdict.blocks:
             where = f"{verdict.gate} on {verdict.dataset}" if verdict.dataset else verdict.gate
             yield f"{_effect(verdict)}: {printable(where)}: {printable(_reason(verdict))}"
 
@@ -180,8 +180,8 @@ def _rows(verdicts: Sequence[Verdict]) -> TextTable:
 
 
 def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
-    """The verdicts as test cases, a suite per gate: `fail` is a failure; `warn`, and a slice that is not judged, are
-    skipped with the reason.
+    """The verdicts as test cases, a suite per gate: `fail` and `stop` are failures; `warn`, and a slice that is not
+    judged, are skipped with the reason.
 
     Args:
         verdicts: in the order of the gates.
@@ -205,7 +205,7 @@ def junit(verdicts: Sequence[Verdict], *, name: str) -> str:
 def _outcome(verdict: Verdict) -> tuple[str, dict[str, str], str | None]:
     """The element of a test case's outcome, its attributes and text, with the reason where the servers show it."""
     reason = printable(verdict.reason)
-    if verdict.effect == "fail":
+    if verdict.blocks:
         return "failure", {"message": reason, "type": verdict.outcome}, reason
     if verdict.effect == "warn":
         return "skipped", {"message": f"{_effect(verdict)}: {reason}"}, None

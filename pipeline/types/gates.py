@@ -10,7 +10,9 @@ from typing import Literal, TypeAlias
 from rankledger.metrics.measure import Measure
 
 __all__ = [
+    "BLOCKING",
     "Acceptance",
+    "Effect",
     "GateKind",
     "LookCount",
     "LookKey",
@@ -27,6 +29,10 @@ __all__ = [
 
 GateKind: TypeAlias = Literal["difference", "limit", "query_drop", "complete", "extra"]
 Outcome: TypeAlias = Literal["pass", "fail", "inconclusive", "not comparable", "not evaluated", "not judged"]
+Effect: TypeAlias = Literal["pass", "warn", "stop", "fail"]
+
+BLOCKING: tuple[Effect, ...] = ("fail", "stop")
+"""Effects that stop the release: a gate failed, or is undecided and must not be."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +180,7 @@ class PlannedGate:
     max_missing: float | None = None
     extra: str | None = None
     slices: tuple[str, ...] = ()
-    on_inconclusive: Literal["fail", "warn", "pass"] = "fail"
+    on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
     fail_after: int = 1
     waiver: Waiver | None = None
     looks: Looks | None = None
@@ -197,17 +203,19 @@ class Verdict:
         measure: the measure, or the name of the number; empty where queries are counted.
         slice: `all`, or `column=value`.
         outcome: what was found; `not judged` for a slice of too few queries, whose effect is `pass`.
-        effect: what that comes to: `pass`, `warn` or `fail`, after `on_inconclusive`, `fail_after` and a waiver.
+        effect: what that comes to: `pass`, `warn`, `fail`, or `stop` for one that did not fail and blocks the release;
+            after `on_inconclusive`, `fail_after` and a waiver.
         reason: one sentence that says why.
         reference: what it was compared with, with the record's id if it is of one; None for a limit.
         estimate: the figure that was judged: an oriented difference, a figure, a count or a share.
         ci_low: lower end of its interval, at the level that the number of verdicts of the gate asks for.
         ci_high: upper end.
         limit: what it was held to, in the same unit.
-        confidence: the level of the interval that decides a pass.
+        confidence: the level of the interval, by the error of the end that decides a pass at both ends.
         interval: how it was made: a `bootstrap.method`; `betting` or `exact` where few queries decide; or empty. With
             `looks` or `per_night` the end that decides a failure is made apart: `bca+t/t` names how, after the slash.
-        n_needed: queries that would settle an inconclusive verdict, if the estimate stays; None where none would.
+        n_needed: queries that would settle an inconclusive verdict if the estimate stays and this interval shrinks with
+            the root of their number; None where none would.
         nights: how many evaluations in a row failed, this one included.
         mark: `sparse`, `degenerate`, or empty.
         failing_error: how often, at most, the true figure lies beyond the end that decides a failure, if looks or
@@ -221,7 +229,7 @@ class Verdict:
     measure: str
     slice: str
     outcome: Outcome
-    effect: Literal["pass", "warn", "fail"]
+    effect: Effect
     reason: str
     reference: str | None = None
     estimate: float | None = None
@@ -241,13 +249,18 @@ class Verdict:
         """Whether the estimate is a count or a share of queries that lost much, and not a figure of the measure."""
         return self.interval == "exact"
 
+    @property
+    def blocks(self) -> bool:
+        """Whether it stops the release: it failed, or is undecided and must not be."""
+        return self.effect in BLOCKING
+
 
 def overall_outcome(verdicts: Sequence[Verdict]) -> Literal["pass", "fail", "inconclusive"]:
     """What all verdicts come to: `fail` where one fails, else `inconclusive` where one that must be settled is not."""
-    effects = {(verdict.effect, verdict.outcome) for verdict in verdicts}
-    if ("fail", "fail") in effects:
+    effects = {verdict.effect for verdict in verdicts}
+    if "fail" in effects:
         return "fail"
-    return "inconclusive" if any(effect == "fail" for effect, _ in effects) else "pass"
+    return "inconclusive" if "stop" in effects else "pass"
 
 
 def overall_effect(verdicts: Sequence[Verdict]) -> Literal["pass", "warn", "fail", "inconclusive", ""]:

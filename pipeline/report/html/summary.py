@@ -47,7 +47,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, headline, not_judged, passed, raised
-from rankledger.pipeline.types.gates import Outcome, Verdict, overall_outcome
+from rankledger.pipeline.types.gates import Effect, Outcome, Verdict, overall_outcome
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
 
 __all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
@@ -57,8 +57,9 @@ _IF_SMALL = f"if it has under {LEAST_CLUSTERS} queries, also the one of those th
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
 _CONCLUSION = Column("conclusion", "text")
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
-_EFFECTS: dict[str, tuple[str, Tone]] = {
+_EFFECTS: dict[Effect, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
+    "stop": ("✗ stop", "bad"),
     "warn": ("! warn", "warn"),
     "pass": ("✓ pass", "good"),
 }

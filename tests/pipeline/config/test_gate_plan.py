@@ -185,6 +185,31 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
             ".against: 'acepted' is not a model, an evaluation id or a path (with a slash); did you mean 'accepted'?",
         ),
         (
+            "measure: ap, against: nope, margin: 0",
+            ".against: 'nope' is not a model, an evaluation id or a path (with a slash); known: last_passed, accepted, "
+            "production, candidate, lexical",
+        ),
+        (
+            "measure: ap, against: last_passed, margin: 2",
+            ".margin: ap lies between 0 and 1: a margin of 2 always passes; write a value on that scale, or 2%",
+        ),
+        (
+            "measure: ap, against: last_passed, margin: -2",
+            ".margin: ap lies between 0 and 1: a margin of -2 never passes; write a value on that scale, or -2%",
+        ),
+        (
+            "measure: [rr@10, latency], against: last_passed, max_query_drop: 30",
+            ".max_query_drop: rr@10 lies between 0 and 1: no query drops by more than 30; write a value on that scale",
+        ),
+        (
+            "measure: ap, at_least: 1.5",
+            ".at_least: ap lies between 0 and 1: at_least 1.5 never passes; write a value on that scale",
+        ),
+        (
+            "measure: ap, at_least: 0.5, at_most: 80",
+            ".at_most: ap lies between 0 and 1: at_most 80 always passes; write a value on that scale",
+        ),
+        (
             "measure: ap, against: self@last, margin: 0",
             ".against: the last evaluation may be a bad night; write last_passed or accepted",
         ),

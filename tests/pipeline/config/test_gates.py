@@ -52,7 +52,7 @@ def test_what_is_left_out_has_its_default():
     read = gate("measure: ap, at_least: 0.5")
 
     assert (read.models, read.datasets, read.measure) == (("*",), ("*",), ("ap",))
-    assert (read.on_inconclusive, read.fail_after, read.allow, read.slices, read.waive) == ("fail", 1, 0, (), None)
+    assert (read.on_inconclusive, read.fail_after, read.allow, read.slices, read.waive) == ("stop", 1, 0, (), None)
 
 
 def test_an_amount_stays_as_it_was_written():
@@ -143,7 +143,7 @@ PERCENTAGE = "write a number, or a percentage such as 2%"
         ("measure: 5, at_least: 1", ".measure: found 5; write a list"),
         ("models: [], max_missing: 0", ".models: found nothing; write at least one"),
         ("max_missing: 0, fail_after: 0", ".fail_after: found 0; write a number of at least 1"),
-        ("max_missing: 0, on_inconclusive: skip", ".on_inconclusive: found 'skip'; write 'fail', 'warn' or 'pass'"),
+        ("max_missing: 0, on_inconclusive: skip", ".on_inconclusive: found 'skip'; write 'stop', 'warn' or 'pass'"),
         (
             "measure: ap, against: last_passed, max_query_drop: 0",
             ".max_query_drop: found 0; write a number above 0",

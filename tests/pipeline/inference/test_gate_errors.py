@@ -253,7 +253,7 @@ def test_after_the_last_look_a_new_output_is_inconclusive(drop):
     found = evidence(*before_and_after(BEFORE, dropped(drop)), looks={KEY: days})
     first = of_slice(judge([renewed], found))
 
-    assert (verdict.outcome, verdict.effect, verdict.looks) == ("inconclusive", "fail", LookCount(2, 2))
+    assert (verdict.outcome, verdict.effect, verdict.looks) == ("inconclusive", "stop", LookCount(2, 2))
     assert "; all 2 looks are spent; renew them with a later day in looks.since" in verdict.reason
     assert (first.outcome, first.looks and first.looks.spent) == ("fail" if drop > 0 else "pass", 1)
     assert [*spent(found, first, renewed).values()] == [str(TODAY)]

@@ -55,7 +55,7 @@ def judged(results, *, nights=0, first=None, **fields):
     return verdict
 
 
-@pytest.mark.parametrize("on_inconclusive", ["fail", "warn", "pass"])
+@pytest.mark.parametrize("on_inconclusive", ["stop", "warn", "pass"])
 def test_effects(on_inconclusive):
     """Passing passes and failing fails; what is undecided, or cannot be compared, has the effect that the gate sets."""
     found = {
@@ -78,7 +78,7 @@ def test_what_cannot_be_compared_says_why():
 
 
 @pytest.mark.parametrize(
-    ("against", "first", "effect"), [(LATEST, True, "warn"), (LATEST, False, "fail"), (ACCEPTED, True, "fail")]
+    ("against", "first", "effect"), [(LATEST, True, "warn"), (LATEST, False, "stop"), (ACCEPTED, True, "stop")]
 )
 def test_the_first_night_has_no_last_passed(against, first, effect):
     """Without an earlier evaluation a gate against `last_passed` warns; with one it blocks, as `accepted` does."""
@@ -105,7 +105,7 @@ def test_a_gate_fails_after_so_many_evaluations(before, fail_after, effect, said
 
 @pytest.mark.parametrize(
     ("fail_after", "on_inconclusive", "found"),
-    [(1, "warn", ("fail", "fail")), (2, "fail", ("inconclusive", "fail")), (2, "warn", ("inconclusive", "warn"))],
+    [(1, "warn", ("fail", "fail")), (2, "stop", ("inconclusive", "stop")), (2, "warn", ("inconclusive", "warn"))],
 )
 def test_a_count_that_is_not_known_is_no_first_failure(fail_after, on_inconclusive, found):
     """Where the earlier records are away, one failure in a row is one; whether two are is undecided, and says why."""

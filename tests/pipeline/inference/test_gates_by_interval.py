@@ -13,7 +13,7 @@ from rankledger.pipeline.inference.gate_bounds import format_amount
 from rankledger.pipeline.inference.gates import judge
 from rankledger.pipeline.inference.slice_search import SearchRule
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.gates import Reference
+from rankledger.pipeline.types.gates import Looks, Reference
 from rankledger.pipeline.types.joined import Groups
 from tests.simulations.gates import outcomes, skewed
 from tests.support.gate_evidence import (
@@ -86,8 +86,8 @@ def test_a_drop_that_may_be_more_than_allowed_is_inconclusive():
     before = random_scores(2000)
     verdict = judged(no_drop(), before, before - 0.002 + noise(2000, 0.2))
 
-    assert (verdict.outcome, verdict.effect) == ("inconclusive", "fail")
-    assert "at most 0.005 is allowed, but the interval holds that limit: about " in verdict.reason
+    assert (verdict.outcome, verdict.effect) == ("inconclusive", "stop")
+    assert "at most 0.005 is allowed, but the interval contains that limit: about " in verdict.reason
     assert verdict.n_needed == np.ceil(2000 * ((verdict.estimate - verdict.ci_low) / 0.003) ** 2)
 
 
@@ -116,7 +116,7 @@ def test_a_difference_at_its_limit_is_never_settled():
 
 @pytest.mark.parametrize(("drop", "outcome"), [(0.25, "fail"), (0.125, "inconclusive"), (0.0625, "pass")])
 def test_queries_that_all_move_alike_may_hide_others(drop, outcome):
-    """Every query drops by exactly as much: the resamples do not vary, and an interval for scores in a range does."""
+    """Every query drops by exactly as much: the resamples do not vary, and the betting interval does."""
     verdict = judged(no_drop(0.125), np.full(400, 0.5), np.full(400, 0.5 - drop))
 
     assert (verdict.outcome, verdict.interval, verdict.mark) == (outcome, "betting", "degenerate")
@@ -139,7 +139,7 @@ def test_20_queries_decide_a_plain_case_alone():
     assert (verdict.outcome, verdict.interval) == ("inconclusive", "betting")
     assert verdict.n_needed > 20
     assert "but 20 queries are too few to judge by: about " in verdict.reason
-    assert verdict.reason.endswith("undecided counts as fail; set on_inconclusive: warn to get a warning instead")
+    assert verdict.reason.endswith("undecided stops the release; set on_inconclusive: warn to get a warning instead")
     warned = judged(dataclasses.replace(no_drop(), on_inconclusive="warn"), before, before - 0.05)
     assert "on_inconclusive" not in warned.reason
     assert judged(no_drop(), np.full(20, 0.9) + before / 100, np.zeros(20)).outcome == "fail"
@@ -180,8 +180,11 @@ def test_what_few_queries_decide_is_judged_by_the_range_of_scores(seed, relative
     assert (verdict.interval, verdict.mark) == ("betting", "sparse")
     assert (verdict.ci_low <= verdict.limit <= verdict.ci_high) == (verdict.outcome == "inconclusive")
     if verdict.outcome == "inconclusive":
-        assert " of 1,000 queries, and the interval for scores in a range" in verdict.reason
-        assert verdict.n_needed is None or verdict.n_needed > 1000
+        assert " of 1,000 queries, and the interval contains " in verdict.reason
+        distance = verdict.estimate - verdict.limit
+        reach = verdict.estimate - verdict.ci_low if distance > 0 else verdict.ci_high - verdict.estimate
+        by_root = None if abs(distance) < 1e-12 else max(1001, np.ceil(1000 * (reach / distance) ** 2))
+        assert verdict.n_needed == by_root
 
 
 @pytest.mark.parametrize(("n_crashes", "n"), [(1, 100), (2, 60), (0, 30)])
@@ -211,7 +214,10 @@ def test_a_margin_of_0_allows_no_drop():
     verdict = judged(no_drop(0.0), before, before + 0.01 + noise(2000, 0.02))
 
     assert verdict.outcome == "pass"
-    assert "; it may not drop; no query of 2,000 dropped by more than 0.2: up to 0.1% of all could" in verdict.reason
+    assert (
+        "; it may not drop; a mean can hide large drops: no query of 2,000 dropped by more than 0.2" in verdict.reason
+    )
+    assert verdict.reason.endswith(", so up to 0.1% of all queries could (95%)")
 
 
 @pytest.mark.parametrize(
@@ -225,8 +231,9 @@ def test_a_relative_margin_asks_for_a_share_of_the_figure(share, outcome, percen
 
     assert (verdict.outcome, verdict.limit) == (outcome, 0.0)
     assert verdict.estimate == pytest.approx(0.5 * (share - 0.98), abs=1e-12)
-    assert f"dropped by {percent} against {BEFORE}, " in verdict.reason
-    assert f"{side} the 98% that are asked for" in verdict.reason
+    assert f"dropped by {percent} against {BEFORE}; at most 2% is allowed, and it is 0.0" in verdict.reason or not side
+    assert f"{side} 98% of that score" in verdict.reason
+    assert (", but the interval contains 0: " in verdict.reason) == (outcome == "inconclusive")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +248,7 @@ def test_a_relative_margin_of_an_error_allows_a_share_more(share, outcome, said)
     assert verdict.outcome == outcome
     assert verdict.estimate == pytest.approx(0.5 * (1.02 - share), abs=1e-12)
     assert said in verdict.reason
-    assert f"{'below' if outcome == 'pass' else 'above'} the 102% that are allowed" in verdict.reason
+    assert f"{'below' if outcome == 'pass' else 'above'} 102% of that score" in verdict.reason
 
 
 @pytest.mark.parametrize(
@@ -298,6 +305,33 @@ def test_clusters_are_what_is_counted():
     assert "25 clusters are too few to judge by" in verdict.reason
 
 
+def test_what_is_below_the_limit_of_trust_is_not_rounded_up_to_it():
+    """Of 60 queries 6 drop alike, a share of 0.1: κ = (6 × 0.9² + 54 × 0.1²)² / (6 × 0.9⁴ + 54 × 0.1⁴) = 7.4."""
+    verdict = judged(no_drop(0.02), np.full(60, 0.9), np.where(np.arange(60) < 6, 0.4, 0.9))
+
+    assert (verdict.outcome, verdict.mark) == ("inconclusive", "sparse")
+    assert "it rests on about 7.4 of 60 queries" in verdict.reason
+
+
+def test_queries_that_all_dropped_alike_are_not_called_the_same():
+    """400 queries that each lose 0.25 have dropped, though their differences do not vary."""
+    verdict = judged(no_drop(0.125), np.full(400, 0.5), np.full(400, 0.25))
+
+    assert verdict.reason.startswith("ndcg@10 of dense dropped by 0.2500 [")
+
+
+def test_an_interval_that_is_not_that_of_the_tables_says_why():
+    """Twenty queries: made for few of them; 90 looks: each has an error of 5% / 90 = 0.056%."""
+    before = random_scores(400)
+    few = judged(no_drop(), before[:20], before[:20] - 0.05)
+    looked = judged(no_drop(looks=Looks(90, 0.05)), before, before - 0.1 + noise(400, 0.01))
+
+    assert "] (95%, for few queries) against" in few.reason
+    assert "] (95%; 0.056% beyond the end that fails, for 90 looks) against" in looked.reason
+    assert (few.confidence, looked.confidence, few.failing_error) == (0.95, 0.95, None)
+    assert looked.failing_error == pytest.approx(0.05 / 90)
+
+
 def test_several_datasets_share_one_level():
     """Two independent datasets: the level of both is that of the square root, 0.975, and each has its own verdict."""
     before = random_scores(400)
@@ -328,6 +362,8 @@ def test_intervals_of_two_kinds_share_the_error():
     assert [verdict.mark for verdict in found] == ["", "degenerate", "sparse"]
     assert [verdict.interval for verdict in found] == ["bca+t", "bca+t", "betting"]
     assert found[0].confidence == found[2].confidence == pytest.approx(0.975)
+    assert "] (97.5%, for 2 lines) against" in found[0].reason
+    assert "] (97.5%, for 2 lines and few queries) against" in found[2].reason
 
 
 def test_a_model_beside_changes_no_plain_verdict():
@@ -387,7 +423,7 @@ def test_a_figure_of_few_non_zero_scores_is_judged_by_its_range():
     ((low,), (near,)) = (judge([floor(at_least=limit)], evidence(results)) for limit in (0.3, 0.008))
 
     assert (low.outcome, low.interval, near.outcome) == ("fail", "betting", "inconclusive")
-    assert "it rests on about 4 of 400 queries, and the interval for scores in a range holds that limit" in near.reason
+    assert "it rests on about 4.1 of 400 queries, and the interval contains that limit" in near.reason
 
 
 def test_the_thirty_topics_of_a_track_settle_a_level():

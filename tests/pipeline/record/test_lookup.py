@@ -346,13 +346,16 @@ def test_accepted_is_what_the_file_says(tmp_path):
 
 
 def test_if_nothing_is_accepted_the_command_is_named(tmp_path):
-    """Without a file, and without an entry for the model, the reason says what to run."""
+    """Without a file, and without an entry for the model, the reason says what to run: the
+    same for all models if none is accepted, so that one command does.
+    """
     expected = f"{tmp_path / ACCEPTED}: no record of 'nightly' is accepted for 'dense'"
 
-    advice = "run `rankledger accept RECORD --model dense --reason TEXT`"
+    advice = "run `rankledger accept last --name nightly --reason TEXT`"
     assert found(tmp_path, "accepted").reason == f"{expected}; {advice}"
     accept(tmp_path, night(tmp_path, 1), "bm25")
-    assert found(tmp_path, "accepted").reason.startswith(expected)
+    advice = "run `rankledger accept last --name nightly --model dense --reason TEXT`"
+    assert found(tmp_path, "accepted").reason == f"{expected}; {advice}"
     assert not found(tmp_path, "accepted").first
 
 

@@ -17,7 +17,7 @@ HOSTILE = "<b>&\"' ]]> | a|b\n`z` [red]x[/red] \x00\x1b[31m \ud800 \ufffe \u202e
 PASS = Verdict("floor", "web", "dense", "rr@10", "all", "pass", "pass", "rr@10 of dense is 0.3127")
 FAIL = replace(PASS, gate="no-drop", measure="ndcg@10", outcome="fail", effect="fail", reason="ndcg@10 dropped by 0.02")
 SLICE = replace(FAIL, slice="market=de", effect="warn", reason="failed, evaluation 1 of 2")
-OPEN = replace(PASS, gate="beats", outcome="inconclusive", effect="fail", reason="about 2,300 queries would settle it")
+OPEN = replace(PASS, gate="beats", outcome="inconclusive", effect="stop", reason="about 2,300 queries would settle it")
 ALL = [PASS, SLICE, OPEN, FAIL]
 
 
@@ -31,8 +31,9 @@ def rows(text):
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        (ALL, "Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 1 passed."),
-        ([PASS, OPEN], "Gates inconclusive: 1 undecided (counts as fail), 1 passed."),
+        (ALL, "Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 1 passed."),
+        ([PASS, OPEN], "Gates inconclusive: 1 undecided (stops the release), 1 passed."),
+        ([OPEN, OPEN], "Gates inconclusive: 2 undecided (stop the release)."),
         ([PASS, SLICE], "Gates passed: 1 warned, 1 passed."),
         ([], "Gates passed: nothing was judged."),
     ],
@@ -47,9 +48,9 @@ def test_the_terminal_shows_what_fails_first_and_counts_what_passes():
     shown = table([*ALL, replace(PASS, model="sparse")], width=120, colour=False)
     lines = [re.split(r"\s*│\s*", line)[1:-1] for line in shown.splitlines() if line.startswith("│")]
 
-    assert shown.startswith("Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 2 passed.\n")
+    assert shown.startswith("Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 2 passed.\n")
     assert lines == [
-        ["fail (inconclusive)", "beats", "web", f"dense: {OPEN.reason}"],
+        ["stop (inconclusive)", "beats", "web", f"dense: {OPEN.reason}"],
         ["fail", "no-drop", "web", f"dense: {FAIL.reason}"],
         ["warn (fail)", "no-drop", "web", f"dense: {SLICE.reason}"],
     ]
@@ -123,10 +124,10 @@ def test_markdown_has_the_verdict_first_and_the_passing_folded():
     above, folded = text.split("<details>")
 
     assert above.startswith(
-        "### nightly\n\n**Gates failed: 1 failed, 1 undecided (counts as fail), 1 warned, 1 passed.**\n"
+        "### nightly\n\n**Gates failed: 1 failed, 1 undecided (stops the release), 1 warned, 1 passed.**\n"
     )
     assert [row[:2] for row in rows(above)] == [
-        ["fail (inconclusive)", "beats"],
+        ["stop (inconclusive)", "beats"],
         ["fail", "no-drop"],
         ["warn (fail)", "no-drop"],
     ]

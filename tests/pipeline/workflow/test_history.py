@@ -228,8 +228,8 @@ def test_the_gates_of_a_night_are_those_of_its_model_and_dataset():
         ((verdict("dense", "web", "fail", "fail"), verdict("bm25", "news", "fail", "fail")), ""),
         ((verdict("bm25", "web", "pass", "pass"),), "pass"),
         ((verdict("bm25", "web", "pass", "pass"), verdict("bm25", "", "warn", "fail")), "warn"),
-        ((verdict("bm25", "web", "fail", "inconclusive"),), "inconclusive"),
-        ((verdict("bm25", "web", "fail", "inconclusive"), verdict("bm25", "", "fail", "fail")), "fail"),
+        ((verdict("bm25", "web", "stop", "inconclusive"),), "inconclusive"),
+        ((verdict("bm25", "web", "stop", "inconclusive"), verdict("bm25", "", "fail", "fail")), "fail"),
     ]
     for verdicts, said in cases:
         assert series_of(evaluated(0, verdicts=verdicts)).nights[0].gates == said

@@ -144,7 +144,7 @@ def test_counts_of_verdicts(record, said):
     words = {"pass": "passed", "fail": "failed"}
     said_effects: Counter[str] = Counter()
     for count, word in re.findall(r"(\d+) (failed|undecided|warned|passed)", headline):
-        said_effects[{"warned": "warn", "passed": "pass"}.get(word, "fail")] += int(count)
+        said_effects[{"failed": "fail", "undecided": "stop", "warned": "warn", "passed": "pass"}[word]] += int(count)
 
     assert said_effects == effects
     assert counted == {words.get(outcome, outcome): count for outcome, count in outcomes.items()}

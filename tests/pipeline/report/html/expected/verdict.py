@@ -21,7 +21,7 @@ from tests.pipeline.report.html.record_files import (
 
 __all__ = ["standing", "verdicts"]
 
-_EFFECTS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail"}
+_EFFECTS = {"pass": "✓ pass", "warn": "! warn", "fail": "✗ fail", "stop": "✗ stop"}
 
 
 def standing(recorded: Recorded) -> Tables:
@@ -129,7 +129,8 @@ def _held_against(line: Mapping[str, Any]) -> dict[str, str]:
 
 def verdicts(recorded: Recorded) -> Tables:
     """What does not pass, what passes gate by gate, and what was not evaluated."""
-    raised = sorted((v for v in recorded.verdicts if v["effect"] != "pass"), key=lambda v: v["effect"] != "fail")
+    not_passed = [v for v in recorded.verdicts if v["effect"] != "pass"]
+    raised = sorted(not_passed, key=lambda v: v["effect"] == "warn")
     if raised:
         yield "raised", [Expected("", list(map(_verdict, raised)))]
     for number, gate in enumerate(dict.fromkeys(verdict["gate"] for verdict in recorded.verdicts), start=1):
