@@ -178,7 +178,7 @@ def compare(
     if chosen:
         tested = [asked[i] for i in chosen]
         p_values, corrected = _p_values(sample, tested, test)
-        role = "" if lead is None else "exploratory"
+        role = "" if lead is None or lead.metric.direction == "neither" else "exploratory"
         family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])

@@ -64,6 +64,18 @@ def test_sign_flips_name_what_they_assume(test, said):
     assert text.count("p by sign flips assumes that differences are symmetric about 0") == said
 
 
+def test_a_primary_family_that_is_missing_is_named():
+    """Six exploratory tests and no primary one: too few queries differ. Without the word, none was asked for."""
+    family = "2 pairs x 3 measures x 1 slice on web (6 exploratory tests)"
+    primary = "2 pairs x 1 measure x 1 slice on web (2 primary tests)"
+    said = "no primary family on web: each difference by the lead measure rests on fewer than about 7 queries"
+
+    assert said in shown(replace(LINE, family=family), width=300)
+    assert "no primary" not in shown(LINE) + shown(
+        replace(LINE, family=family), replace(RRF, family=primary, test="bootstrap-t")
+    )
+
+
 def test_pairs_name_both_models():
     """Where baselines differ each row says against which."""
     text = shown(LINE, replace(RRF, baseline="dense"))
