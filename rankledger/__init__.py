@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.support.errors import InputError, LockedError
     from rankledger.pipeline.types.checks import ComparisonReport, PruneResult, Reproduction
     from rankledger.pipeline.types.explanation import Explanation
+    from rankledger.pipeline.types.gates import Accepted
     from rankledger.pipeline.types.power import PowerPlan
     from rankledger.pipeline.types.results import Evaluation, Validation
     from rankledger.pipeline.types.views import FigureMatch, History, RecordList
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from rankledger.pipeline.workflow.plan import plan
     from rankledger.pipeline.workflow.report import report
     from rankledger.pipeline.workflow.reproduce import reproduce
-    from rankledger.pipeline.workflow.upkeep import Accepted, Verification, accept, prune, verify
+    from rankledger.pipeline.workflow.upkeep import Verification, accept, prune, verify
 
 __all__ = [
     "Accepted",
@@ -67,6 +68,7 @@ __all__ = [
 _MODULES = {
     "metrics.measure": ("Measure",),
     "pipeline.support.errors": ("InputError", "LockedError"),
+    "pipeline.types.gates": ("Accepted",),
     "pipeline.types.checks": ("ComparisonReport", "PruneResult", "Reproduction"),
     "pipeline.types.power": ("PowerPlan",),
     "pipeline.types.results": ("Evaluation", "Validation"),
@@ -82,7 +84,7 @@ _MODULES = {
     "pipeline.workflow.plan": ("plan",),
     "pipeline.workflow.report": ("report",),
     "pipeline.workflow.reproduce": ("reproduce",),
-    "pipeline.workflow.upkeep": ("Accepted", "Verification", "accept", "prune", "verify"),
+    "pipeline.workflow.upkeep": ("Verification", "accept", "prune", "verify"),
 }
 
 

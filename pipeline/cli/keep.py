@@ -49,7 +49,7 @@ def accept(
     accepted = rankledger.accept(
         record, models=models, reason=reason, name=name, config=config, runs_dir=runs_dir, records=records
     )
-    terminal.print_lines(*acceptance(accepted.file, accepted.entries, accepted.replaced))
+    terminal.print_lines(*acceptance(accepted))
 
 
 @click.command(short_help="Retry pending uploads and MLflow deliveries.")

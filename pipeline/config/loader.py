@@ -305,8 +305,8 @@ class _Reader:
         if isinstance(value, dict):
             return self._extend(_Layer(value, origins), path, (*chain, path))
         if not found:
-            kind = "is empty" if value is None else "is a list" if isinstance(value, list) else "is a single value"
-            message = f"{kind}; write `key: value` lines, beginning with `name:`"
+            kind = "nothing" if value is None else "a list" if isinstance(value, list) else "a single value"
+            message = f"{kind} found; write `key: value` lines, beginning with `name:`"
             self.errors.append(Finding(Origin(str(path), 1), (), message))
         return _Layer()
 

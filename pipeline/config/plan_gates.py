@@ -196,8 +196,9 @@ class _GatePlanner:
             for name in dict.fromkeys(task[0] for task in tasks):
                 known = self.datasets[name].slices
                 if column not in known:
-                    message = f"the dataset {name!r} has no slices by {column!r}; add it to `slices`"
-                    self.planning.find(self._at("slices", position), message + suggestion(column, known))
+                    message = f"the dataset {name!r} has no slices by {column!r}"
+                    advice = "; a column of its queries table must be named in `slices`, too"
+                    self.planning.find(self._at("slices", position), message + (suggestion(column, known) or advice))
 
     def _at(self, *keys: str | int) -> KeyPath:
         return (*self.path, *keys)

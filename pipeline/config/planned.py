@@ -318,7 +318,8 @@ def planned_measures(planning: Planning, path: KeyPath, line: str, there: Sequen
     for measure in measures or _written(planning, path, line, there):
         named = [other for other in there if str(other) == str(measure)]  # a dataset may define it by its `relevant`
         if not named and planning.knows_suites:
-            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them")
+            meant = suggestion(str(measure), list(dict.fromkeys(map(str, there))))
+            planning.find(path, f"{measure} is in no suite of the datasets; add it to one of them{meant}")
         else:
             chosen += named
     return chosen

@@ -92,11 +92,13 @@ class Finding(NamedTuple):
 
     def __str__(self) -> str:
         """An error's one line: where, the key's path, what was found and what to do."""
-        own = not self.path or str(self.origin).endswith(f"--set {dotted(self.path)}")
+        origin, key = str(self.origin), dotted(self.path)
+        if origin.startswith("--set ") and key.startswith(origin.removeprefix("--set ")):
+            origin, key = f"--set {shorten(key)}", ""  # the option names the key, or one that holds it
         message = _VALUE.sub(lambda match: shorten(match[0]), self.message)
         if len(message) > _LONGEST_LINE:  # it holds many long values
             message = f"{message[:_HALF_LINE]}…{message[-_HALF_LINE:]}"
-        return ": ".join([str(self.origin), *([] if own else [shorten(dotted(self.path))]), message])
+        return ": ".join([origin, *([shorten(key)] if key else []), message])
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:

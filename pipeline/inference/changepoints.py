@@ -59,13 +59,15 @@ _PER_LAG = 15  # one more for so many nights: a step is in as many differences a
 _CORRELATIONS = np.linspace(0.0, 0.99, 100)
 
 # By nights, the shares of series without a step in which a step is found, and one of either tier; simulated likewise.
-_NOISES = ("independent nights", "heavy tails", "5% outlying nights", "correlation 0.3", "correlation 0.6")
-_FALSE = {
-    12: ((0.011, 0.050), (0.007, 0.035), (0.009, 0.034), (0.033, 0.183), (0.068, 0.432)),
-    30: ((0.018, 0.051), (0.014, 0.039), (0.011, 0.035), (0.071, 0.316), (0.148, 0.790)),
-    60: ((0.015, 0.047), (0.013, 0.034), (0.013, 0.033), (0.054, 0.445), (0.078, 0.948)),
-    120: ((0.018, 0.043), (0.019, 0.037), (0.014, 0.034), (0.046, 0.593), (0.061, 0.996)),
-    365: ((0.025, 0.044), (0.027, 0.041), (0.025, 0.037), (0.038, 0.823), (0.037, 1.000)),
+_FALSE_NIGHTS = (12, 30, 60, 120, 365)
+_FALSE = {  # with the correlation of successive nights
+    "independent nights": (0.0, ((0.011, 0.050), (0.018, 0.051), (0.015, 0.047), (0.018, 0.043), (0.025, 0.044))),
+    "heavy tails": (0.0, ((0.007, 0.035), (0.014, 0.039), (0.013, 0.034), (0.019, 0.037), (0.027, 0.041))),
+    "5% outlying nights": (0.0, ((0.009, 0.034), (0.011, 0.035), (0.013, 0.033), (0.014, 0.034), (0.025, 0.037))),
+    "correlation 0.3": (0.3, ((0.033, 0.183), (0.071, 0.316), (0.054, 0.445), (0.046, 0.593), (0.038, 0.823))),
+    "correlation 0.6": (0.6, ((0.068, 0.432), (0.148, 0.790), (0.078, 0.948), (0.061, 0.996), (0.037, 1.000))),
+    "correlation 0.9": (0.9, ((0.083, 0.683), (0.206, 0.980), (0.148, 0.999), (0.124, 1.000), (0.087, 1.000))),
+    "random walk": (1.0, ((0.087, 0.745), (0.223, 0.991), (0.171, 1.000), (0.171, 1.000), (0.237, 1.000))),
 }
 
 # Nights, and the excess that 95% of series without steps stay below: tests/simulations/steps.py simulates them.
@@ -415,7 +417,8 @@ def _levels(stretch: _Stretch, at: Sequence[int]) -> tuple[Floats, Floats]:
 
 def _false_steps(n_nights: int) -> tuple[FalseSteps, ...]:
     """The rates of false steps in series of about that many nights."""
-    n_simulated = min(_FALSE, key=lambda simulated: abs(math.log(simulated / n_nights)))
+    place = min(range(len(_FALSE_NIGHTS)), key=lambda place: abs(math.log(_FALSE_NIGHTS[place] / n_nights)))
     return tuple(
-        FalseSteps(noise, n_simulated, *shares) for noise, shares in zip(_NOISES, _FALSE[n_simulated], strict=True)
+        FalseSteps(noise, _FALSE_NIGHTS[place], *shares[place], correlation)
+        for noise, (correlation, shares) in _FALSE.items()
     )

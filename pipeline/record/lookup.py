@@ -320,13 +320,13 @@ def _last_passed(history: RecordHistory, accepted: Path, names: list[str]) -> Re
 
 
 def _none_passed(name: str, model: str, passed_over: list[str]) -> str:
-    """Why no evaluation passed: none is earlier, or none of `passed_over`, most recent first, passed."""
+    """Why no evaluation passed: there is none, or none of `passed_over`, most recent first, passed."""
     if not passed_over:
         return f"there is no earlier evaluation of {name!r} with {model!r}"
-    n = len(passed_over)
-    among = f"any of {n} earlier evaluations" if n > 1 else "the one earlier evaluation"
-    last = f"the last is {passed_over[0]}" if n > 1 else passed_over[0]
-    return f"{model!r} did not pass in {among} of {name!r} ({last})"
+    n, last = len(passed_over), passed_over[0]
+    among = f"any of {n} evaluations" if n > 1 else "the one evaluation"
+    why = f"`rankledger show {last}` says why, and `rankledger accept {last}` takes it for a baseline anyway"
+    return f"{model!r} did not pass in {among} of {name!r}; {why}"
 
 
 def _passed(record: Record, model: str) -> bool:

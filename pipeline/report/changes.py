@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.messages import OVERSTATED, where_it_changed
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
@@ -21,13 +22,12 @@ from rankledger.pipeline.report.tables import (
     interval_bar,
     interval_text,
     models,
-    p_value_notes,
     scale_header,
     signed,
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
 from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
-from rankledger.pipeline.types.results import ALL
+from rankledger.pipeline.types.results import ALL, Comparison
 from rankledger.pipeline.types.views import (
     FalseSteps,
     FigureMatch,
@@ -36,6 +36,7 @@ from rankledger.pipeline.types.views import (
     Night,
     QueryChange,
     RankedDocument,
+    RecordedFigure,
     RecordList,
     Series,
 )
@@ -55,7 +56,7 @@ __all__ = [
     "records_data",
 ]
 
-_NAMED = 3  # documents of a query
+_NAMED = 3  # documents of a query, and sparse differences
 _NOWHERE = "not retrieved"
 _ROUNDING = 1e-12  # what is left of a part if two figures are equal
 _SIDES = ("before", "after")
@@ -189,11 +190,18 @@ def _summary(report: ComparisonReport) -> str:
     lines = [line for line in overall if line.model not in unchanged[line.dataset]]
     better = sum(line.ci_low is not None and line.ci_low > 0 and not line.mark for line in lines)
     worse = sum(line.ci_high is not None and line.ci_high < 0 and not line.mark for line in lines)
-    sparse = sum(line.mark == "sparse" for line in lines)
-    unsure = f"; {sparse} rest on too few queries to tell (sparse)" if sparse else ""
-    return (
-        f"of {counted(len(lines), 'difference')} {better:,} have the whole interval above 0 and {worse:,} below{unsure}"
-    )
+    sparse = [_name_of(report, line) for line in lines if line.mark == "sparse"]
+    more = f" and {len(sparse) - _NAMED} more" if len(sparse) > _NAMED else ""
+    few = f"; too few queries decide (sparse): {', '.join(sparse[:_NAMED])}{more}" if sparse else ""
+    counts = ((better, "better"), (worse, "worse"), (len(lines) - better - worse, "unclear"))
+    said = ", ".join(f"{n:,} {word}" for n, word in counts if n or word != "unclear")
+    return f"{counted(len(lines), 'difference')}: {said} ({report.confidence:.0%} intervals){few}"
+
+
+def _name_of(report: ComparisonReport, line: Comparison) -> str:
+    """What tells a difference apart: the measure, and the model and the dataset if there are several."""
+    model = f" of {line.model}" if len(report.pairs) > 1 else ""
+    return f"{line.measure}{model}{f' on {line.dataset}' if len(report.leading) > 1 else ''}"
 
 
 def _tables(report: ComparisonReport) -> Iterator[TextTable]:
@@ -340,7 +348,7 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
             night.date,
             "" if night.failure else figure(night.estimate),
             interval_bar(Interval.of(night), scale, n_cells) if n_cells else interval_text(night.ci_low, night.ci_high),
-            "" if night.change is None else signed(night.change),
+            "" if night.change is None else _change_text(night.change),
             f"{night.n_queries:,}" if night.n_queries else "",
             night.gates,
             ", ".join(_marks(night, steps.get(night.date), commit)),
@@ -354,6 +362,13 @@ def night_table(history: History, series: Series, last: int | None, *, n_cells: 
     headers = ("night", "figure", interval, "change", "n", "gates", "marks")
     numeric = (False, True, not n_cells, True, True, False, False)
     return TextTable(title, headers, numeric, tuple(rows), fixed=(interval,))
+
+
+def _change_text(change: float) -> str:
+    """A change with its sign and four decimals; one that is too small for them is `<0.0001` from 0."""
+    if 0 < abs(change) < 0.00005:
+        return f"{'+' if change > 0 else '-'}<0.0001"
+    return signed(change)
 
 
 def _marks(night: Night, step: LevelChange | None, commit_before: str | None) -> Iterator[str]:
@@ -384,7 +399,7 @@ def notes_below(history: History, series: Series) -> Iterator[str]:
         yield f"{step.tier} {step.date}{between}: {levels} ({change}{error}){lasting}"
     yield _basis(series)
     if series.steps and series.false_steps:
-        yield _false_steps(series.false_steps)
+        yield _false_steps(series.false_steps, series.correlation or 0.0)
     yield from (f"{night.date} was not evaluated: {night.failure}" for night in series.nights if night.failure)
 
 
@@ -400,8 +415,10 @@ def _basis(series: Series) -> str:
     return f"{steps}; nights differ by {series.noise:.2g} standard errors of a figure{correlated}"
 
 
-def _false_steps(rates: Sequence[FalseSteps]) -> str:
-    """How often series without a step show one."""
+def _false_steps(rates: Sequence[FalseSteps], correlation: float) -> str:
+    """How often series without a step show one, of the simulated kinds whose correlation is nearest."""
+    nearest = min({rate.correlation for rate in rates}, key=lambda simulated: abs(simulated - correlation))
+    rates = [rate for rate in rates if rate.correlation == nearest]
     shares = ", ".join(f"{rate.step:.0%} / {rate.step_or_drift:.0%} ({rate.noise})" for rate in rates)
     return f"false alarms in {rates[0].n_nights} nights, step / step or drift: {shares}"
 
@@ -448,18 +465,28 @@ def figure_matches(match: FigureMatch, *, width: int) -> str:
         none = f"no figure{by} in {counted(match.n_records, 'record')} rounds to {match.published}"
         return _lines_text([], [none, *match.remarks], width)
     names = ("evaluation_id", "date", "dataset", "model", "slice", "measure")
-    headers = ("evaluation", "night", *names[2:], "figure", "interval")
-    numeric = (False, False, False, False, False, False, True, True)
+    headers = ("evaluation", "night", *names[2:], "figure", "interval", "also in")
+    numeric = (False, False, False, False, False, False, True, True, False)
+    alike: dict[tuple[object, ...], list[RecordedFigure]] = {}  # the same figure in several records, the last first
+    for line in match.figures:
+        key = (line.dataset, line.model, line.slice, line.measure, line.fingerprint, line.estimate, line.ci_low)
+        alike.setdefault(key, []).append(line)
     rows = tuple(
-        (*(getattr(line, name) for name in names), *(f"{line.estimate:.6f}", interval_text(line.ci_low, line.ci_high)))
-        for line in match.figures[:_FIGURES]
+        (
+            *(getattr(lines[0], name) for name in names),
+            *(f"{lines[0].estimate:.6f}", interval_text(lines[0].ci_low, lines[0].ci_high)),
+            f"{len(lines) - 1:,} earlier" if len(lines) > 1 else "",
+        )
+        for lines in list(alike.values())[:_FIGURES]
     )
     among = f"{len(match.figures):,} in {counted(match.n_records, 'record')}"
     title = f"{match.measure or 'figure'} that rounds to {match.published}: {among}"
     table = TextTable(title, headers, numeric, rows, fixed=headers[:1], optional=("interval", "night", "slice"))
-    if match.measure:
-        table = table.only([name for name in headers if name != "measure"])
-    return _lines_text([table], [*_match_notes(match), *match.remarks], width)
+    left_out = {
+        name for name, is_left in (("measure", match.measure), ("also in", not any(r[-1] for r in rows))) if is_left
+    }
+    table = table.only([name for name in headers if name not in left_out])
+    return _lines_text([table], [*_match_notes(match, len(alike)), *match.remarks], width)
 
 
 def records_data(records: RecordList | FigureMatch) -> dict[str, Any]:
@@ -467,10 +494,10 @@ def records_data(records: RecordList | FigureMatch) -> dict[str, Any]:
     return asdict(records)
 
 
-def _match_notes(match: FigureMatch) -> Iterator[str]:
+def _match_notes(match: FigureMatch, n_rows: int) -> Iterator[str]:
     """How many figures are not shown, and whether the measure has several definitions in the records."""
-    if len(match.figures) > _FIGURES:
-        yield f"{len(match.figures) - _FIGURES:,} more; --json has all"
+    if n_rows > _FIGURES:
+        yield f"{n_rows - _FIGURES:,} more; --json has all"
     for measure in dict.fromkeys(line.measure for line in match.figures):
         definitions = dict.fromkeys(line.fingerprint for line in match.figures if line.measure == measure)
         if len(definitions) > 1:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.types.results import LEAST_CLUSTERS, Comparison
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
 
-__all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display"]
+__all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display", "p_value_notes"]
 
 EffectLabel: TypeAlias = Literal["better", "worse", "no practical difference", "unclear"]
 
@@ -62,6 +64,51 @@ def is_alike(line: Comparison, alpha: float) -> bool:
     """
     p_value = decisive_p(line)
     return p_value is None or p_value >= alpha or effect_label(line, {}) not in ("better", "worse")
+
+
+_PARTS = (attrgetter("model", "baseline"), attrgetter("measure"), attrgetter("slice"))  # whose product a family is
+_TESTS = {"randomization": "sign flips", "t": "t test", "bootstrap": "bootstrap"}
+
+
+def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
+    """By which tests p-values, and primary intervals, are made, among which they are corrected, and what flips assume.
+
+    Where an exploratory family lacks the primary tests, the line says so: there are fewer than the product.
+    """
+    ordered = sorted(lines, key=lambda line: not line.is_primary)
+    n_primary = Counter(line.dataset for line in ordered if line.is_primary)
+    by_family = {family: [line for line in ordered if line.family == family] for family in _families(ordered)}
+    notes = dict.fromkeys(_without_primary(ordered))
+    notes |= dict.fromkeys(_family_note(own, n_primary[own[0].dataset]) for own in by_family.values())
+    if any(line.test == "randomization" for line in ordered):
+        notes["p by sign flips assumes that differences are symmetric about 0"] = None
+    return list(notes)
+
+
+def _without_primary(lines: Sequence[Comparison]) -> Iterator[str]:
+    """A line per dataset whose differences by the lead measure are all left to the exploratory tests."""
+    for dataset in dict.fromkeys(line.dataset for line in lines):
+        own = [line for line in lines if line.dataset == dataset and line.slice == ALL]
+        if any(" exploratory test" in line.family for line in own) and not any(line.is_primary for line in own):
+            few = "each difference by the lead measure rests on fewer than about 7 queries"
+            yield f"no primary family on {dataset}: {few}"
+
+
+def _families(lines: Iterable[Comparison]) -> list[str]:
+    return list(dict.fromkeys(line.family for line in lines if line.family))
+
+
+def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
+    line = lines[0]
+    if line.is_primary:
+        return f"p and intervals: bootstrap-t, simultaneous over {line.family}"
+    if not n_primary:
+        return f"corrected p: among {line.family}"
+    test = f"{_TESTS[line.test]}, " if line.test in _TESTS else ""
+    pairs, measures, slices = ({key(own) for own in lines} for key in _PARTS)
+    lacks_primary = len(pairs) * len(measures) * len(slices) == len(lines) + n_primary
+    without = f", without the {n_primary} primary)" if lacks_primary else ")"
+    return f"exploratory p: {test}corrected among {line.family.removesuffix(')')}{without}"
 
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"

@@ -42,6 +42,7 @@ _SPECIAL = {
     **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     **{sign: f"{{{sign}}}" for sign in "[]*"},  # after `\\` they would be its arguments
 }
+_TIMES = re.compile(r"\b(pairs?|measures?) x (?=\d)")
 _LIGATURE = re.compile(r"([-'`,])(?=\1)|([?!])(?=`)")
 _TESTS = {"randomization": "randomization test", "t": "$t$-test", "bootstrap": "bootstrap test"}
 _CORRECTIONS = {
@@ -168,11 +169,19 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
         baseline = escaped(short_text(figures.baseline(dataset) or ""))
         yield rf"$\dagger$ ($p < 0.05$) and $\ddagger$ ($p < 0.01$): differs from {baseline}."
     if comparison := figures.page.manifest.comparison:
-        families = {line.is_primary: line.family for line in figures.on_all(dataset) if line.family}
+        lines = [*figures.on_all(dataset), *(line for column in columns for line in column.comparisons)]
+        families = {line.is_primary: line.family for line in lines if line.family}
         if primary := families.pop(True, ""):
-            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {escaped(primary)}."
+            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {_product(primary)}."
         family = families.get(False, "")
-        among = f" among {escaped(family)}" if family and comparison.correction != "none" else ""
+        among = f" among {_product(family)}" if family and comparison.correction != "none" else ""
         if family or not primary:
             others = "Others: paired" if primary else "Paired"
             yield f"{others} {_TESTS[comparison.test]}, {_CORRECTIONS[comparison.correction]}{among}."
+        if any(line.mark == "sparse" and not line.is_primary for line in lines):
+            yield "Differences that a few queries decide have no mark."
+
+
+def _product(family: str) -> str:
+    r"""A family in words, such as `2 pairs x 3 measures on web (6 tests)`, with `\times` for `x`."""
+    return _TIMES.sub(r"\1 $\\times$ ", escaped(family))

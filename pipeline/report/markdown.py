@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from rankledger.pipeline.report.changes import query_rows
-from rankledger.pipeline.report.effects import effect_rule
+from rankledger.pipeline.report.effects import effect_rule, p_value_notes
 from rankledger.pipeline.report.messages import completeness, failures, notes, rerun_command
 from rankledger.pipeline.report.tables import (
     Interval,
@@ -22,7 +22,6 @@ from rankledger.pipeline.report.tables import (
     figure,
     leaderboards,
     models,
-    p_value_notes,
     page_figures,
     shared_baseline,
     side_by_side,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +22,7 @@ from rankledger.pipeline.report.tables import (
     p_value,
 )
 from rankledger.pipeline.report.text_table import byte_size, counted, queries, short_text
-from rankledger.pipeline.types.gates import Acceptance
+from rankledger.pipeline.types.gates import Accepted
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Failure
@@ -39,6 +39,7 @@ __all__ = [
     "dataset_counts",
     "failures",
     "legend",
+    "not_compared",
     "notes",
     "pruning_lines",
     "rank_note",
@@ -78,6 +79,14 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
     if slices:
         yield f"{counted(len(slices), 'slice')} in summary.csv: {', '.join(slices)}"
     yield from slice_notes(evaluation)
+    yield from not_compared(evaluation)
+
+
+def not_compared(evaluation: Evaluation) -> Iterator[str]:
+    """A line per dataset whose models were to be compared with one that was not evaluated there."""
+    for failure in evaluation.failures:
+        if failure.model == evaluation.baseline:
+            yield f"not compared on {failure.dataset}: the baseline {failure.model} was not evaluated"
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:
@@ -143,7 +152,7 @@ def legend(evaluation: Evaluation, *, intervals: bool, drawn: bool, bold: bool, 
     if bold:
         signs.append("bold: the best")
     if letters:
-        signs.append("letters: models that share one are not distinguishable by the first measure")
+        signs.append("letters: models that share one do not differ significantly by the first measure")
     return "; ".join(signs)
 
 
@@ -180,7 +189,7 @@ def rank_note(column: MeasureColumn, confidence: float) -> str:
     more = f" and {len(firsts) - _FIRSTS:,} more" if len(firsts) > _FIRSTS else ""
     where = f"{column.measure} on {short_text(display_name(column.dataset))}"
     intervals = f"simultaneous {100 * confidence:g}% intervals"
-    return f"ranks by {where}: {intervals}; possible firsts: {', '.join(map(short_text, firsts[:_FIRSTS]))}{more}"
+    return f"ranks by {where}: {intervals}; may be the best: {', '.join(map(short_text, firsts[:_FIRSTS]))}{more}"
 
 
 def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
@@ -193,7 +202,8 @@ def agreement_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
             for line in lines[:_NAMED]
         )
         order = f"the order by {lines[0].lead} on {short_text(display_name(dataset))}"
-        yield f"agreement with {order} (Kendall's tau): {', '.join(taus)}{more}"
+        n_models = min(line.n_models for line in lines)
+        yield f"agreement with {order} (Kendall's tau of {n_models} models): {', '.join(taus)}{more}"
 
 
 def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
@@ -251,26 +261,22 @@ def rerun_command(manifest: Description) -> str:
         return command
     words = shlex.split(command)
     kept = [*words[:2], manifest.repeats or manifest.config]
-    for word, following in zip(words, [*words[1:], ""], strict=True):
-        if word == "--set" or word.startswith("--set="):
-            kept += [word, following] if word == "--set" else [word]
+    for text in manifest.overrides:
+        kept += ["--set", text]
     return shlex.join([*kept, *(["--date", manifest.date] if manifest.date else [])])
 
 
-def acceptance(file: Path, entries: Mapping[str, Acceptance], replaced: Mapping[str, Acceptance]) -> list[str]:
-    """A line per model with what was accepted and what it replaces; then the file, which you commit.
-
-    Args:
-        file: the file with accepted records.
-        entries: the accepted records, by model.
-        replaced: the records accepted before, by model.
-    """
+def acceptance(accepted: Accepted) -> list[str]:
+    """A line per model with what was accepted and what it replaces; how it was evaluated; the file to commit."""
     lines = []
-    for model, entry in entries.items():
-        before = replaced.get(model)
+    for model, entry in accepted.entries.items():
+        before = accepted.replaced.get(model)
         instead = f", instead of {before.record} ({before.reason}; {before.by}, {before.accepted})" if before else ""
         lines.append(f"{model}: {entry.record}{instead}")
-    return [*lines, f"written to {file}; commit it"]
+    of = {"": "it has no gates", "pass": "its gates passed"}.get(accepted.gates, f"its gates came to: {accepted.gates}")
+    overrides = "".join(f" --set {shlex.quote(text)}" for text in accepted.overrides)
+    lines.append(of + (f"; evaluated with{overrides}" if overrides else ""))
+    return [*lines, f"written to {accepted.file}; commit it"]
 
 
 def pruning_lines(pruning: PruneResult) -> Iterator[str]:
@@ -298,7 +304,9 @@ def verification(record: Path, n_files: int, witnesses: Sequence[str]) -> str:
         n_files: its files.
         witnesses: what else has the hash of its manifest.
     """
-    agree = f"the manifest is that of {' and '.join(witnesses)}" if witnesses else "nobody else has the manifest's hash"
+    agree = "there is no receipt and no run of MLflow to compare the manifest with"
+    if witnesses:
+        agree = f"the manifest is that of {' and '.join(witnesses)}"
     return f"{record}: all {n_files} files are as the manifest says; {agree}"
 
 

@@ -42,7 +42,6 @@ __all__ = [
     "leaderboards",
     "models",
     "p_value",
-    "p_value_notes",
     "page_figures",
     "scale_header",
     "shared_baseline",
@@ -455,25 +454,6 @@ def shared_baseline(lines: Sequence[Comparison]) -> str | None:
     """The baseline of all comparisons; None if they have several."""
     baselines = {line.baseline for line in lines}
     return lines[0].baseline if len(baselines) == 1 else None
-
-
-def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
-    """Among which tests p-values are corrected, and what sign flips assume."""
-    ordered = sorted(lines, key=lambda line: not line.is_primary)
-    notes = dict.fromkeys(_without_primary(ordered))
-    notes |= dict.fromkeys(f"corrected p: among {line.family}" for line in ordered if line.family)
-    if any(line.test == "randomization" for line in ordered):
-        notes["p by sign flips assumes that differences are symmetric about 0"] = None
-    return list(notes)
-
-
-def _without_primary(lines: Sequence[Comparison]) -> Iterator[str]:
-    """A line per dataset whose differences by the lead measure are all left to the exploratory tests."""
-    for dataset in dict.fromkeys(line.dataset for line in lines):
-        own = [line for line in lines if line.dataset == dataset and line.slice == ALL]
-        if any(" exploratory test" in line.family for line in own) and not any(line.is_primary for line in own):
-            few = "each difference by the lead measure rests on fewer than about 7 queries"
-            yield f"no primary family on {dataset}: {few}"
 
 
 def difference_table(

@@ -13,6 +13,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
 from rankledger.pipeline.report.tables import (
     FEWEST_CELLS,
@@ -24,7 +25,6 @@ from rankledger.pipeline.report.tables import (
     difference_table,
     interval_bar,
     leaderboards,
-    p_value_notes,
     scale_header,
     shared_baseline,
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 from rankledger.metrics.measure import Measure
@@ -12,6 +13,7 @@ from rankledger.metrics.measure import Measure
 __all__ = [
     "BLOCKING",
     "Acceptance",
+    "Accepted",
     "Effect",
     "GateKind",
     "LookCount",
@@ -68,6 +70,25 @@ class Acceptance:
     reason: str
     accepted: str
     by: str
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What was accepted.
+
+    Attributes:
+        file: where it was written.
+        entries: by model.
+        replaced: by model, what was accepted before; models without one are left out.
+        gates: what the gates of the record came to, in a word; empty if it has none.
+        overrides: the values of `--set` that the record was evaluated with.
+    """
+
+    file: Path
+    entries: Mapping[str, Acceptance]
+    replaced: Mapping[str, Acceptance]
+    gates: Literal["pass", "warn", "fail", "inconclusive", ""]
+    overrides: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, Literal, Self, TypeVar
 
@@ -411,6 +412,16 @@ class Description(_Part):
     @field_serializer("failures")
     def _without_empty_replicates(self, failures: list[Failure]) -> list[dict[str, str]]:
         return [{key: text for key, text in vars(each).items() if text or key != "replicate"} for each in failures]
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """The values of `--set` in the command; none of a call of Python."""
+        words = shlex.split(self.command) if self.command.startswith("rankledger ") else []
+        return tuple(
+            after if word == "--set" else word.removeprefix("--set=")
+            for word, after in pairwise([*words, ""])
+            if word == "--set" or word.startswith("--set=")
+        )
 
     def definitions_for(self, dataset: str) -> dict[str, Definition]:
         """What the measures mean on a dataset, by name."""

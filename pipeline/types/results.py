@@ -407,6 +407,7 @@ class Evaluation:
         lead: by dataset, the lead measure of the plan.
         replicates: the figures of each replicate of models that are families.
         components: what the errors of families of replicates are made of.
+        baseline: the model that all others are to be compared with; empty if there is none.
     """
 
     evaluation_id: str
@@ -431,6 +432,7 @@ class Evaluation:
     lead: Mapping[str, str] = field(default_factory=dict)
     replicates: tuple[ReplicateEstimate, ...] = ()
     components: tuple[VarianceComponents, ...] = ()
+    baseline: str = ""
 
     def __repr__(self) -> str:
         """Which one it is and where: all of its fields would be as long as the record."""

@@ -132,12 +132,14 @@ class FalseSteps:
         n_nights: how many they have.
         step: the share that show a step.
         step_or_drift: the share that show one of either tier.
+        correlation: of successive nights in these series, from 0 to 1.
     """
 
     noise: str
     n_nights: int
     step: float
     step_or_drift: float
+    correlation: float
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def open_existing_store(tracking: Tracking, workspace: Workspace) -> TrackingSto
     """
     uri = _uri(tracking.uri, workspace)
     if uri.startswith(_DATABASE) and not Path(uri.removeprefix(_DATABASE)).is_file():
-        raise InputError(f"{uri.removeprefix(_DATABASE)}: there is no such store of MLflow")
+        raise InputError(f"{uri.removeprefix(_DATABASE)}: no MLflow store found")
     return open_store(tracking, workspace)
 
 

@@ -342,4 +342,5 @@ def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
         components=inferred.components,
         confidence=opened.loaded.config.bootstrap.confidence,
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
+        baseline=opened.loaded.config.comparison.baseline if opened.loaded.config.comparison else "",
     )

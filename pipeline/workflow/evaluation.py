@@ -45,4 +45,5 @@ def evaluation_of(record: Record) -> Evaluation:
         components=record.components,
         confidence=manifest.bootstrap.confidence,
         lead=manifest.lead,
+        baseline=manifest.comparison.baseline if manifest.comparison else "",
     )

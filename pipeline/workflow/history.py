@@ -181,9 +181,11 @@ def _nights(evaluations: Sequence[HistoryEntry]) -> tuple[list[HistoryEntry], tu
     n_repeats, n_earlier = len(ordered) - len(own), len(own) - len(last)
     remarks = []
     if n_repeats:
-        remarks.append(f"left out: {n_repeats} that repeat an earlier evaluation")
+        some = "1 evaluation that repeats" if n_repeats == 1 else f"{n_repeats} evaluations that repeat"
+        remarks.append(f"left out: {some} an earlier one")
     if n_earlier:
-        remarks.append(f"left out: {n_earlier} of a date that was evaluated again later")
+        some = "1 evaluation" if n_earlier == 1 else f"{n_earlier} evaluations"
+        remarks.append(f"left out: {some} with a later one of the same date; `evaluate --date LABEL` keeps them apart")
     return sorted(last.values(), key=lambda evaluated: (_day(evaluated), evaluated.created)), tuple(remarks)
 
 
@@ -200,7 +202,7 @@ def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: st
     datasets, models = ([*dict.fromkeys(part)] for part in zip(*tasks, strict=True))
     for kind, asked, known in (("dataset", dataset, datasets), ("model", model, models)):
         if asked is not None and asked not in known:
-            return f"unknown {kind} {asked!r} with {measure}; known: {', '.join(known)}{likely(asked, known)}"
+            return f"no {kind} {asked!r} has {measure}; those that have: {', '.join(known)}{likely(asked, known)}"
     return f"{model!r} was never evaluated on {dataset!r} by {measure}"
 
 

@@ -61,8 +61,8 @@ def name_of_evaluation(name: str | None, workspace: Workspace) -> str:
         raise InputError(f"{place}: no records; run `rankledger evaluate`, or check --runs-dir and --records")
     if len(known) > 1:
         raise InputError(
-            f"{place}: has records of several evaluations: {', '.join(known)}; name one with "
-            "--name, in Python with name=…"
+            f"{place}: records of several evaluations found: {', '.join(known)}; name one with --name, in Python with "
+            "name=…"
         )
     return known[0]
 
@@ -233,7 +233,7 @@ def _of_a_word(reference: Reference, name: str, workspace: Workspace) -> tuple[R
         raise InputError(f"{reference.text}: {resolved[0].reason}")
     if len(records) > 1:
         listed = ", ".join(f"{model!r} in {path.name}" for path, (model, _) in records.items())
-        raise InputError(f"{reference.text}: is a different record for each model ({listed}); add #model to choose one")
+        raise InputError(f"{reference.text}: each model has a different record ({listed}); add #model to choose one")
     ((_, record),) = records.values()
     return record, _lost_among(resolved)
 
@@ -285,6 +285,7 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
     Raises:
         InputError: there is no such record, or no model is on both sides.
     """
+    _refuse_same(base, candidate)
     finder = _Finder(base, candidate, name, workspace)
     candidates = {model: finder.candidate(model) for model in finder.models()}
     after = _records_of(candidate, candidates)
@@ -301,6 +302,18 @@ def open_sides(base: str, candidate: str, *, name: str | None, workspace: Worksp
             *skipped(candidate, _lost_among(candidates.values()), next(iter(after.values()))),
         ),
     )
+
+
+def _refuse_same(base: str, candidate: str) -> None:
+    """`compare last#bm25` would compare the last record of a model with itself, for the candidate is the last, too."""
+    before, after = (parse_reference(text, ()) for text in (base, candidate))
+    models = {reference.model for reference in (before, after)} - {None}
+    if before.record == after.record and before.record in WORDS and len(models) < 2:
+        other = "".join(f"#{model}" for model in models)
+        raise InputError(
+            f"{base} and {candidate} are the same; name another one to compare with, such as `rankledger compare "
+            f"previous{other} last{other}`"
+        )
 
 
 def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Record]:

@@ -7,7 +7,7 @@ not reached is found again the next time.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -25,29 +25,14 @@ from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, TrackingError, likely
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.checks import PrunedRecord, PruneResult
-from rankledger.pipeline.types.gates import Acceptance
+from rankledger.pipeline.types.gates import Acceptance, Accepted, overall_effect
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, open_for_reading, tracking_of
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import Workspace
 
-__all__ = ["Accepted", "Verification", "accept", "prune", "verify"]
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """What was accepted.
-
-    Attributes:
-        file: where it was written.
-        entries: by model.
-        replaced: by model, what was accepted before; models without one are left out.
-    """
-
-    file: Path
-    entries: Mapping[str, Acceptance]
-    replaced: Mapping[str, Acceptance]
+__all__ = ["Verification", "accept", "prune", "verify"]
 
 
 def accept(
@@ -74,8 +59,8 @@ def accept(
         records: where records are kept; by default in the runs folder.
 
     Raises:
-        InputError: there is no such record or model, an output of the model failed, the record has changed, the
-            reason is empty, or a later record that may be meant is damaged.
+        InputError: there is no such record or model, an output of the model failed, the record has changed, the config
+            is that of another evaluation, the reason is empty, or a later record that may be meant is damaged.
         OSError: the file cannot be written; it stays as it was.
     """
     if not reason.strip():
@@ -90,6 +75,10 @@ def accept(
     named = None if path else parse_reference(record, ()).model
     accepted_models = _choose(found, [*models, *([named] if named else [])])
     beside = _config_of(found, config).parent
+    if config and (own := load(config, ["tracking="]).config.name) != found.manifest.name:
+        raise InputError(
+            f"{config}: evaluates {own!r}, and the record is of {found.manifest.name!r}; name the config of that one"
+        )
     entry = Acceptance(
         record=found.manifest.evaluation_id,
         manifest_sha256=digest_of(found.path),
@@ -101,7 +90,8 @@ def accept(
     before, entries = read_accepted(file), dict.fromkeys(accepted_models, entry)
     known = before.get(name, {})
     write_accepted(file, {**before, name: {**known, **entries}})
-    return Accepted(file, entries, replaced={model: known[model] for model in entries if model in known})
+    replaced = {model: known[model] for model in entries if model in known}
+    return Accepted(file, entries, replaced, overall_effect(found.verdicts), found.manifest.overrides)
 
 
 def _choose(record: Record, models: Sequence[str]) -> list[str]:

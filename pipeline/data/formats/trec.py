@@ -24,6 +24,7 @@ from rankledger.pipeline.support.errors import InputError
 
 __all__ = ["TREC", "last_fields"]
 
+_JUDGMENTS = 4  # fields of a line of judgments: query, iteration, document, relevance
 _RANKING = 6  # fields of a line of a ranking: query, Q0, document, rank, score, tag
 
 
@@ -36,6 +37,7 @@ def _parse(part: FilePart) -> pa.Table:
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
     _refuse_ranking(part, first.split())
+    _refuse_no_ranking(part, first.split())
     delimiter = "\t" if b"\t" in first else " "
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
@@ -56,6 +58,27 @@ def _refuse_ranking(part: FilePart, fields: list[bytes]) -> None:
         raise InputError(
             f"{part.path}: looks like a ranking by its first line, where {expected} are expected; name the judgments"
         )
+
+
+def _refuse_no_ranking(part: FilePart, fields: list[bytes]) -> None:
+    """A ranking whose first line is one of judgments, or lacks Q0: the line that fails would not say why."""
+    if len(part.kind.trec) != _RANKING:
+        return
+    expected = ", ".join(part.kind.trec)
+    if len(fields) == _JUDGMENTS and _is_number(fields[3]):
+        raise InputError(
+            f"{part.path}: looks like judgments by its first line, where {expected} are expected; name the ranking"
+        )
+    if len(fields) == _RANKING - 1 and _is_number(fields[3]) and not _is_number(fields[4]):
+        raise InputError(f"{part.path}: 5 fields found by its first line where {expected} are expected; add Q0")
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
 
 
 def _single_blanks(data: memoryview) -> memoryview:

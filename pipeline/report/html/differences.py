@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rich.cells import cell_len
 
 from rankledger.metrics.block import Bools, Floats
-from rankledger.pipeline.report.effects import EffectLabel, effect_label
+from rankledger.pipeline.report.effects import EffectLabel, effect_label, p_value_notes
 from rankledger.pipeline.report.html import svg
 from rankledger.pipeline.report.html.blocks import (
     TONES,
@@ -43,7 +43,6 @@ from rankledger.pipeline.report.tables import (
     figure,
     models,
     p_value,
-    p_value_notes,
     signed,
 )
 from rankledger.pipeline.report.text_table import counted, printable, short_text

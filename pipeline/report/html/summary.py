@@ -28,7 +28,7 @@ from rankledger.pipeline.report.html.blocks import (
     dataset_title,
     estimate_scale,
 )
-from rankledger.pipeline.report.messages import agreement_notes, completeness, rank_note, replicate_notes
+from rankledger.pipeline.report.messages import agreement_notes, completeness, not_compared, rank_note, replicate_notes
 from rankledger.pipeline.report.tables import (
     FLIPS,
     UNSURE,
@@ -116,6 +116,7 @@ def _failures(figures: PageFigures) -> Iterator[Block]:
     if rows:
         columns = (_MODEL, Column("dataset", "name"), Column("reason", "reason"))
         yield Table("failures", "Model outputs that were not evaluated", columns, (Group(rows),))
+    yield from (Words(f"{printable(line)}.", "warn") for line in not_compared(figures.page.evaluation))
 
 
 def _passed(verdicts: Sequence[Verdict]) -> Iterator[Block]:
@@ -433,7 +434,7 @@ def _legend(unreliable: bool, layouts: Collection[_Layout]) -> Iterator[str]:
     if any(layout.baseline is not None for layout in layouts):
         yield "Differences above 0 are better; p: of no difference, corrected unless the config says not to."
     if any(layout.letters for layout in layouts):
-        yield "Letters: models that share one are not distinguishable."
+        yield "Letters: models that share one do not differ significantly."
     if any(layout.ties for layout in layouts):
         yield f"{FLIPS} another order of documents with equal scores would put another model first."
 

@@ -29,12 +29,13 @@ def test_verify_exits_with_0_or_with_2(run_cli, evaluation):
 
     assert run_cli("verify", found, "--no-tracking") == (
         0,
-        f"runs/records/{found}: all 6 files are as the manifest says; nobody else has the manifest's hash\n",
+        f"runs/records/{found}: all 6 files are as the manifest says; there is no receipt and no run of MLflow to "
+        "compare the manifest with\n",
         "",
     )
     code, out, err = run_cli("verify", found)
     assert (code, out.startswith(f"runs/records/{found}: all ")) == (0, True)
-    assert re.fullmatch(r"not compared with MLflow: .*mlflow.db: there is no such store of MLflow\n", err)
+    assert re.fullmatch(r"not compared with MLflow: .*mlflow.db: no MLflow store found\n", err)
     (evaluation.record / "summary.csv").unlink()
     (evaluation.record / "scores.parquet").unlink()
     code, out, err = run_cli("verify", found, "--no-tracking")

@@ -117,7 +117,8 @@ def test_the_correction_goes_with_the_test(section, correction):
         ("{baseline: all-pairs}", ".baseline: unknown model 'all-pairs'; did you mean 'all_pairs'?"),
         (
             "{baseline: a, measures: [ap, p@5]}",
-            ".measures[1]: p@5 is in no suite of the datasets; add it to one of them",
+            ".measures[1]: p@5 is in no suite of the datasets; add it to one of them; known: ap, ndcg@5, ndcg@10, "
+            "entropy@5, faithfulness",
         ),
         ("{baseline: a, measures: app}", ".measures: unknown measure 'app'; did you mean 'ap'?"),
         (
@@ -165,7 +166,8 @@ def test_what_matters_is_said_by_measure():
     [
         (
             "{ndcg@20: 0.1}",
-            "a.yaml:5: practical_difference.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of them",
+            "a.yaml:5: practical_difference.ndcg@20: ndcg@20 is in no suite of the datasets; add it to one of them; "
+            "did you mean 'ndcg@10'?",
         ),
         (
             "{entropy@5: 0.1}",

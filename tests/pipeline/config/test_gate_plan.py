@@ -155,6 +155,7 @@ def test_paths_start_at_the_config(folder):
 
 
 NO_SUITE = "is in no suite of the datasets; add it to one of them"
+KNOWN = "known: ap, ndcg@5, ndcg@10, rr@10, user_coverage, entropy@5, faithfulness, latency, length"
 SELF = "is compared with itself; remove it from `models`, or write self@accepted"
 
 
@@ -163,9 +164,10 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
     [
         ("max_missing: 0, models: [candidat]", ".models[0]: unknown model 'candidat'; did you mean 'candidate'?"),
         ("max_missing: 0, datasets: wen", ".datasets: unknown dataset 'wen'; did you mean 'web'?"),
-        ("measure: p@5, at_least: 0", f".measure: p@5 {NO_SUITE}"),
-        ("measure: [ap, r@5], at_least: 0", f".measure[1]: r@5 {NO_SUITE}"),
-        ("measure: ap, datasets: shop, at_least: 0", f".measure: ap {NO_SUITE}"),
+        ("measure: p@5, at_least: 0", f".measure: p@5 {NO_SUITE}; {KNOWN}"),
+        ("measure: [ap, r@5], at_least: 0", f".measure[1]: r@5 {NO_SUITE}; {KNOWN}"),
+        ("measure: ndcg@20, at_least: 0", f".measure: ndcg@20 {NO_SUITE}; did you mean 'ndcg@10'?"),
+        ("measure: ap, datasets: shop, at_least: 0", f".measure: ap {NO_SUITE}; known: rr@10"),
         ("measure: ndgc@10, datasets: web, at_least: 0", ".measure: unknown metric 'ndgc@10'; did you mean 'ndcg@10'?"),
         ("measure: faithfulnes, at_least: 0", ".measure: unknown measure 'faithfulnes'; did you mean 'faithfulness'?"),
         (
@@ -237,11 +239,12 @@ SELF = "is compared with itself; remove it from `models`, or write self@accepted
         ),
         (
             "measure: ap, at_least: 0, slices: [market, markt]",
-            ".slices[1]: the dataset 'web' has no slices by 'markt'; add it to `slices`; did you mean 'market'?",
+            ".slices[1]: the dataset 'web' has no slices by 'markt'; did you mean 'market'?",
         ),
         (
             "measure: rr@10, at_least: 0, slices: [market]",
-            ".slices[0]: the dataset 'shop' has no slices by 'market'; add it to `slices`",
+            ".slices[0]: the dataset 'shop' has no slices by 'market'; a column of its queries table must be "
+            "named in `slices`, too",
         ),
     ],
 )

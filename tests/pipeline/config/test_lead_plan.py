@@ -65,7 +65,10 @@ def test_the_command_line_may_say_it():
     ("written", "finding"),
     [
         ("ndgc@10", "a.yaml:6: lead: unknown measure 'ndgc@10'; did you mean 'ndcg@10'?"),
-        ("ndcg@20", "a.yaml:6: lead: ndcg@20 is in no suite of the datasets; add it to one of them"),
+        (
+            "ndcg@20",
+            "a.yaml:6: lead: ndcg@20 is in no suite of the datasets; add it to one of them; did you mean 'ndcg@10'?",
+        ),
         ("'ndcg@5,10'", "a.yaml:6: lead: ndcg@5,10 is 2 measures: ndcg@5, ndcg@10; write one"),
         ("[rr]", "a.yaml:6: lead: found a list; write a text"),
     ],

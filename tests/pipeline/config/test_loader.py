@@ -133,10 +133,10 @@ def test_anchors_and_merge_keys():
         ("a: 1\nb: \x00\n", "a.yaml:2: the character '\\x00' is not allowed in YAML; remove it"),
         ("[" * 5000, "a.yaml:1: is nested more than 100 deep; shorten it"),
         ("a: 1\n---\nb: 2\n", "a.yaml:2: a second document begins here (`---`); keep one per file"),
-        ("", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
-        ("# nothing\n", "a.yaml:1: is empty; write `key: value` lines, beginning with `name:`"),
-        ("- a\n", "a.yaml:1: is a list; write `key: value` lines, beginning with `name:`"),
-        ("a\n", "a.yaml:1: is a single value; write `key: value` lines, beginning with `name:`"),
+        ("", "a.yaml:1: nothing found; write `key: value` lines, beginning with `name:`"),
+        ("# nothing\n", "a.yaml:1: nothing found; write `key: value` lines, beginning with `name:`"),
+        ("- a\n", "a.yaml:1: a list found; write `key: value` lines, beginning with `name:`"),
+        ("a\n", "a.yaml:1: a single value found; write `key: value` lines, beginning with `name:`"),
     ],
 )
 def test_what_one_file_is_refused_for(text, message):
@@ -335,7 +335,7 @@ def test_overrides_say_where_they_came_from():
         ("l.x=1", "--set l.x: l has the items 0 to 1, found 'x'; write one of them, or set the whole list"),
         ("n=[1", "--set n: is not valid YAML: expected ',' or ']', but got '<stream end>'"),
         ("n={no: 1}", "--set n: the key no is not text (YAML reads it as bool); quote it: 'no'"),
-        ("n={a: !x 1}", "--set n: n.a: the tag !x is not supported; write a plain value"),
+        ("n={a: !x 1}", "--set n.a: the tag !x is not supported; write a plain value"),
         ("extends=b.yaml", "--set extends: --set cannot set `extends`; write a file that extends both"),
         ("n=${X}", "--set n: ${X} is not set in the environment; set it, or write ${X:-default}"),
     ],

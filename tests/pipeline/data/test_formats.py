@@ -275,10 +275,15 @@ def test_a_ranking_is_not_taken_for_judgments():
 
 
 def test_a_ranking_without_scores():
-    """Four fields are judgments and no ranking."""
-    path = write(Path("a.txt"), encode(JUDGED, "trec"))
-
-    assert "4 fields found where query_id, Q0, doc_id, rank, score, tag" in refusal(read_ranking, path)
+    """Four fields are judgments; five of which the last is a tag lack Q0, and with Q0 but without a tag are read."""
+    expected = "where query_id, Q0, doc_id, rank, score, tag are expected"
+    judged = write(Path("a.txt"), encode(JUDGED, "trec"))
+    assert (
+        refusal(read_ranking, judged) == f"a.txt: looks like judgments by its first line, {expected}; name the ranking"
+    )
+    lacking = write(Path("b.txt"), "q1 d1 1 7.5 bm25\nq1 d2 2 7.25 bm25\n")
+    assert refusal(read_ranking, lacking) == f"b.txt: 5 fields found by its first line {expected}; add Q0"
+    assert read_ranking(write(Path("c.txt"), "q1 Q0 d1 1 7.5\n")).values.tolist() == [7.5]
 
 
 def test_only_tables_have_queries_ratings_and_predictions():

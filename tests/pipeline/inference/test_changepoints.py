@@ -310,7 +310,7 @@ def test_too_few_nights_tell_nothing():
     assert places(find_changepoints(figures, [1.0] * FEWEST)) == [4]
 
 
-@pytest.mark.parametrize("noise", list(steps.NOISES)[:5])
+@pytest.mark.parametrize("noise", list(steps.NOISES)[:7])
 def test_the_rates_of_false_steps_are_those_simulated(noise):
     """In 60 nights, to five standard errors of 1,000 series."""
     simulated = steps.false_steps(noise, 60, 1_000)
@@ -322,8 +322,8 @@ def test_the_rates_of_false_steps_are_those_simulated(noise):
 
 @pytest.mark.parametrize(("n_nights", "nearest"), [(8, 12), (25, 30), (60, 60), (100, 120), (3_000, 365)])
 def test_the_rates_are_those_of_about_as_many_nights(n_nights, nearest):
-    """By their ratio, each for the five kinds of noise."""
+    """By their ratio, each for the seven kinds of noise."""
     rates = find_changepoints(nightly(0, n_nights), np.ones(n_nights)).false_steps
 
-    assert [rate.n_nights for rate in rates] == [nearest] * 5
+    assert [rate.n_nights for rate in rates] == [nearest] * 7
     assert all(rate.step <= rate.step_or_drift for rate in rates)

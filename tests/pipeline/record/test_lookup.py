@@ -219,12 +219,15 @@ def test_the_first_night_has_nothing_to_be_held_against(tmp_path):
 def test_if_none_passed_their_number_and_the_last_are_named(tmp_path):
     """One that failed and one without output count, one that does not have the model does not."""
     failing = night(tmp_path, 1, verdict("fail"))
-    reason = f"'dense' did not pass in the one earlier evaluation of 'nightly' ({failing.path.name})"
+    name = failing.path.name
+    why = f"`rankledger show {name}` says why, and `rankledger accept {name}` takes it for a baseline anyway"
+    reason = f"'dense' did not pass in the one evaluation of 'nightly'; {why}"
     assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
     last = night(tmp_path, 2, failed=("dense",))
     night(tmp_path, 3, models=("bm25",))
-    reason = f"'dense' did not pass in any of 2 earlier evaluations of 'nightly' (the last is {last.path.name})"
+    why = f"`rankledger show {last.path.name}` says why, and `rankledger accept {last.path.name}` takes it for a"
+    reason = f"'dense' did not pass in any of 2 evaluations of 'nightly'; {why} baseline anyway"
     assert found(tmp_path, "last_passed") == Resolved(None, "dense", reason, first=True)
 
 

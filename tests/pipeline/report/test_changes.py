@@ -108,7 +108,7 @@ def test_slices_in_which_it_changed_come_first():
     several = replace(found, records=pairs(("bm25", "bm25"), ("dense", "bm25")), leading={"web": "rr", "shop": "rr"})
 
     for text in (shown(found), comparison_markdown(found)):
-        assert 0 < text.index(f"where rr changed: {said}") < text.index("of 1 difference")
+        assert 0 < text.index(f"where rr changed: {said}") < text.index("1 difference:")
     assert f"where rr of bm25 on web changed: {said}" in shown(several)
 
 
@@ -164,7 +164,7 @@ def test_an_end_that_is_but_rounding_is_0_and_counts_as_neither():
     )
     text = shown(movement(comparisons=lines))
 
-    assert "of 3 differences 0 have the whole interval above 0 and 0 below" in text
+    assert "3 differences: 0 better, 0 worse, 3 unclear (90% intervals)" in text
     assert row(text, "rr")[4] == "[0.0000, +0.0800]"
     assert row(text, "ap")[4] == "[-0.0800, 0.0000]"
     assert row(text, "p@1")[3:5] == ["0.0000", "[0.0000, 0.0000]"]
@@ -176,10 +176,7 @@ def test_the_verdict_counts_intervals_that_may_be_trusted():
 
     text = shown(movement(comparisons=lines))
 
-    assert (
-        "of 3 differences 0 have the whole interval above 0 and 1 below; 1 rest on too few queries to tell (sparse)"
-        in text
-    )
+    assert "3 differences: 0 better, 1 worse, 2 unclear (90% intervals); too few queries decide (sparse): ap\n" in text
 
 
 def test_an_unchanged_model_is_not_counted():
@@ -188,7 +185,7 @@ def test_an_unchanged_model_is_not_counted():
 
     text = shown(movement(comparisons=(LINE, same)))
 
-    assert "of 1 difference 0 have the whole interval above 0 and 1 below" in text
+    assert "1 difference: 0 better, 1 worse (90% intervals)" in text
 
 
 def test_each_side_has_id_time_and_commit():

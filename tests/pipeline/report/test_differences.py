@@ -76,6 +76,22 @@ def test_a_primary_family_that_is_missing_is_named():
     )
 
 
+def test_each_family_says_how_its_tests_are_made():
+    """Primary intervals hold together. If 2 pairs x 2 measures x 2 slices are 6 tests, 2 more are primary."""
+    primary, rest = "2 pairs on web (2 primary tests)", "2 pairs x 2 measures on web (6 exploratory tests)"
+    lines = [replace(line, family=primary, test="bootstrap-t") for line in (LINE, RRF)]
+    others = [replace(line, measure="ap", family=rest, test="randomization") for line in (LINE, RRF)]
+    sliced = [replace(line, measure="ndcg@10", slice="market=de") for line in others]
+    text = " ".join(shown(*lines, *others).split())
+
+    assert f"p and intervals: bootstrap-t, simultaneous over {primary}" in text
+    assert f"exploratory p: sign flips, corrected among {rest}" in text  # the lines are a whole product
+    assert "(6 exploratory tests, without the 2 primary)" not in text
+    sliced += [replace(line, slice="market=de") for line in others]
+    text = " ".join(shown(*lines, *others, *sliced).split())
+    assert "(6 exploratory tests, without the 2 primary)" in text
+
+
 def test_pairs_name_both_models():
     """Where baselines differ each row says against which."""
     text = shown(LINE, replace(RRF, baseline="dense"))

@@ -12,7 +12,12 @@ from rich.cells import cell_len
 from rankledger.pipeline.report.changes import history_data, history_markdown, history_tables
 from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, Series, SeriesBreak
 
-RATES = (FalseSteps("independent nights", 60, 0.021, 0.05), FalseSteps("correlation 0.3", 60, 0.054, 0.447))
+RATES = (
+    FalseSteps("independent nights", 60, 0.021, 0.05, 0.0),
+    FalseSteps("heavy tails", 60, 0.013, 0.034, 0.0),
+    FalseSteps("correlation 0.3", 60, 0.054, 0.447, 0.3),
+    FalseSteps("correlation 0.9", 60, 0.148, 1.0, 0.9),
+)
 HOSTILE = "[red]a|b[/red] *x*\x1b[2J"
 
 
@@ -123,17 +128,25 @@ def test_a_step_that_may_be_drift_is_named_so():
 
 
 def test_the_rates_of_false_steps_stand_beside_them():
-    """By the noise of the simulated nights, for either tier; in Markdown, too, and in full in JSON.
+    """By the noise of the simulated nights that are correlated as these are, for either tier; in Markdown, too, and all
+    in JSON.
 
     If there is no step they are in JSON alone.
     """
     step = LevelChange("2026-01-02", "2026-01-01", "2026-01-03", 7, 0.41, 0.40, 0.001)
     found = history(night(1), steps=(step,))
-    said = "in 60 nights, step / step or drift: 2% / 5% (independent nights), 5% / 45% (correlation 0.3)"
+    said = "in 60 nights, step / step or drift: 2% / 5% (independent nights), 1% / 3% (heavy tails)"
 
     assert f"false alarms {said}" in shown(found, width=200)
     assert said in history_markdown(found, last=None).replace("\\", "")
-    assert [rate["step"] for rate in history_data(found, last=None)["series"][0]["false_steps"]] == [0.021, 0.054]
+    assert [rate["step"] for rate in history_data(found, last=None)["series"][0]["false_steps"]] == [
+        0.021,
+        0.013,
+        0.054,
+        0.148,
+    ]
+    walk = replace(found, series=(replace(found.series[0], correlation=0.99),))
+    assert "in 60 nights, step / step or drift: 15% / 100% (correlation 0.9)\n" in shown(walk, width=200)
     assert "false alarms" not in shown(history(night(1)))
 
 

@@ -86,9 +86,21 @@ def test_a_figure_is_a_row():
     ]
 
 
+def test_the_same_figure_of_several_evaluations_is_one_row():
+    """That of the last one, and how many earlier ones have it; JSON has all."""
+    match = FigureMatch("0.4312", "ap", 3, (figure(3), figure(2), figure(1, "f1"), figure(0)))
+    rows = cells(figure_matches(match, width=160))
+
+    assert [(cells_[0], cells_[-1]) for cells_ in rows] == [
+        (figure(3).evaluation_id, "2 earlier"),
+        (figure(1).evaluation_id, ""),
+    ]
+    assert len(records_data(match)["figures"]) == 4
+
+
 def test_of_too_many_figures_the_last_are_shown():
     """Fifty, and how many more there are; JSON has all."""
-    many = FigureMatch("0.4", "ap", 60, tuple(figure(number) for number in range(60)))
+    many = FigureMatch("0.4", "ap", 60, tuple(figure(number, f"f{number}") for number in range(60)))
 
     assert len(cells(figure_matches(many, width=120))) == 50
     assert "10 more; --json has all" in figure_matches(many, width=120)

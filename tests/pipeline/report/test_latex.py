@@ -135,15 +135,24 @@ def test_the_caption_names_test_and_correction(asked, said):
 
 
 def test_the_caption_names_the_primary_family():
-    """The first measure is judged by the bootstrap-t, all others by the test of the config."""
+    """The first measure is judged by the bootstrap-t, the others by the test of the config; a sparse line has no mark,
+    which the caption says.
+    """
     lines = [
-        replace(comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)", test="bootstrap-t"),
-        replace(comparison("random", 0.05, 0.03), family="2 pairs on web (9 exploratory tests)"),
+        replace(
+            comparison("dense", 0.05, 0.03), family="2 pairs x 1 measure on web (2 primary tests)", test="bootstrap-t"
+        ),
+        replace(comparison("dense", 0.05, 0.03), measure="rr", family="2 pairs on web (9 exploratory tests)"),
     ]
     text = latex([page(estimates("web", FIGURES), lines, comparison=COMPARED)])
 
-    assert "bootstrap-$t$, corrected by max-$T$ among 2 pairs on web (2 primary tests). Others: paired " in text
+    assert "bootstrap-$t$, corrected by max-$T$ among 2 pairs $\\times$ 1 measure on web (2 primary tests). " in text
+    assert "Others: paired randomization test" in text
     assert "among 2 pairs on web (9 exploratory tests)." in text
+    assert "few queries" not in text
+    sparse = [lines[0], replace(lines[1], mark="sparse")]
+    text = latex([page(estimates("web", FIGURES), sparse, comparison=COMPARED)])
+    assert "Differences that a few queries decide have no mark." in text
 
 
 @pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])

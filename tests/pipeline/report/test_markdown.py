@@ -94,7 +94,7 @@ def test_ranks_stand_beside_the_models():
     assert [row[:2] for row in tables(text)[0]] == [
         *(["model", "rank"], ["dense", "1–2"], ["bm25", "1–2"], ["random", "3"])
     ]
-    assert "- ranks by ap on web: simultaneous 95% intervals; possible firsts: dense, bm25\n" in text
+    assert "- ranks by ap on web: simultaneous 95% intervals; may be the best: dense, bm25\n" in text
 
 
 def test_tables_written_by_hand():
@@ -150,11 +150,11 @@ def test_a_history_is_a_line_per_series():
     later = replace(night, date="2026-11-20", estimate=0.45, change=0.05)
     step = LevelChange("2026-11-20", "2026-11-20", "2026-11-20", 1, 0.4, 0.45, 0.001)
     series = Series("web", "dense", (night, later), (step,), 1.0, None)
-    history = History("nightly", "ap", "higher", (series,), ("left out: 1 that repeat an earlier evaluation",))
+    history = History("nightly", "ap", "higher", (series,), ("left out: 1 evaluation that repeats an earlier one",))
     text = markdown([replace(page(estimates("web", FIGURES)), history=(history,))])
 
     assert tables(text)[-1][1] == ["web", "dense", "2", "0.4000 → 0.4500", "+0.0500", "step 2026-11-20: +0.0500"]
-    assert "- left out: 1 that repeat an earlier evaluation" in text
+    assert "- left out: 1 evaluation that repeats an earlier one" in text
 
 
 def test_several_evaluations_stand_side_by_side_first():

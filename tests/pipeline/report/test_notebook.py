@@ -97,7 +97,7 @@ def test_ranks_stand_beside_the_models():
     found = read(replace(made, estimates=tuple(lines)))
 
     assert [row[1] for row in found.rows] == ["rank", "1", "2", ""]
-    assert "ranks by ap on web: simultaneous 95% intervals; possible firsts: bm25" in found.text
+    assert "ranks by ap on web: simultaneous 95% intervals; may be the best: bm25" in found.text
 
 
 def test_intervals_are_drawn_on_one_scale():
@@ -117,7 +117,7 @@ def test_models_that_are_not_distinguishable_share_a_letter():
     found = read(replace(evaluation(two), comparison_lines=(pair,)))
 
     assert [row[2] for row in found.rows] == ["letters", "a", "a"]
-    assert "models that share one are not distinguishable" in found.text
+    assert "models that share one do not differ significantly" in found.text
 
 
 def test_names_that_would_do_harm_are_text():

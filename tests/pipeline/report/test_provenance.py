@@ -17,13 +17,13 @@ MANIFEST = {"config": "a b.yaml", "date": None, "repeats": None}
         (
             "rankledger evaluate --jobs 2 'a b.yaml' --set 'x=[1, 2]' --runs-dir r --set=y=3 --json",
             {},
-            "rankledger evaluate 'a b.yaml' --set 'x=[1, 2]' --set=y=3",
+            "rankledger evaluate 'a b.yaml' --set 'x=[1, 2]' --set y=3",
         ),
         ("rankledger nightly 'a b.yaml'", {"date": "2026-11-20"}, "rankledger nightly 'a b.yaml' --date 2026-11-20"),
         (
             "rankledger evaluate r/20-x --set=seed=1",
             {"repeats": EARLIER},
-            f"rankledger evaluate {EARLIER} --set=seed=1",
+            f"rankledger evaluate {EARLIER} --set seed=1",
         ),
         ('rankledger.evaluate("it\'s.yaml")', {}, 'rankledger.evaluate("it\'s.yaml")'),
         ("rankledger evaluate a.yaml --jobs 2", {"config": ""}, "rankledger evaluate a.yaml --jobs 2"),

@@ -140,7 +140,7 @@ def test_ranks_stand_beside_the_models(width):
 
     assert [row[1] for row in cells(text)] == ["1–2", "1–3", "2–3", "4"]
     assert all(cell_len(line) <= width for line in table_lines(text))
-    assert f"possible firsts: {MODELS[0]}, {MODELS[1]}\n" in text
+    assert f"may be the best: {MODELS[0]}, {MODELS[1]}\n" in text
 
 
 def test_a_terminal_too_narrow_for_ranks_shows_figures():
@@ -162,10 +162,20 @@ def test_measures_that_disagree_on_the_order_are_named():
     found = replace(evaluation({"web": board(MODELS, SEARCH)}), agreement=lines)
 
     assert (
-        "agreement with the order by ndcg@10 on web (Kendall's tau): rr(rel=2)@10 -0.25, judged@10 0.50 [0.10, 0.50], "
-        "ap 0.80 [0.10, 0.80], and 1 more measure in agreement.csv\n"
+        "agreement with the order by ndcg@10 on web (Kendall's tau of 4 models): rr(rel=2)@10 -0.25, "
+        "judged@10 0.50 [0.10, 0.50], ap 0.80 [0.10, 0.80], and 1 more measure in agreement.csv\n"
     ) in plain(found)
     assert [line["tau"] for line in as_data(found)["agreement"]] == [*taus.values()]
+
+
+def test_a_baseline_that_was_not_evaluated_is_named():
+    """Otherwise the table of differences is just not there; of another failure nothing more is said."""
+    gone = Failure("web", "bm25", "bm25.tsv: file not found; check the path")
+    found = replace(evaluation({"web": board(MODELS, SEARCH)}), failures=(gone, replace(gone, model="old")))
+
+    said = "not compared on web: the baseline bm25 was not evaluated\n"
+    assert said in plain(replace(found, baseline="bm25"))
+    assert "not compared" not in plain(replace(found, baseline="other"))
 
 
 def test_many_possible_firsts_are_counted():
@@ -173,7 +183,7 @@ def test_many_possible_firsts_are_counted():
     models = [f"m{number}" for number in range(13)]
     found = ranked(evaluation({"web": board(models, ["ap"])}), *[(1, 13)] * 13)
 
-    assert "possible firsts: m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 3 more\n" in plain(found)
+    assert "may be the best: m0, m1, m2, m3, m4, m5, m6, m7, m8, m9 and 3 more\n" in plain(found)
 
 
 def test_a_name_that_is_wider_than_the_terminal_is_folded_and_not_cut():
@@ -619,7 +629,7 @@ def test_models_that_are_not_distinguishable_share_a_letter():
     text = plain(replace(found, comparison_lines=pairs))
 
     assert [(row[0], row[2]) for row in cells(text)] == [("x", "a"), ("y", "ab"), ("z", "b")]
-    assert "letters: models that share one are not distinguishable by the first measure" in text
+    assert "letters: models that share one do not differ significantly by the first measure" in text
     strict = plain(replace(found, comparison_lines=pairs, confidence=0.9))  # at the level 0.1, 0.06 tells apart
     assert [row[2] for row in cells(strict)] == ["a", "a", "b"]
 

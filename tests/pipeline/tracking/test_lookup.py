@@ -106,7 +106,7 @@ def test_a_tag_that_is_no_id_leads_nowhere(tracked, tmp_path, evaluation_id):
 
 def test_looking_makes_no_store(tracked, tmp_path):
     """A missing store is reported, and none is created in its place."""
-    with pytest.raises(InputError, match=r"mlflow.db: there is no such store of MLflow"):
+    with pytest.raises(InputError, match=r"mlflow.db: no MLflow store found"):
         tracked.find(tracked.own, tmp_path, uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     assert list(tmp_path.iterdir()) == []
 

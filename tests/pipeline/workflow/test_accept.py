@@ -218,8 +218,35 @@ def test_the_command_says_what_it_did(folder, capsys):
     replaced = f"{first.evaluation_id} (new index; {by['by']}, {by['accepted']})"
     assert capsys.readouterr().out.splitlines() == [
         f"dense: {second.evaluation_id}, instead of {replaced}",
+        "it has no gates",
         f"written to {Path('configs') / ACCEPTED}; commit it",
     ]
+
+
+def test_the_command_says_how_it_was_evaluated(folder, monkeypatch, capsys):
+    """What its gates came to and which `--set` it was evaluated with: an experiment is not taken for a release."""
+    gate = {"name": "floor", "models": "dense", "measure": "ap", "at_least": 1.5}
+    config = write_config(folder / "configs", {"web": search_collection(72)}, {"search": ["ap"]}, gates=[gate])
+    asked = ["evaluate", str(config), "--set", "seed=7", "--set=bootstrap.resamples=200", "--no-tracking"]
+    monkeypatch.setattr("sys.argv", ["rankledger", *asked])
+    with pytest.raises(SystemExit):
+        app.main(asked)
+    capsys.readouterr()
+
+    app.main(["accept", "last", "--reason", "x"])
+
+    assert "its gates came to: fail; evaluated with --set seed=7 --set bootstrap.resamples=200" in (
+        capsys.readouterr().out.splitlines()
+    )
+
+
+def test_the_config_of_another_evaluation_is_refused(folder):
+    """Beside it nobody would look for the record that was accepted."""
+    evaluation = evaluate(folder)
+    other = write_config(folder / "other", {"web": search_collection(72)}, {"search": ["ap"]}, name="other")
+
+    with pytest.raises(InputError, match=r"evaluates 'other', and the record is of 'generated'; name the config of"):
+        accept(evaluation.evaluation_id, config=other, reason="x")
 
 
 def test_a_file_that_cannot_be_written_stays_as_it_was(folder, monkeypatch):

@@ -593,6 +593,13 @@ def test_without_references_the_last_two_are_compared(tmp_path):
         assert sides == (nights[1].evaluation_id, nights[2].evaluation_id)
 
 
+@pytest.mark.parametrize(("base", "candidate"), [("last#bm25", "last"), ("last", "last"), ("last#bm25", "last#bm25")])
+def test_a_record_is_not_compared_with_itself(tmp_path, base, candidate):
+    """`compare last#bm25` names the base, and the candidate is the last one, too."""
+    with pytest.raises(InputError, match=r"are the same; name another one .* `rankledger compare previous"):
+        compare(base, candidate, runs_dir=tmp_path)
+
+
 def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
     """The message lists them, and with a name the words are of that evaluation."""
     records = tmp_path / "runs/records"
@@ -605,7 +612,9 @@ def test_the_name_is_needed_only_where_there_are_several(nights, tmp_path):
         manifest = (folder / "manifest.json").read_text(encoding="utf-8").replace("generated", "other")
         (folder / "manifest.json").write_text(manifest, encoding="utf-8")
 
-    with pytest.raises(InputError, match="has records of several evaluations: generated, other; name one with --name"):
+    with pytest.raises(
+        InputError, match="records of several evaluations found: generated, other; name one with --name"
+    ):
         compare(runs_dir=tmp_path / "runs")
     assert compare(name="generated", runs_dir=tmp_path / "runs").base.evaluation_id == nights[0].evaluation_id
 
@@ -680,7 +689,7 @@ def test_what_is_accepted_is_another_record_for_each_model(tmp_path):
 
     assert len(compare("accepted", third.evaluation_id, runs_dir=runs).records) == 2
     assert compare("accepted#dense", third.evaluation_id, runs_dir=runs).pairs == (("dense", "dense"),)
-    with pytest.raises(InputError, match=r"accepted: is a different record for each model \('bm25' in .*; add #model"):
+    with pytest.raises(InputError, match=r"accepted: each model has a different record \('bm25' in .*; add #model"):
         show("accepted", runs_dir=runs)
 
 

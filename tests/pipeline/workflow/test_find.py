@@ -184,7 +184,7 @@ def test_show_finds_the_record_that_is_meant(evaluation, tmp_path, form):
     [
         ("previous", None, "there is only one evaluation of 'nightly'"),
         ("last_passed", "nightyl", "no evaluation is called 'nightyl'"),
-        ("last_passed", "nightly", "did not pass in the one earlier evaluation"),
+        ("last_passed", "nightly", "did not pass in the one evaluation of 'nightly'; `rankledger show "),
         ("20261120T020000Z-nightly-00000000", None, "record not found"),
         ("ID#bm52", None, "has no model 'bm52'; it has bm25, dense; did you mean 'bm25'?"),
     ],

@@ -125,8 +125,8 @@ def test_of_several_evaluations_of_a_date_the_last_counts():
         (day(2), 0.4),
     ]
     assert found.remarks == (
-        "left out: 1 that repeat an earlier evaluation",
-        "left out: 1 of a date that was evaluated again later",
+        "left out: 1 evaluation that repeats an earlier one",
+        "left out: 1 evaluation with a later one of the same date; `evaluate --date LABEL` keeps them apart",
     )
 
 
@@ -297,8 +297,8 @@ def test_without_a_name_and_a_measure(week):
     [
         ({"name": "nightyl"}, "no evaluation is called 'nightyl'; did you mean 'nightly'?"),
         ({"measure": "app"}, "no evaluation of 'nightly' has 'app'; available: ap, avg_rp(cutoffs=[5,10])"),
-        ({"model": "bm52"}, "unknown model 'bm52' with ap; known: bm25, dense; did you mean 'bm25'?"),
-        ({"dataset": "wbe"}, "unknown dataset 'wbe' with ap; known: web; did you mean 'web'?"),
+        ({"model": "bm52"}, "no model 'bm52' has ap; those that have: bm25, dense; did you mean 'bm25'?"),
+        ({"dataset": "wbe"}, "no dataset 'wbe' has ap; those that have: web; did you mean 'web'?"),
     ],
 )
 def test_what_is_not_there_is_refused(week, asked, said):

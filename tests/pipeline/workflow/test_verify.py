@@ -94,7 +94,7 @@ def test_a_store_that_cannot_be_asked_is_a_remark(original, runs):
 
     found = check(original, runs)
     assert found.witnesses == ("its receipt",)
-    assert found.remarks == (f"{(runs / 'mlflow.db').resolve()}: there is no such store of MLflow",)
+    assert found.remarks == (f"{(runs / 'mlflow.db').resolve()}: no MLflow store found",)
     assert not (runs / "mlflow.db").exists()
 
 

@@ -94,7 +94,7 @@ def test_ranks_stand_beside_the_models():
 
     assert [column.title for column in made.columns][:3] == ["model", "rank", "figure"]
     assert [[row[1] for row in group.rows] for group in made.groups] == [["1–2", "1–2", "3"], [""]]
-    assert note.text == "ranks by ndcg@10 on web: simultaneous 95% intervals; possible firsts: hybrid, bm25."
+    assert note.text == "ranks by ndcg@10 on web: simultaneous 95% intervals; may be the best: hybrid, bm25."
 
 
 def test_letters_stand_where_each_was_compared_with_each():
