@@ -83,9 +83,10 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
 
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:
-    """A line per dataset whose models were to be compared with one that was not evaluated there."""
+    """A line per dataset with models that were to be compared with one that was not evaluated there."""
+    evaluated = {estimate.dataset for estimate in evaluation.estimates}
     for failure in evaluation.failures:
-        if failure.model == evaluation.baseline:
+        if failure.model == evaluation.baseline and failure.dataset in evaluated:
             yield f"not compared on {failure.dataset}: the baseline {failure.model} was not evaluated"
 
 

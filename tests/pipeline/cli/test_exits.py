@@ -15,7 +15,8 @@ WEIGHTS = (1, 5, 4, 3, 0)  # what weighs most comes first
 
 
 def evaluation(*, gate: str, unsaved: bool, untracked: bool, failed: bool) -> Evaluation:
-    verdict = Verdict("floor", "web", "bm25", "ap", "all", gate, "pass" if gate == "pass" else "fail", "a reason")
+    effect = {"pass": "pass", "inconclusive": "stop", "fail": "fail"}[gate]
+    verdict = Verdict("floor", "web", "bm25", "ap", "all", gate, effect, "a reason")
     return Evaluation(
         evaluation_id="20261120T020000Z-nightly-1f0c9a2b",
         name="nightly",

@@ -25,7 +25,7 @@ GATES = [
 SECTIONS: list[dict[str, Any]] = [
     {},
     {"sensitivity": ["ties"], "comparison": {"baseline": "bm25"}, "pooled": True},
-    {"gates": GATES, "comparison": {"baseline": "all_pairs", "test": "t"}},
+    {"gates": GATES, "comparison": {"baseline": "all_pairs", "test": "bootstrap"}},
 ]
 
 
