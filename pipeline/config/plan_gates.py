@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.inputs import File, Model
@@ -14,7 +15,7 @@ from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver
+from rankledger.pipeline.types.gates import Looks, PlannedGate, Reference, Waiver, night_of
 
 __all__ = ["plan_gates"]
 
@@ -44,6 +45,7 @@ def plan_gates(
         )
     _warn_of_drift(planning, planned)
     _warn_of_undecided(planning, planned)
+    _warn_of_late_renewal(planning, planned)
     if planning.config.gates_error_rate == "per_gate":
         return tuple(planned)
     n_sharing = sum(gate.by_interval for gate in planned)
@@ -235,3 +237,12 @@ def _warn_of_undecided(planning: Planning, gates: Sequence[PlannedGate]) -> None
         if gate.looks is not None and gate.on_inconclusive == "stop":
             message = "undecided outputs block, too, and more often than failures; set on_inconclusive: warn"
             planning.warn(("gates", position, "looks"), message)
+
+
+def _warn_of_late_renewal(planning: Planning, gates: Sequence[PlannedGate]) -> None:
+    """Until the night from which looks count anew, those before it count."""
+    night = night_of(planning.date, datetime.now(UTC))
+    for position, gate in enumerate(gates):
+        if gate.looks is not None and gate.looks.since is not None and gate.looks.since > night:
+            message = f"{gate.looks.since} is after this night, {night}; until then the looks before it count, too"
+            planning.warn(("gates", position, "looks", "since"), message)

@@ -192,7 +192,7 @@ class Planning:
         self.warnings: list[str] = []
         self.places: dict[str, Finding] = {}
         self._document = loaded.document
-        self._date = date
+        self.date = date
 
     def find(self, path: KeyPath, message: str) -> None:
         """Note what is wrong at a key path.
@@ -239,11 +239,11 @@ class Planning:
     def words(self, dataset: str, entry: str | None = None) -> dict[str, str | None]:
         """What fills templates: of a dataset's files, or of a model's outputs on it."""
         own = self.config.models[entry].keys if entry else {}
-        return {"dataset": dataset, "date": self._date, **self.config.datasets[dataset].keys, **own}
+        return {"dataset": dataset, "date": self.date, **self.config.datasets[dataset].keys, **own}
 
     def words_of_model(self, entry: str, model: str) -> dict[str, str | None]:
         """What fills templates of a model's files that are of no dataset."""
-        return {"date": self._date, **self.config.models[entry].keys, "model": model}
+        return {"date": self.date, **self.config.models[entry].keys, "model": model}
 
     def filled(
         self, path: KeyPath, file: FileT, words: Mapping[str, str | None], columns: Columns | None = None

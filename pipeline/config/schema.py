@@ -150,7 +150,7 @@ class Waive(Section):
     """A gate that may fail for a while."""
 
     until: Date
-    """The last day on which it may fail, as 2026-12-31."""
+    """The last night on which it may fail, as 2026-12-31."""
 
     owner: str = Field(min_length=1)
     """Who is responsible."""
@@ -170,7 +170,8 @@ class Looks(Section):
     """Chance that any of them fails though it is no worse than the margin."""
 
     since: Date | None = None
-    """The first day whose looks count, as 2026-11-01; a later day renews the looks."""
+    """The first night whose looks count, as 2026-11-01; a later one renews the looks. A night is the day of `--date`,
+    or else the day in UTC on which the evaluation began."""
 
 
 class Gate(Section):

@@ -90,7 +90,7 @@ class Evidence:
         baselines: by (gate, dataset, model).
         nights: how many of the directly preceding evaluations failed in a row, none where a line is not named; or the
             reason why that is not known.
-        today: the day by which waivers end.
+        night: the day of the evaluation, by which looks are spent and waivers end.
         search: how slices are searched in which a drop sits; None where they are not.
         looks: the looks spent before: the day of each by the digest of its scores; or the reason why that is not known.
     """
@@ -103,7 +103,7 @@ class Evidence:
     external_metrics: Mapping[str, Mapping[str, float] | str]
     baselines: Mapping[tuple[str, str, str], Baseline]
     nights: Mapping[NightKey, int] | str
-    today: date
+    night: date
     search: SearchRule | None = None
     looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
 

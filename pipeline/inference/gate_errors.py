@@ -114,14 +114,15 @@ def look_at(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) 
     if isinstance(evidence.looks, str):
         unknown = f"unknown how many of {of} looks are spent: {evidence.looks}"
         return Look(None, unknown, allowed=False) if digest else Look(None)
-    spent = _counting(gate, evidence.looks.get((gate.name, *subjects[0][:2]), {}), evidence.today)
+    spent = _counting(gate, evidence.looks.get((gate.name, *subjects[0][:2]), {}), evidence.night)
     n_spent = len(spent)
     if not digest:
         return Look(LookCount(n_spent, of))
     if digest in spent:
         return Look(LookCount(n_spent, of, digest), f"these scores were compared before: {n_spent} of {of} looks spent")
     if n_spent >= of:
-        advice = f"all {of} looks are spent; renew them with a later day in looks.since"
+        last = max(spent.values())
+        advice = f"all {of} looks are spent, the last on {last}; set looks.since to a later day to renew them"
         return Look(LookCount(n_spent, of), advice, allowed=False)
     return Look(LookCount(n_spent + 1, of, digest), f"look {n_spent + 1} of {of}")
 
@@ -130,7 +131,7 @@ def looks_after(
     gates: Sequence[PlannedGate],
     verdicts: Sequence[Verdict],
     before: Mapping[LookKey, Mapping[str, str]] | str,
-    today: date,
+    night: date,
 ) -> tuple[SpentLooks, ...] | None:
     """All looks spent, of this evaluation and before, also of gates that are not among these; None if unknown.
 
@@ -138,26 +139,26 @@ def looks_after(
         gates: all gates.
         verdicts: theirs.
         before: the looks spent before, as `Evidence` has them.
-        today: the day of this evaluation's looks.
+        night: the day of this evaluation's looks.
     """
     if isinstance(before, str):
         return None
     by_name = {gate.name: gate for gate in gates}
     after = {
-        key: _counting(by_name[key[0]], days, today) if key[0] in by_name else dict(days)
+        key: _counting(by_name[key[0]], days, night) if key[0] in by_name else dict(days)
         for key, days in before.items()
     }
     for verdict in verdicts:
         if verdict.looks is not None and verdict.looks.output:
             key = verdict.gate, verdict.dataset, verdict.model
-            after.setdefault(key, {}).setdefault(verdict.looks.output, str(today))
+            after.setdefault(key, {}).setdefault(verdict.looks.output, str(night))
     return tuple(SpentLooks(*key, outputs) for key, outputs in after.items() if outputs)
 
 
-def _counting(gate: PlannedGate, days: Mapping[str, str], today: date) -> dict[str, str]:
-    """The looks that count: those since the day that the gate names; all until that day has come."""
+def _counting(gate: PlannedGate, days: Mapping[str, str], night: date) -> dict[str, str]:
+    """The looks that count: those on or after the day that the gate names; all until the night of that day."""
     since = gate.looks.since if gate.looks else None
-    return {digest: day for digest, day in days.items() if since is None or since > today or day >= str(since)}
+    return {digest: day for digest, day in days.items() if since is None or since > night or day >= str(since)}
 
 
 def _digest(gate: PlannedGate, subjects: Sequence[Subject], evidence: Evidence) -> str:

@@ -426,7 +426,7 @@ def _settled(gate: PlannedGate, verdict: Verdict, evidence: Evidence, incomplete
     if verdict.nights and effect == "warn":
         notes.append(f"failed, evaluation {verdict.nights} of {gate.fail_after}")
     if effect in BLOCKING and (waiver := gate.waiver) is not None:
-        waived = evidence.today <= waiver.until
+        waived = evidence.night <= waiver.until
         effect = "warn" if waived else effect
         until = f"waived until {waiver.until}" if waived else f"its waiver ended on {waiver.until}"
         notes.append(f"{until} ({waiver.owner}: {waiver.reason})")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -25,6 +25,7 @@ __all__ = [
     "SpentLooks",
     "Verdict",
     "Waiver",
+    "night_of",
     "overall_effect",
     "overall_outcome",
 ]
@@ -35,6 +36,19 @@ Effect: TypeAlias = Literal["pass", "warn", "stop", "fail"]
 
 BLOCKING: tuple[Effect, ...] = ("fail", "stop")
 """Effects that stop the release: a gate failed, or is undecided and must not be."""
+
+
+def night_of(given: str | None, began: datetime) -> date:
+    """The day of an evaluation, by which its looks are spent and waivers end.
+
+    Args:
+        given: its date, as `--date` gave it; a label such as `release-7` is no day.
+        began: when it began, whose day in UTC it is without a day given.
+    """
+    try:
+        return date.fromisoformat(given or "")
+    except ValueError:
+        return began.astimezone(UTC).date()
 
 
 @dataclass(frozen=True)
@@ -113,7 +127,7 @@ class Looks:
     Attributes:
         changed_outputs: how many.
         error: the chance that any of them fails though it is no worse than the margin.
-        since: the first day whose looks count; None counts all.
+        since: the first night whose looks count; None counts all.
     """
 
     changed_outputs: int
@@ -148,7 +162,7 @@ class SpentLooks:
         gate: the gate's name.
         dataset: the dataset.
         model: the model.
-        outputs: the day of each look, such as `2026-11-20`, by the digest of the scores that were compared.
+        outputs: the night of each look, such as `2026-11-20`, by the digest of the scores that were compared.
     """
 
     gate: str

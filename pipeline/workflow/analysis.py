@@ -37,7 +37,7 @@ from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
-from rankledger.pipeline.types.gates import LookKey
+from rankledger.pipeline.types.gates import LookKey, night_of
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import (
@@ -119,7 +119,9 @@ def analyze(
     external_metrics = _external_metrics(planned)
     judged = None
     if past:
-        judged = _judge(opened, inputs, results, samples, past, external_metrics, before.date(), search)
+        judged = _judge(
+            opened, inputs, results, samples, past, external_metrics, night_of(planned.date, before), search
+        )
     slice_changes, searched = _search_slices(planned, results, samples, search)
     estimates = _estimate(config, results, samples)
     return Analysis(
@@ -340,7 +342,7 @@ def _judge(
     samples: Sequence[Sample],
     past: ResolvedBaselines,
     external_metrics: Mapping[str, ExternalMetrics | str],
-    today: date,
+    night: date,
     search: SearchRule,
 ) -> Judged:
     from rankledger.pipeline.inference.gate_bounds import Evidence
@@ -358,13 +360,13 @@ def _judge(
         },
         baselines=past.baselines,
         nights=_nights(past.history),
-        today=today,
+        night=night,
         search=search,
         looks=_looks(past.history),
     )
     gates = opened.planned.gates
     verdicts = judge(gates, evidence)
-    return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, today))
+    return Judged(verdicts, past.references, looks_after(gates, verdicts, evidence.looks, night))
 
 
 def _nights(history: RecordHistory) -> Mapping[NightKey, int] | str:

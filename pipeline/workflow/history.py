@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from rankledger.pipeline.inference.changepoints import Changepoint, find_changep
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.gates import Verdict, overall_effect
+from rankledger.pipeline.types.gates import Verdict, night_of, overall_effect
 from rankledger.pipeline.types.results import ALL, Estimate
 from rankledger.pipeline.types.views import History, LevelChange, Night, Series, SeriesBreak
 from rankledger.pipeline.workflow.references import last_record, measure_among, name_of_evaluation, spelled
@@ -186,15 +186,7 @@ def _nights(evaluations: Sequence[HistoryEntry]) -> tuple[list[HistoryEntry], tu
     if n_earlier:
         some = "1 evaluation" if n_earlier == 1 else f"{n_earlier} evaluations"
         remarks.append(f"left out: {some} with a later one of the same date; `evaluate --date LABEL` keeps them apart")
-    return sorted(last.values(), key=lambda evaluated: (_day(evaluated), evaluated.created)), tuple(remarks)
-
-
-def _day(evaluated: HistoryEntry) -> date:
-    """The day of its night; that on which it began where its date is none."""
-    try:
-        return date.fromisoformat(evaluated.date)
-    except ValueError:
-        return evaluated.created.date()
+    return sorted(last.values(), key=lambda one: (night_of(one.date, one.created), one.created)), tuple(remarks)
 
 
 def _nothing(measure: str, tasks: Iterable[Task], dataset: str | None, model: str | None) -> str:

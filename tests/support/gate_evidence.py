@@ -67,7 +67,7 @@ def evidence(
         "external_metrics": {},
         "baselines": {("gate", dataset, "dense"): Baseline(OLD, BEFORE) for dataset in (*samples, "web")},
         "nights": {},
-        "today": TODAY,
+        "night": TODAY,
     }
     return Evidence(
         samples=samples,

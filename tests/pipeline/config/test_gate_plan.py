@@ -39,10 +39,10 @@ def folder(tmp_path, monkeypatch) -> Path:
     return tmp_path
 
 
-def planned(*gates: str, config: str = CONFIG) -> Plan:
+def planned(*gates: str, config: str = CONFIG, date: str | None = None) -> Plan:
     text = config + "".join(f"  - {{name: g{number}, {keys}}}\n" for number, keys in enumerate(gates))
     Path("a.yaml").write_text(text, encoding="utf-8")
-    return plan(load("a.yaml", (), {}))
+    return plan(load("a.yaml", (), {}), date)
 
 
 def gate(keys: str) -> PlannedGate:
@@ -333,6 +333,20 @@ def test_looks_are_planned_and_undecided_outputs_warned_of():
     assert planned(f"{written}, on_inconclusive: warn").warnings == ()
     (warning,) = planned(written).warnings
     assert "looks: undecided outputs block, too, and more often than failures; set on_inconclusive: warn" in warning
+
+
+@pytest.mark.parametrize(("since", "n_warnings"), [("2026-11-20", 0), ("2026-11-21", 0), ("2026-11-22", 1)])
+def test_looks_that_are_renewed_after_the_night_are_warned_of(since, n_warnings):
+    """Until the night of that day nothing is renewed, whatever the clock says; a label is no night."""
+    looks = f"looks: {{changed_outputs: 3, since: {since}}}, on_inconclusive: warn"
+    written = f"measure: ap, against: self@accepted, margin: 1, {looks}"
+    found = planned(written, date="2026-11-21").warnings
+
+    assert len(found) == n_warnings
+    assert all(
+        "since: 2026-11-22 is after this night, 2026-11-21; until then the looks before it" in own for own in found
+    )
+    assert planned(written.replace(since, "9999-01-01"), date="release-7").warnings
 
 
 def test_gates_that_are_judged_by_intervals_share_the_error_of_a_night():

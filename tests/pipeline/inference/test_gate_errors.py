@@ -254,7 +254,10 @@ def test_after_the_last_look_a_new_output_is_inconclusive(drop):
     first = of_slice(judge([renewed], found))
 
     assert (verdict.outcome, verdict.effect, verdict.looks) == ("inconclusive", "stop", LookCount(2, 2))
-    assert "; all 2 looks are spent; renew them with a later day in looks.since" in verdict.reason
+    assert (
+        "; all 2 looks are spent, the last on 2026-11-09; set looks.since to a later day to renew them"
+        in verdict.reason
+    )
     assert (first.outcome, first.looks and first.looks.spent) == ("fail" if drop > 0 else "pass", 1)
     assert [*spent(found, first, renewed).values()] == [str(TODAY)]
 

@@ -25,14 +25,17 @@ def config(tmp_path) -> Path:
     return path
 
 
-def night(config: Path, shift: int) -> Verdict:
-    """The verdict of a night on which the scores of `dense` moved by so many documents."""
+def night(config: Path, shift: int, date: str | None = None, since: str | None = None) -> Verdict:
+    """The verdict of a night on which the scores of `dense` moved by so many documents; looks count since that day."""
     rows = [line.split() for line in (config.parent / "first.txt").read_text().splitlines()]
     scores = [row[4] for row in rows]
     moved = zip(rows, [*scores[shift:], *scores[:shift]], strict=True)
     lines = [" ".join([*row[:4], score, *row[5:]]) + "\n" for row, score in moved]
     (config.parent / "web" / "dense.txt").write_text("".join(lines))
-    (verdict,) = rankledger.evaluate(config, tracking=False, runs_dir=config.parent / "runs").verdicts
+    overrides = [f"gates.0.looks.since={since}"] if since else []
+    (verdict,) = rankledger.evaluate(
+        config, overrides=overrides, date=date, tracking=False, runs_dir=config.parent / "runs"
+    ).verdicts
     return verdict
 
 
@@ -52,6 +55,28 @@ def test_looks_are_counted_from_record_to_record(config):
     )
     assert (last.outcome, last.looks and last.looks.spent) == ("inconclusive", 2)
     assert "all 2 looks are spent" in last.reason
+
+
+def test_looks_are_renewed_by_the_dates_of_nights(config):
+    """Dates a thousand years ahead of the clock: two looks; none is left, nor is one for a renewal that is still to
+    come; the night of that day has two anew, the same night again counts with it, and then none is left again.
+    """
+    first, second, third, fourth, fifth = (f"3026-12-0{day}" for day in range(1, 6))
+    nights = [
+        night(config, 1, first),
+        night(config, 2, second),
+        night(config, 3, third),
+        night(config, 3, third, since=fourth),
+        night(config, 3, fourth, since=fourth),
+        night(config, 4, fourth, since=fourth),
+        night(config, 1, fifth, since=fourth),
+    ]
+    looks = [verdict.looks for verdict in nights if verdict.looks]
+
+    assert [look.spent for look in looks] == [1, 2, 2, 2, 1, 2, 2]
+    assert [bool(look.output) for look in looks] == [True, True, False, False, True, True, False]
+    assert f"the last on {second}; set looks.since to a later day to renew them" in nights[2].reason
+    assert f"the last on {fourth}; set looks.since to a later day to renew them" in nights[6].reason
 
 
 def test_a_record_says_which_looks_are_spent(config):
