@@ -195,7 +195,7 @@ class Model(Section):
 
     shared_seeds: bool = False
     """Whether its replicates have the same seeds as those of the same names of other models that say so. Differences
-    of such models are taken replicate by replicate."""
+    of such models are taken replicate by replicate, and so are those from an earlier record that a gate is against."""
 
     params: dict[str, Plain] = Field(default_factory=dict)
     """Parameters of the model, for MLflow."""

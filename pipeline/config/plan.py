@@ -33,7 +33,7 @@ from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.types.gates import PlannedGate
 from rankledger.pipeline.types.joined import OutputKey, Replicate, model_of
 
-__all__ = ["markers", "plan", "unmatched_searches"]
+__all__ = ["markers", "plan", "unlisted_replicates", "unmatched_searches", "unpaired_gates"]
 
 _MOST_MEASURES = 1000  # of a suite
 _FILES = ("judgments", "ratings", "queries", "documents", "interactions")
@@ -224,7 +224,6 @@ def _plan_models(
     _check_doubles(planning, tasks)
     _check_compared(planning, datasets, outputs)
     _check_averaged(planning, datasets, tasks)
-    _warn_of_seeds(planning, models, outputs)
     return models, tasks
 
 
@@ -298,19 +297,6 @@ def _check_averaged(planning: Planning, datasets: Sequence[PlannedDataset], task
                 model = next(iter(families))
                 message = f"{measure} cannot be averaged over the replicates of {model!r}; remove one of them"
                 planning.find(("datasets", dataset.name), message)
-
-
-def _warn_of_seeds(planning: Planning, models: Mapping[str, Model], outputs: Mapping[str, _Outputs]) -> None:
-    """Warn of models that share seeds, and have other replicates than the first of them on a dataset."""
-    sharing = [name for name, model in models.items() if model.shared_seeds]
-    first: dict[str, tuple[str, list[str]]] = {}
-    for model in sharing:
-        for dataset, files in outputs[model].items():
-            other, names = first.setdefault(dataset, (model, sorted(files)))
-            if names != sorted(files):
-                both = f"{other} has {', '.join(names)} and {model} {', '.join(sorted(files))}"
-                path = ("models", _entry(planning, model), "shared_seeds")
-                planning.warn(path, f"replicates on {dataset} are paired only if they are the same: {both}")
 
 
 def _templates(planning: Planning, entry: str) -> Iterator[tuple[str, Dataset, KeyPath, OutputFile]]:
@@ -434,6 +420,30 @@ def markers(loaded: Loaded, planned: Plan) -> Mapping[OutputKey, str]:
         except ValueError as error:
             loaded.document.refuse([(("nightly", "ready"), str(error))])
     return found
+
+
+def unlisted_replicates(loaded: Loaded) -> list[tuple[KeyPath, str]]:
+    """What keeps a night from being waited for: outputs of replicates without a list of these, by key path."""
+    message = "`{replicate}` without a list, so `nightly` cannot know what to wait for; add replicates: [1, 2, 3]"
+    return [
+        (("models", entry, "outputs"), message)
+        for entry, model in loaded.config.models.items()
+        if model.replicates is None
+        and any(map(_is_family, [model.outputs] if isinstance(model.outputs, File) else (model.outputs or {}).values()))
+    ]
+
+
+def unpaired_gates(loaded: Loaded, planned: Plan) -> Iterator[tuple[KeyPath, str]]:
+    """Families that a gate compares with earlier records, replicate by replicate only if they share seeds."""
+    families = dict.fromkeys(task.model for task in planned.tasks if task.replicate)
+    for gate in planned.gates:
+        if gate.against is None or gate.against.record is None or gate.against.model is not None:
+            continue
+        for model in dict.fromkeys(model for _, model in gate.tasks):
+            if model in families and not planned.models[model].shared_seeds:
+                entry = model if model in loaded.config.models else EVERYTHING
+                message = f"gate {gate.name} compares other replicates of {model}, not pairs of the same seed"
+                yield ("models", entry), f"{message}; if their seeds are the same, add shared_seeds: true"
 
 
 def unmatched_searches(loaded: Loaded, date: str | None) -> tuple[str, ...]:

@@ -92,6 +92,7 @@ class Evidence:
             reason why that is not known.
         night: the day of the evaluation, by which looks are spent and waivers end.
         search: how slices are searched in which a drop sits; None where they are not.
+        absent: by (dataset, model), which replicates of those that are evaluated without them have no output, in words.
         looks: the looks spent before: the day of each by the digest of its scores; or the reason why that is not known.
     """
 
@@ -106,6 +107,7 @@ class Evidence:
     night: date
     search: SearchRule | None = None
     looks: Mapping[LookKey, Mapping[str, str]] | str = field(default_factory=dict)
+    absent: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def has(self, dataset: str, measure: Measure) -> bool:
         """Whether the dataset measures it: one of several measures of a gate may be another dataset's."""
@@ -567,7 +569,7 @@ def _undecided(line: GateCheck, ends: Ends, needed: int | None) -> str:
     if line.plain.mark == "degenerate" and not line.bounded and line.baseline is None:
         return "but scores that are all alike leave nothing to judge by"
     if line.judged.total_error.replicates:
-        return f"but {_weakness(line)}, as replicates differ: see variance_components.csv for what would settle it"
+        return f"but {_weakness(line)}, as replicates differ; evaluate more replicates or more queries"
     if needed is None:
         return f"but {_weakness(line)}: and no number of queries would settle it while the {what} stays just there"
     step = 10 ** max(0, len(str(needed)) - 2)  # rounded up to two digits

@@ -179,7 +179,9 @@ def _complete(gate: PlannedGate, dataset: str, model: str, evidence: Evidence) -
     share = None if reason is not None else evidence.missing[dataset, model]
     fails = share is None or share > gate.max_missing + _ROUNDING
     if reason is None:
-        reason = f"{share:.2%} of the judged queries are without output of {model}"
+        absent = evidence.absent.get((dataset, model))
+        lack = f"{share:.2%} of the judged queries are without output"
+        reason = f"{absent}: {lack}, counted over all replicates" if absent else f"{lack} of {model}"
         reason += f"; at most {gate.max_missing * 100:.6g}% are allowed"
     verdict = _verdict(gate, (dataset, model, ""), "fail" if fails else "pass", reason)
     return replace(verdict, estimate=share, limit=gate.max_missing)

@@ -36,7 +36,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison
 
 __all__ = [
     "Correction",
@@ -183,7 +183,8 @@ def compare(
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])
             p_value = float(p_values[place])
-            lines[i] = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=test.test)
+            made = REPLICATE_TEST if sample.has_replicates(asked[i]) else test.test
+            lines[i] = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=made)
     return tuple(lines)
 
 
@@ -360,7 +361,8 @@ def _judge_primary(
     name = _family(sample.dataset, [asked[i] for i in judged], "primary")
     for i, joint in judged.items():
         low, high = joint.ends
-        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test="bootstrap-t")
+        made = REPLICATE_TEST if sample.has_replicates(asked[i]) else "bootstrap-t"
+        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test=made)
         lines[i] = replace(line, p_value=joint.p_value, p_corrected=joint.p_joint)
     return [i for i in chosen if i not in judged]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison
 
 __all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display", "p_value_notes"]
 
@@ -67,7 +67,12 @@ def is_alike(line: Comparison, alpha: float) -> bool:
 
 
 _PARTS = (attrgetter("model", "baseline"), attrgetter("measure"), attrgetter("slice"))  # whose product a family is
-_TESTS = {"randomization": "sign flips", "t": "t test", "bootstrap": "bootstrap"}
+_TESTS = {
+    "randomization": "sign flips",
+    "t": "t test",
+    "bootstrap": "bootstrap",
+    REPLICATE_TEST: f"{REPLICATE_TEST} (of models with replicates)",
+}
 
 
 def p_value_notes(lines: Iterable[Comparison]) -> list[str]:
@@ -100,11 +105,16 @@ def _families(lines: Iterable[Comparison]) -> list[str]:
 
 def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
     line = lines[0]
+    n_of_replicates = sum(own.is_of_replicates for own in lines)
     if line.is_primary:
-        return f"p and intervals: bootstrap-t, simultaneous over {line.family}"
+        if n_of_replicates == len(lines):
+            return f"p and intervals: {REPLICATE_TEST}, by Bonferroni over {line.family}"
+        mixed = f"; of models with replicates {REPLICATE_TEST}, by Bonferroni" if n_of_replicates else ""
+        return f"p and intervals: bootstrap-t, simultaneous over {line.family}{mixed}"
     if not n_primary:
         return f"corrected p: among {line.family}"
-    test = f"{_TESTS[line.test]}, " if line.test in _TESTS else ""
+    named = dict.fromkeys(_TESTS[own.test] for own in lines if own.test in _TESTS)
+    test = f"{' and '.join(named)}, " if named else ""
     pairs, measures, slices = ({key(own) for own in lines} for key in _PARTS)
     lacks_primary = len(pairs) * len(measures) * len(slices) == len(lines) + n_primary
     without = f", without the {n_primary} primary)" if lacks_primary else ")"

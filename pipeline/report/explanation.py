@@ -67,6 +67,7 @@ def as_data(explanation: Explanation) -> dict[str, object]:
     return {
         "dataset": explanation.dataset,
         "model": explanation.model,
+        "replicate": explanation.replicate,
         "query_id": explanation.query_id,
         "measure": str(explanation.measure),
         "profile": explanation.profile.name,
@@ -95,8 +96,7 @@ def _profile_data(comparison: ProfileComparison) -> dict[str, object]:
 
 
 def _heading(explanation: Explanation) -> str:
-    where = f"{explanation.model} on {explanation.dataset}, query {explanation.query_id}"
-    return f"{where}: {explanation.measure} = {_value(explanation.outcome)}"
+    return f"{explanation.subject}: {explanation.measure} = {_value(explanation.outcome)}"
 
 
 def _definition(explanation: Explanation) -> str:

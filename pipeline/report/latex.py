@@ -24,6 +24,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.types.manifest import RecordedConventions
+from rankledger.pipeline.types.results import REPLICATE_TEST, Comparison
 from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
@@ -172,14 +173,31 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
         lines = [*figures.on_all(dataset), *(line for column in columns for line in column.comparisons)]
         families = {line.is_primary: line.family for line in lines if line.family}
         if primary := families.pop(True, ""):
-            yield f"By {escaped(columns[0].measure)}: bootstrap-$t$, corrected by max-$T$ among {_product(primary)}."
+            own = [line for line in lines if line.is_primary]
+            tests = _tests(own, "bootstrap-$t$", "corrected by max-$T$")
+            yield f"By {escaped(columns[0].measure)}: {tests} among {_product(primary)}."
         family = families.get(False, "")
         among = f" among {_product(family)}" if family and comparison.correction != "none" else ""
         if family or not primary:
             others = "Others: paired" if primary else "Paired"
-            yield f"{others} {_TESTS[comparison.test]}, {_CORRECTIONS[comparison.correction]}{among}."
+            own = [line for line in lines if line.family and not line.is_primary]
+            tests = _tests(own, _TESTS[comparison.test], _CORRECTIONS[comparison.correction])
+            yield f"{others} {tests}{among}."
         if any(line.mark == "sparse" and not line.is_primary for line in lines):
             yield "Differences that a few queries decide have no mark."
+
+
+def _tests(lines: Sequence[Comparison], test: str, correction: str) -> str:
+    """The test and its correction; of models with replicates another test, and Bonferroni in place of max T."""
+    n_of_replicates = sum(line.is_of_replicates for line in lines)
+    if not n_of_replicates:
+        return f"{test}, {correction}"
+    own = f"test by {REPLICATE_TEST}"
+    other = "corrected by Bonferroni's method" if "max-$T$" in correction else correction
+    if n_of_replicates == len(lines):
+        return f"{own}, {other}"
+    same = f", {correction}" if other == correction else f", {correction}, and {other} for the latter,"
+    return f"{test}, for models with replicates {own}{same}"
 
 
 def _product(family: str) -> str:

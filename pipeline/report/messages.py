@@ -84,10 +84,11 @@ def notes(evaluation: Evaluation) -> Iterator[str]:
 
 def not_compared(evaluation: Evaluation) -> Iterator[str]:
     """A line per dataset with models that were to be compared with one that was not evaluated there."""
-    evaluated = {estimate.dataset for estimate in evaluation.estimates}
-    for failure in evaluation.failures:
-        if failure.model == evaluation.baseline and failure.dataset in evaluated:
-            yield f"not compared on {failure.dataset}: the baseline {failure.model} was not evaluated"
+    evaluated = dict.fromkeys((line.dataset, line.model) for line in evaluation.estimates)
+    failed = dict.fromkeys(line.dataset for line in evaluation.failures if line.model == evaluation.baseline)
+    for dataset in dict.fromkeys(dataset for dataset, _ in evaluated):
+        if dataset in failed and (dataset, evaluation.baseline) not in evaluated:
+            yield f"not compared on {dataset}: the baseline {evaluation.baseline} was not evaluated"
 
 
 def slice_notes(evaluation: Evaluation) -> Iterator[str]:
@@ -212,14 +213,16 @@ def replicate_notes(evaluation: Evaluation, dataset: str) -> Iterator[str]:
     lead = evaluation.leading[dataset]
     for line in evaluation.components:
         if (line.dataset, line.measure) == (dataset, lead):
-            wanted = {"either": "more queries or more replicates"}.get(line.more, f"more {line.more}")
+            wanted = f"more {line.more} would help most"
+            if line.more == "either":
+                wanted = "more queries would help about as much as more replicates"
             name = f"{line.model} on {short_text(display_name(dataset))}"
             now, queries, replicates = map(
                 figure, (line.std_error, line.std_error_twice_queries, line.std_error_twice_replicates)
             )
             yield (
-                f"{name}: {counted(line.n_replicates, 'replicate')}; standard error by {lead} {now}, {queries} with "
-                f"twice the queries, {replicates} with twice the replicates: {wanted} would help most"
+                f"{name}: {counted(line.n_replicates, 'replicate')}; standard error of {lead}: {now}; {queries} with "
+                f"twice the queries, {replicates} with twice the replicates: {wanted}"
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
@@ -133,11 +134,10 @@ def matrix(validation: Validation, *, width: int) -> str:
     for dataset, n_queries in validation.n_queries.items():
         header = f"{visible(dataset)}\n{queries(n_queries)}, {counted(validation.n_measures[dataset], 'measure')}"
         table.add_column(Text(header, overflow="fold"), overflow="fold")
-    failed = {(failure.dataset, failure.model) for failure in validation.failures}
+    failed = Counter((failure.dataset, failure.model) for failure in validation.failures)
     for model in validation.models:
         tasks = [(dataset, model) for dataset in validation.n_queries]
-        states = ["ready" if t in validation.quality else "failed" if t in failed else "-" for t in tasks]
-        table.add_row(Text(visible(model)), *states)
+        table.add_row(Text(visible(model)), *(_state(validation, task, failed[task]) for task in tasks))
     text = TerminalText(width=width)
     text.add_table(table)
     for (dataset, model), quality in validation.quality.items():
@@ -148,6 +148,14 @@ def matrix(validation: Validation, *, width: int) -> str:
     if validation.false_alarms:
         text.add(validation.false_alarms)
     return str(text)
+
+
+def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
+    """What is known of a model's output on a dataset; of replicates of which some failed, how many are ready."""
+    if task not in validation.quality:
+        return "failed" if n_failed else "-"
+    n_ready = len(validation.replicates.get(task, ()))
+    return f"{n_ready} of {n_ready + n_failed} ready" if n_failed else "ready"
 
 
 def closing(evaluation: Evaluation) -> list[str]:

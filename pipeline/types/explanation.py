@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from rankledger.metrics.conventions import Profile
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.types.joined import Replicate
 
 __all__ = [
     "HEAD",
@@ -168,6 +169,7 @@ class Explanation:
         sum: the last line.
         comparison: the score under another profile, if one was asked for.
         recorded: what the record says of the score, if one was asked about.
+        replicate: the replicate of the model; empty for a model of one output.
     """
 
     dataset: str
@@ -184,12 +186,19 @@ class Explanation:
     sum: ScoreTotal
     comparison: ProfileComparison | None = None
     recorded: RecordedScore | None = None
+    replicate: str = ""
+
+    @property
+    def subject(self) -> str:
+        """Whose score it is, such as `dense (replicate 3) on web, query q1`."""
+        name = Replicate(self.model, self.replicate) if self.replicate else self.model
+        return f"{name} on {self.dataset}, query {self.query_id}"
 
     def __repr__(self) -> str:
         """The score, and a line per document."""
         value = self.outcome.value
         score = self.outcome.refused or self.why or "undefined" if value is None else f"{value:.4f}"
-        lines = [f"<Explanation {self.measure} of {self.model} on {self.dataset}, query {self.query_id}: {score}>"]
+        lines = [f"<Explanation {self.measure} of {self.subject}: {score}>"]
         for line in self.documents:
             grade = "not judged" if line.grade is None else f"grade {line.grade:g}"
             term = "" if line.term is None else f", adds {line.term:.4f}"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ALL",
     "LEAST_CLUSTERS",
+    "REPLICATE_TEST",
     "Comparison",
     "DataWarning",
     "Estimate",
@@ -172,6 +173,9 @@ class Estimate:
     rank_high: int | None = None
 
 
+REPLICATE_TEST = "variance components"
+"""What makes the p-values of differences with a family of replicates."""
+
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
@@ -202,7 +206,8 @@ class Comparison:
         n_queries: queries that are defined in both.
         n_clusters: clusters that they are in; the queries themselves if there are none.
         mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
-        test: what made the p-value: `bootstrap-t` in the primary family, `randomization`, `t`, `bootstrap`, or empty.
+        test: what made the p-value: `variance components` if one of the two models has replicates, else `bootstrap-t`
+            in the primary family, `randomization`, `t` or `bootstrap`; empty if there is none.
     """
 
     dataset: str
@@ -232,7 +237,12 @@ class Comparison:
     @property
     def is_primary(self) -> bool:
         """Whether it is of the primary family, whose intervals hold together and whose p-values are their inversion."""
-        return self.test == "bootstrap-t"
+        return self.family.endswith((" primary test)", " primary tests)"))
+
+    @property
+    def is_of_replicates(self) -> bool:
+        """Whether one of the two models has replicates, by whose variance components the p-value is."""
+        return self.test == REPLICATE_TEST
 
     def without_rounding(self) -> Comparison:
         """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.

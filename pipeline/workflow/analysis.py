@@ -48,6 +48,7 @@ from rankledger.pipeline.types.views import (
     VarianceComponents,
 )
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
+from rankledger.pipeline.workflow.replicates import absent_replicates
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 if TYPE_CHECKING:
@@ -363,6 +364,7 @@ def _judge(
         night=night,
         search=search,
         looks=_looks(past.history),
+        absent=absent_replicates(inputs.failures, inputs.replicates),
     )
     gates = opened.planned.gates
     verdicts = judge(gates, evidence)

@@ -14,9 +14,9 @@ from typing import Literal, get_args
 import yaml
 
 from rankledger.pipeline.config.paths import relocate
-from rankledger.pipeline.config.plan import plan
+from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, load
+from rankledger.pipeline.config.schema import Config, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
@@ -307,9 +307,16 @@ def validate(
         quality=inputs.model_quality,
         replicates=inputs.replicates,
         failures=inputs.failures,
-        warnings=(*planned.warnings, *map(str, inputs.warnings)),
+        warnings=(*planned.warnings, *_hints(loaded, planned), *map(str, inputs.warnings)),
         false_alarms=_false_alarms(loaded.config, planned),
     )
+
+
+def _hints(loaded: Loaded, planned: Plan) -> Iterator[str]:
+    """What an evaluation takes as it is, and is likely meant otherwise."""
+    unlisted = unlisted_replicates(loaded) if ("nightly",) in loaded.document.origins else []
+    for path, message in (*unlisted, *unpaired_gates(loaded, planned)):
+        yield str(loaded.document.finding(path, message))
 
 
 def _false_alarms(config: Config, planned: Plan) -> str:

@@ -88,13 +88,15 @@ def _of_replicate(planned: Plan, model: str, dataset: str | None, replicate: str
     """The plan with one output of the model on each dataset.
 
     Raises:
-        InputError: it has replicates and none is named, or none of that name.
+        InputError: it has several replicates and none is named, or none of that name.
     """
     own = [task for task in planned.tasks if task.model == model and dataset in (None, task.dataset)]
     known = [*dict.fromkeys(task.replicate for task in own if task.replicate)]
+    if replicate is None and len(known) == 1:
+        replicate = known[0]
     if replicate is None and known:
         listed = ", ".join(known)
-        raise InputError(f"{model!r} has the replicates {listed}, each with its own scores; name one with --replicate")
+        raise InputError(f"--replicate: {model!r} has the replicates {listed}, each with its own scores; name one")
     if replicate is not None and own and replicate not in known:
         refused = f"has no replicate {replicate!r}{suggestion(replicate, known)}" if known else "has no replicates"
         raise InputError(f"--replicate: {model!r} {refused}")
@@ -153,6 +155,7 @@ def _explained(
     found = take_apart(listed, wanted, profile, dataset=task.dataset, model=model)
     return replace(
         found,
+        replicate=task.replicate,
         comparison=None if other is None else compare(single.listed, wanted, profile, other),
         recorded=None if record is None else _recorded(record, found, task.replicate),
     )

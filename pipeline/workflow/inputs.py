@@ -45,6 +45,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
+from rankledger.pipeline.workflow.replicates import replicate_of, replicate_warnings, replicates_by_model
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
 if TYPE_CHECKING:
@@ -304,7 +305,7 @@ def _refuse_unmatched(
         others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
         calls = [(readers[key[0]], outputs[other], unmatched.documents) for other in others]
         if not any(workers.run("Reading", _returns_any, calls, unit="outputs")):
-            refused[key] = Failure(*model_of(key), unmatched.refusal, _replicate_of(key))
+            refused[key] = Failure(*model_of(key), unmatched.refusal, replicate_of(key))
     return refused
 
 
@@ -313,10 +314,6 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
         return returns_any(output, documents, reader.conventions)
     except InputError:  # it is gone, and the store had what was asked of it
         return False
-
-
-def _replicate_of(key: OutputKey) -> str:
-    return key[1].name if isinstance(key[1], Replicate) else ""
 
 
 def _n_hits(output: Output) -> int | None:
@@ -341,11 +338,9 @@ def _data_warnings(
         for key, output in known.items():
             others = [other.quality for name, other in known.items() if name != key]
             if warning := small_overlap(len(own.query_ids), output.quality, others, n_judged=_n_hits(output)):
-                replicate = f"replicate {_replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
+                replicate = f"replicate {replicate_of(key)}: " if isinstance(key[1], Replicate) else ""
                 yield DataWarning(*model_of(key), f"{replicate}{warning}")
-        models = [model_of(key) for key in known if isinstance(key[1], Replicate)]
-        for task in dict.fromkeys(task for task in models if models.count(task) == 1):
-            yield DataWarning(*task, "only one replicate; nothing is claimed of any other")
+        yield from replicate_warnings(planned, known)
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,8 +387,7 @@ class Inputs:
     @property
     def replicates(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """The names of the replicates that were read, by dataset and model; of models that are families."""
-        names = {task: tuple(filter(None, map(_replicate_of, keys))) for task, keys in self.evaluated.items()}
-        return {task: own for task, own in names.items() if own}
+        return replicates_by_model(self.quality)
 
     @property
     def reasons(self) -> dict[tuple[str, str], str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rankledger.pipeline.config.inputs import File
-from rankledger.pipeline.config.plan import markers, plan, unmatched_searches
+from rankledger.pipeline.config.plan import markers, plan, unlisted_replicates, unmatched_searches
 from rankledger.pipeline.config.planned import Plan, Planning
 from rankledger.pipeline.config.schema import STABLE, Loaded, Nightly, load
 from rankledger.pipeline.config.values import format_duration
@@ -194,6 +194,7 @@ def nightly(
     clock = clock or _SystemClock()
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
+    loaded.document.refuse(unlisted_replicates(loaded))
     workers = workers_of(loaded.config, jobs, backend)
     workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
     clear_left_behind(workspace.records, workspace.runs_dir)

@@ -110,7 +110,11 @@ def _headline(figures: PageFigures) -> Iterator[Block]:
 def _failures(figures: PageFigures) -> Iterator[Block]:
     """The outputs that were not evaluated, and why."""
     rows = tuple(
-        (Cell(short_text(failure.model), "bad"), short_text(failure.dataset), short_text(failure.reason, REASON))
+        (
+            Cell(short_text(str(failure.output[1])), "bad"),
+            short_text(failure.dataset),
+            short_text(failure.reason, REASON),
+        )
         for failure in figures.page.evaluation.failures
     )
     if rows:

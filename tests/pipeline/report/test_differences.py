@@ -92,6 +92,20 @@ def test_each_family_says_how_its_tests_are_made():
     assert "(6 exploratory tests, without the 2 primary)" in text
 
 
+def test_families_of_replicates_say_how_they_are_tested():
+    """By variance components and Bonferroni, beside the test of the other pairs where there are some."""
+    primary, rest = "2 pairs on web (2 primary tests)", "2 pairs on web (2 exploratory tests)"
+    own = replace(LINE, family=primary, test="variance components")
+    beside = replace(RRF, family=primary, test="bootstrap-t")
+    text = shown(own, replace(RRF, family=primary, test="variance components"), width=300)
+    assert f"p and intervals: variance components, by Bonferroni over {primary}" in text
+    text = shown(own, beside, width=300)
+    assert f"bootstrap-t, simultaneous over {primary}; of models with replicates variance components, by Bonf" in text
+    text = shown(beside, replace(own, measure="ap", family=rest), replace(beside, family=rest, test="t"), width=300)
+
+    assert "exploratory p: variance components (of models with replicates) and t test, corrected among" in text
+
+
 def test_pairs_name_both_models():
     """Where baselines differ each row says against which."""
     text = shown(LINE, replace(RRF, baseline="dense"))

@@ -155,6 +155,24 @@ def test_the_caption_names_the_primary_family():
     assert "Differences that a few queries decide have no mark." in text
 
 
+def test_the_caption_names_the_test_of_families():
+    """A family of replicates is tested by its variance components, with Bonferroni in place of max T."""
+    own = replace(
+        comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)", test="variance components"
+    )
+    others = [
+        replace(own, measure="rr", family="2 pairs on web (9 exploratory tests)"),
+        replace(own, measure="ap", family="2 pairs on web (9 exploratory tests)", test="randomization"),
+    ]
+    text = latex([page(estimates("web", FIGURES), [own, others[0]], comparison=COMPARED)])
+    by_bonferroni = "test by variance components, corrected by Bonferroni's method among 2 pairs on web"
+    assert f": {by_bonferroni} (2 primary tests). Others: paired {by_bonferroni} (9 exploratory tests)." in text
+    assert "bootstrap" not in text
+    text = latex([page(estimates("web", FIGURES), [own, *others], comparison=COMPARED)])
+
+    assert "paired randomization test, for models with replicates test by variance components, corrected by" in text
+
+
 @pytest.mark.parametrize(("p_corrected", "marks"), [(0.0099, 2), (0.01, 1), (0.0499, 1), (0.05, 0), (None, 1)])
 def test_a_mark_says_that_the_corrected_p_is_below_its_level(p_corrected, marks):
     """Below 0.01 two, below 0.05 one; where nothing is corrected the p-value itself, here 0.02, is looked at."""

@@ -12,11 +12,15 @@ import pytest
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.folder import FIGURES, read_record
 from rankledger.pipeline.record.scores import read_scores
+from rankledger.pipeline.report.explanation import as_data, markdown
+from rankledger.pipeline.report.messages import not_compared
+from rankledger.pipeline.report.terminal import matrix
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.browse import load
 from rankledger.pipeline.workflow.compare import compare
 from rankledger.pipeline.workflow.evaluate import evaluate, validate
 from rankledger.pipeline.workflow.explain import explain
+from rankledger.pipeline.workflow.nightly import nightly
 from rankledger.pipeline.workflow.reproduce import reproduce
 
 QUERIES = [f"q{i:02}" for i in range(40)]
@@ -191,7 +195,7 @@ def test_a_gate_holds_a_family_against_its_accepted_record(folder):
     (verdict,) = evaluate("c.yaml").verdicts
 
     assert verdict.outcome == "inconclusive"
-    assert "as replicates differ" in verdict.reason
+    assert "as replicates differ; evaluate more replicates or more queries; undecided" in verdict.reason
     assert verdict.estimate < -0.05
 
 
@@ -207,6 +211,82 @@ def test_explain_asks_for_a_replicate(folder):
     own = next(scores for scores in evaluation.results if scores.model == "dense").replicates[1]
     assert found.outcome.value == pytest.approx(own.values[0, 1])
     assert found.recorded.measured
+    assert as_data(found)["replicate"] == "2"
+    assert markdown(found).startswith("### dense (replicate 2) on web, query q01: ")
+
+
+def test_explain_takes_the_only_replicate(folder):
+    """There is no other to name, and the heading says which it is."""
+    for seed in (2, 3):
+        Path(f"runs-of/dense/seed-{seed}.tsv").unlink()
+
+    assert explain("c.yaml", model="dense", query="q01").subject == "dense (replicate 1) on web, query q01"
+
+
+def test_a_baseline_without_one_replicate_is_compared(folder):
+    """Only a family without any replicate leaves nothing to compare with, which is said once however many lack."""
+    listed = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 8, 9]')
+    Path("c.yaml").write_text(listed.replace("baseline: bm25", "baseline: dense"))
+    evaluation = evaluate("c.yaml")
+    assert len(evaluation.failures) == 2
+    assert list(not_compared(evaluation)) == []
+    Path("runs-of/dense/seed-1.tsv").unlink()
+
+    assert list(not_compared(evaluate("c.yaml"))) == ["not compared on web: the baseline dense was not evaluated"]
+
+
+def test_the_test_of_a_family_is_named(folder):
+    """Pairs with replicates are tested by variance components, in the primary family and among the others."""
+    write_output(Path("other.tsv"), 5, 0.2)
+    config = CONFIG.replace("suites:", "  other: {outputs: other.tsv}\nsuites:")
+    Path("c.yaml").write_text(config)
+    found = evaluate("c.yaml").comparison_lines
+
+    assert {line.test for line in found if line.model == "dense"} == {"variance components"}
+    assert "variance components" not in {line.test for line in found if line.model == "other"}
+    assert [line.measure for line in found if line.model == "dense" and line.is_primary] == ["ndcg@5"]
+
+
+def test_a_night_waits_for_replicates_that_are_listed(folder):
+    """Without a list a night that has one seed of three would count as whole: `nightly` refuses, `validate` says so."""
+    line = "c.yaml:6: models.dense.outputs: `{replicate}` without a list, so `nightly` cannot know what to wait for"
+    assert not validate("c.yaml").warnings
+    Path("c.yaml").write_text(CONFIG + "nightly: {wait: 1s}\n")
+    assert [text for text in validate("c.yaml").warnings if text.startswith(line)]
+    with pytest.raises(InputError) as error:
+        nightly("c.yaml", date="2026-11-01")
+
+    assert error.value.lines[0] == f"{line}; add replicates: [1, 2, 3]"
+
+
+def test_validate_says_that_a_gate_takes_seeds_for_others(folder):
+    """Against its accepted record a family is paired by seed only if it shares them."""
+    gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
+    Path("c.yaml").write_text(CONFIG + gate)
+    (line,) = [text for text in validate("c.yaml").warnings if "seed" in text]
+    assert line.startswith("c.yaml:6: models.dense: gate drop compares other replicates of dense")
+    Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
+
+    assert not [text for text in validate("c.yaml").warnings if "seed" in text]
+
+
+def test_seeds_that_cannot_be_paired_are_said(folder):
+    """One of the three seeds is missing from one model, so that differences are not paired."""
+    for seed in (1, 2):
+        write_output(Path(f"runs-of/other-{seed}.tsv"), seed, 0.1)
+    other = '  other: {outputs: "runs-of/other-{replicate}.tsv", replicates: [1, 2, 3], shared_seeds: true}\nsuites:'
+    config = CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true').replace("suites:", other)
+    Path("c.yaml").write_text(config)
+    said = "other on web: not paired with dense by seed, for their replicates are not the same: 1, 2 and 1, 2, 3"
+
+    assert said in validate("c.yaml").warnings
+
+
+def test_validate_counts_the_replicates_that_are_ready(folder):
+    """A family with a replicate missing is not simply ready."""
+    Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", replicates: [1, 2, 9]'))
+
+    assert "│ dense │ 2 of 3 ready" in matrix(validate("c.yaml"), width=100)
 
 
 def test_shared_seeds_are_paired(folder):
@@ -256,7 +336,7 @@ def test_the_page_and_the_terminal_say_what_would_help(folder):
     evaluation = evaluate("c.yaml", overrides=["report=true"])
     (note,) = replicate_notes(evaluation, "web")
 
-    assert note.startswith("dense on web: 3 replicates; standard error by ndcg@5 0.")
+    assert note.startswith("dense on web: 3 replicates; standard error of ndcg@5: 0.")
     assert note.endswith("with twice the replicates: more replicates would help most")
     assert note in (evaluation.record / "report.html").read_text()
 
@@ -269,6 +349,7 @@ def test_a_missing_replicate_has_no_output_for_any_query(folder):
     (verdict,) = evaluate("c.yaml").verdicts
 
     assert (verdict.outcome, verdict.estimate) == ("fail", pytest.approx(1 / 3))
+    assert verdict.reason.startswith("replicate 9 of dense has no output (1 of 3): 33.33% of the judged queries are ")
 
 
 def test_scores_of_replicates_are_those_of_the_family(folder):
