@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -78,9 +79,23 @@ def explain(
     terminal.print_result(explanation, form, json=as_data, markdown=markdown, table=tables)
 
 
+class _Margin(click.types.FloatParamType):
+    """A number; a share of the baseline's figure, which a gate may have, cannot be planned."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number.
+
+        Raises:
+            BadParameter: it is none.
+        """
+        if isinstance(value, str) and value.rstrip().endswith("%"):
+            self.fail(f"{value!r}: relative margins cannot be planned; write one on the measure's scale, such as 0.01")
+        return super().convert(value, param, ctx)
+
+
 @click.command(short_help="Show how many queries a gate needs.")
 @click.argument("record", default="last")
-@click.option("--margin", type=float, required=True, help="Drop that the gate accepts, on the measure's scale.")
+@click.option("--margin", type=_Margin(), required=True, help="Drop that the gate accepts, on the measure's scale.")
 @click.option("--measure", help="Measure, such as ndcg@10; by default the lead measure.")
 @click.option("--against", metavar="REFERENCE", help="What to compare with; by default the config's baseline.")
 @click.option(

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankledger.pipeline.report.tables import figure, models, signed
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, plain
+from rankledger.pipeline.types.checks import RecordPair
 from rankledger.pipeline.types.power import PowerLine, PowerPlan, PowerPoint
 from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS
 
@@ -56,7 +57,7 @@ def plan_data(plan: PowerPlan) -> dict[str, Any]:
             }
             for pair in plan.records
         ],
-        **{name: getattr(plan, name) for name in ("margin", "change", "wanted", "confidence")},
+        **{name: getattr(plan, name) for name in ("margin", "change", "wanted")},
         "needed": [asdict(line) for line in plan.lines],
         "curve": [asdict(point) for point in plan.points],
         "remarks": list(plan.remarks),
@@ -131,14 +132,48 @@ def notes(plan: PowerPlan) -> Iterator[str]:
     if marks := dict.fromkeys(line.mark for line in plan.lines if line.mark and line.slice != ALL):
         yield f"no plan for these slices: {'; '.join(f'{mark}, {_MARKS[mark]}' for mark in marks)}"
     planned = [line for line in plan.lines if not line.mark]
-    for gate, confidence in dict.fromkeys((line.gate, line.confidence) for line in planned):
-        source = f"that of gate {gate}" if gate else "bootstrap.confidence, for no gate has this measure and margin"
-        yield f"level: {100 * confidence:.4g}%, {source}"
+    yield from _levels(planned)
     if any(line.clusters_needed == line.clusters_least for line in planned):
         yield "equal ends of an interval: the fewest queries that are planned, whatever the margin"
-    ids = dict.fromkeys(side.evaluation_id for pair in plan.records for side in (pair.base, pair.candidate))
-    yield f"planned by {' and '.join(ids)}; intervals are due to the variance being an estimate"
+    yield f"planned by {', '.join(_sources(plan))}; intervals are due to the variance being an estimate"
     yield from plan.remarks
+
+
+def _levels(lines: Sequence[PowerLine]) -> Iterator[str]:
+    """The levels that lines are planned at and whose they are; of which models, if they are not those of all."""
+    for slices, what in ((False, "all queries"), (True, "slices")):
+        own = [line for line in lines if (line.slice != ALL) == slices]
+        by_source: dict[str, list[PowerLine]] = {}
+        for line in own:
+            by_source.setdefault(_source(line), []).append(line)
+        for source, sharing in by_source.items():
+            names = ", ".join(dict.fromkeys(f"{line.model} on {line.dataset}" for line in sharing))
+            yield f"level of {what}{f' ({names})' if len(by_source) > 1 else ''}: {source}"
+
+
+def _source(line: PowerLine) -> str:
+    level = f"{100 * line.confidence:.4g}%"
+    if line.gate:
+        return f"{level}, that of gate {line.gate}"
+    if line.slice == ALL:
+        return f"{level}, bootstrap.confidence, for no gate has this measure and margin"
+    some = "1 line" if line.n_lines == 1 else f"{line.n_lines} lines"
+    return f"{level}, that of a gate with the {some} planned here, all queries among them, for no gate has these slices"
+
+
+def _sources(plan: PowerPlan) -> Iterator[str]:
+    """Each record that it is planned by, with those that it is compared with."""
+    candidates: dict[str, list[RecordPair]] = {}
+    for pair in plan.records:
+        candidates.setdefault(pair.candidate.evaluation_id, []).append(pair)
+    for candidate, pairs in candidates.items():
+        bases = [_base(pair, alone=len(pairs) == 1) for pair in pairs]
+        yield candidate if bases == [candidate] else f"{candidate} against {' and '.join(bases)}"
+
+
+def _base(pair: RecordPair, *, alone: bool) -> str:
+    names = "" if alone else f" ({', '.join(model for model, _ in pair.models)})"
+    return f"{pair.base.evaluation_id}{names}"
 
 
 def _counts(*amounts: int | None) -> str:

@@ -32,7 +32,9 @@ class PowerLine:
         std_dev: the standard deviation of the clusters' differences.
         kappa: as how many clusters that rests on.
         confidence: the level of the two-sided interval by whose lower end the gate judges.
-        gate: the gate that judged at this level; empty if it is `bootstrap.confidence`.
+        gate: the gate that judged at this level; empty if none did.
+        n_lines: without a gate, how many lines share the error of `bootstrap.confidence`: for a slice all that are
+            planned, of 30 clusters or more; else 1.
         power: how often as many queries as the record has pass.
         detectable: the least sum of margin and change at which they pass with the power wanted.
         clusters_needed: clusters that pass with the power wanted.
@@ -57,6 +59,7 @@ class PowerLine:
     kappa: float
     confidence: float
     gate: str
+    n_lines: int
     power: float | None
     detectable: float | None
     clusters_needed: int | None

@@ -68,7 +68,8 @@ def plan(
     """How many queries a gate needs to pass a model that changed by as much as you assume.
 
     It is planned by the paired differences of a record, each model against the baseline of its `comparison`. The level
-    is that at which a gate of the record with this measure and margin judged, or else `bootstrap.confidence`.
+    is that at which a gate of the record with this measure and margin judged. If none did, all queries are planned at
+    `bootstrap.confidence`, and slices at the level of a gate with all lines of the plan, by Bonferroni.
 
     Args:
         record: the record, as `show` takes it, with or without `#model`.
@@ -103,7 +104,9 @@ def plan(
     chosen = [match.only(leading[match.name]) for match in matches if match.name in leading]
     _refuse_idle(goal, [match.measures[0] for match in chosen])
     confidence = references.sides[0].candidate.loaded.config.bootstrap.confidence
-    planned = [each for match in chosen for each in _planned(match, goal, confidence, slices=slices)]
+    asked = [each for match in chosen for each in _asked(match, slices=slices)]
+    n_judged = sum(each.difference.n_clusters >= LEAST_CLUSTERS for each in asked)  # smaller slices are not judged
+    planned = [_planned(each, goal, confidence, max(1, n_judged)) for each in asked]
     lines = tuple(each.line for each in planned)
     if all(line.reason for line in lines):
         raise InputError(*dict.fromkeys(line.reason for line in lines if line.slice == ALL))
@@ -145,7 +148,7 @@ def _goal(margin: float, change: float, power: float) -> _Goal:
     if margin + change <= 0:
         raise InputError(
             f"--margin {margin:g} --change {change:g}: such a change is at the limit or beyond it, and no number of "
-            "queries passes it reliably; write a larger margin, or a better change"
+            "queries passes it reliably; write a larger margin, or assume a greater change"
         )
     return _Goal(margin, change, power)
 
@@ -190,6 +193,39 @@ def _pairs(opened: Opened, path: Path, model: str | None) -> tuple[tuple[str, st
 
 
 @dataclass(frozen=True)
+class _Asked:
+    """A difference that is planned by.
+
+    Attributes:
+        match: the dataset.
+        slice: `all`, or a slice.
+        models: the model, and what it is compared with.
+        difference: of the two.
+    """
+
+    match: Match
+    slice: str
+    models: tuple[str, str]
+    difference: Resampled
+
+    @property
+    def what(self) -> str:
+        """It in words, such as `web, market=de: ndcg@10 of dense against bm25`."""
+        where = self.match.name if self.slice == ALL else f"{self.match.name}, {self.slice}"
+        return f"{where}: {self.match.measures[0]} of {self.models[0]} against {self.models[1]}"
+
+
+def _asked(match: Match, *, slices: bool) -> Iterator[_Asked]:
+    """The difference of each pair of models in each slice of a dataset, all queries first."""
+    groups = match.groups() if slices or match.after.planned.cluster else Groups()
+    results, pairs = match.paired()
+    sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
+    asked = [Pair(*names, match.measures[0], own) for own in (sample.slices if slices else (ALL,)) for names in pairs]
+    for pair, difference in zip(asked, sample.differences(asked), strict=True):
+        yield _Asked(match, pair.slice, pairs[pair.model, str(pair.baseline)], difference)
+
+
+@dataclass(frozen=True)
 class _Planned:
     """A line with the variation that it is planned by, None if nothing can be planned."""
 
@@ -197,56 +233,58 @@ class _Planned:
     variation: Variation | None
 
 
-def _planned(match: Match, goal: _Goal, confidence: float, *, slices: bool) -> Iterator[_Planned]:
-    """A line for each pair of models and slice of a dataset, all queries first."""
-    groups = match.groups() if slices or match.after.planned.cluster else Groups()
-    results, pairs = match.paired()
-    sample = Sample(results, match.after.profile.conventions, groups, _UNSAMPLED)
-    asked = [Pair(*names, match.measures[0], own) for own in (sample.slices if slices else (ALL,)) for names in pairs]
-    for pair, difference in zip(asked, sample.differences(asked), strict=True):
-        model, baseline = pairs[pair.model, str(pair.baseline)]
-        level = _level(match, model, pair.slice, goal.margin) or (confidence, "")
-        line = PowerLine(
-            match.name,
-            pair.slice,
-            str(pair.measure),
-            model,
-            baseline,
-            n_queries=difference.n_queries,
-            n_clusters=difference.n_clusters,
-            std_dev=None,
-            kappa=difference.kappa,
-            confidence=level[0],
-            gate=level[1],
-            power=None,
-            detectable=None,
-            clusters_needed=None,
-            clusters_least=None,
-            queries_needed=None,
-            queries_low=None,
-            queries_high=None,
-            mark=_mark(difference),
-        )
-        if line.mark:
-            yield _Planned(replace(line, reason=_reason(match, difference, line)), None)
-        else:
-            variation = Variation.of(difference)
-            yield _Planned(_with_figures(line, variation, goal, confidence), variation)
+def _planned(asked: _Asked, goal: _Goal, confidence: float, n_lines: int) -> _Planned:
+    """The line of a difference.
+
+    Args:
+        asked: what is planned.
+        goal: what it is planned for.
+        confidence: `bootstrap.confidence`.
+        n_lines: how many lines a gate would judge that has all of the plan.
+    """
+    difference, level = asked.difference, _level(asked, goal.margin)
+    sharing = n_lines if level is None and asked.slice != ALL else 1
+    line = PowerLine(
+        asked.match.name,
+        asked.slice,
+        str(asked.match.measures[0]),
+        *asked.models,
+        n_queries=difference.n_queries,
+        n_clusters=difference.n_clusters,
+        std_dev=None,
+        kappa=difference.kappa,
+        confidence=level[0] if level else 1 - (1 - confidence) / sharing,
+        gate=level[1] if level else "",
+        n_lines=sharing,
+        power=None,
+        detectable=None,
+        clusters_needed=None,
+        clusters_least=None,
+        queries_needed=None,
+        queries_low=None,
+        queries_high=None,
+        mark=_mark(difference),
+    )
+    if line.mark:
+        return _Planned(replace(line, reason=f"{asked.what}: {_reason(asked, line.mark)}"), None)
+    variation = Variation.of(difference)
+    return _Planned(_with_figures(line, variation, goal, confidence), variation)
 
 
-def _level(match: Match, model: str, slice: str, margin: float) -> tuple[float, str] | None:
+def _level(asked: _Asked, margin: float) -> tuple[float, str] | None:
     """The confidence at which a gate with this margin judged the line, and the gate; the highest if several did."""
-    measure = str(match.measures[0])
+    match = asked.match
     gates = {
         gate.name
         for gate in match.after.opened.planned.gates
         if gate.kind == "difference" and not gate.relative and math.isclose(gate.margin, margin)
     }
+    line = match.name, asked.models[0], str(match.measures[0]), asked.slice
     judged = [
         (verdict.confidence, verdict.gate)
         for verdict in match.after.record.verdicts
         if verdict.gate in gates and verdict.confidence is not None
-        if (verdict.dataset, verdict.model, verdict.measure, verdict.slice) == (match.name, model, measure, slice)
+        if (verdict.dataset, verdict.model, verdict.measure, verdict.slice) == line
     ]
     return max(judged, default=None)
 
@@ -258,20 +296,19 @@ def _mark(difference: Resampled) -> str:
     return "few" if difference.n_clusters < LEAST_CLUSTERS else difference.mark
 
 
-def _reason(match: Match, difference: Resampled, line: PowerLine) -> str:
+def _reason(asked: _Asked, mark: str) -> str:
     """The same in a sentence, and what to do."""
-    unit, n = "clusters" if match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
+    difference = asked.difference
+    unit, n = "clusters" if asked.match.after.planned.cluster else "queries", f"{difference.n_clusters:,}"
     rests = f"the variance rests on about {max(1, round(difference.kappa))} of {n} {unit}"
-    reasons = {
-        "": "",
-        "replicates": "replicates differ, which more queries do not change; see variance_components.csv of the record",
+    alike = f"all {n} {unit} differ alike" if difference.estimate else f"the scores are the same on all {n} {unit}"
+    return {
+        "replicates": "replicates differ, which more queries do not change; evaluate more replicates, or one of them "
+        "as a model of its own and plan by that",
         "few": f"{n} {unit} are too few to plan by; use a record with at least {LEAST_CLUSTERS}",
         "sparse": f"{rests}, too few to plan by; use a record with more, or models that differ on more of them",
-        "degenerate": f"all {n} {unit} differ alike, which plans nothing; use models that differ on some",
-    }
-    where = line.dataset if line.slice == ALL else f"{line.dataset}, {line.slice}"
-    what = f"{where}: {line.measure} of {line.model} against {line.baseline}"
-    return f"{what}: {reasons[line.mark]}" if line.mark else ""
+        "degenerate": f"{alike}, which plans nothing; use models that differ on some",
+    }[mark]
 
 
 def _with_figures(line: PowerLine, variation: Variation, goal: _Goal, confidence: float) -> PowerLine:

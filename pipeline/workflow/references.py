@@ -311,8 +311,7 @@ def _refuse_same(base: str, candidate: str) -> None:
     if before.record == after.record and before.record in WORDS and len(models) < 2:
         other = "".join(f"#{model}" for model in models)
         raise InputError(
-            f"{base} and {candidate} are the same; name another one to compare with, such as `rankledger compare "
-            f"previous{other} last{other}`"
+            f"{base} and {candidate} are the same; name another one to compare with, such as previous{other}"
         )
 
 

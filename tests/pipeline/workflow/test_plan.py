@@ -16,6 +16,7 @@ import yaml
 import rankledger
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.inference.power import standard_errors
+from rankledger.pipeline.report.plans import notes
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.power import PowerLine, PowerPlan
 from rankledger.pipeline.types.results import Evaluation
@@ -158,7 +159,33 @@ def test_slices_that_are_too_small_are_named(tmp_path):
         "web, market=de: faithful of dense against base: 20 queries are too few to plan by; "
         "use a record with at least 30"
     )
-    assert line_of(found, "market=us").queries_needed == pytest.approx(198, abs=2)
+    assert line_of(found, "market=us").mark == ""
+
+
+def test_slices_without_a_gate_share_the_error(tmp_path, capsys):
+    """Of a slice that is too small and one that is not, a gate judges the latter and all queries: each has 2.5%, and
+    the slice needs as many queries more. A gate that has the slices, with 200 resamples, needs about as many.
+    """
+    queries = "query_id,market\n" + "".join(f"q{i:03},{'de' if i < 20 else 'us'}\n" for i in range(N))
+    datasets = {"web": {"scores": {"faithful": {"range": [0, 1]}}, "queries": "queries.csv", "slices": ["market"]}}
+    gate = {"name": "no-worse", "models": "dense", "measure": "faithful", "against": "base", "margin": 0.02}
+    alone = evaluate(tmp_path / "alone", queries=queries, datasets=datasets, gates=[gate])
+    sliced = evaluate(tmp_path / "sliced", queries=queries, datasets=datasets, gates=[gate | {"slices": ["market"]}])
+    found = planned(alone, slices=True)
+    whole, of_slice = line_of(found), line_of(found, "market=us")
+    by_gate = line_of(planned(sliced, slices=True), "market=us")
+    ratio = standard_errors(0.025, 0.8, 1e6) / standard_errors(0.05, 0.8, 1e6)
+
+    assert (whole.confidence, whole.gate, whole.n_lines) == (0.95, "no-worse", 1)
+    assert (of_slice.confidence, of_slice.gate, of_slice.n_lines) == (pytest.approx(0.975), "", 2)
+    assert of_slice.queries_needed == pytest.approx(198 * ratio**2, abs=3)
+    assert by_gate.gate == "no-worse"
+    assert by_gate.queries_needed == pytest.approx(of_slice.queries_needed, rel=0.1)
+
+    app.main(["plan", str(alone.record), "--margin", "0.02", "--slices", "--runs-dir", str(tmp_path)])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "level of all queries: 95%, that of gate no-worse" in printed
+    assert "level of slices: 97.5%, that of a gate with the 2 lines planned here, all queries among them" in printed
 
 
 def test_the_power_curve(alternating):
@@ -195,6 +222,8 @@ def test_two_records_are_compared(tmp_path):
         ("dense", "dense", ""),
     ]
     assert found.lines[1].queries_needed == pytest.approx(198, abs=2)
+    ids = f"{after.evaluation_id} against {before.evaluation_id}"
+    assert f"planned by {ids}; intervals are due to the variance being an estimate" in notes(found)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +257,8 @@ def test_what_cannot_be_planned_is_refused(alternating, options, message):
     ("scores", "message"),
     [
         ([0.5] * 198 + [1.0, 0.0], "the variance rests on about 2 of 200 queries, too few to plan by; use a record"),
-        ([0.5] * N, "all 200 queries differ alike, which plans nothing; use models that differ on some"),
+        ([0.5] * N, "the scores are the same on all 200 queries, which plans nothing; use models that differ on some"),
+        ([0.75] * N, "all 200 queries differ alike, which plans nothing; use models that differ on some"),
         (ALTERNATING[:29], "29 queries are too few to plan by; use a record with at least 30"),
     ],
 )
@@ -286,6 +316,16 @@ def test_the_page_has_the_table_and_the_curve(alternating, capsys, tmp_path):
     assert "<svg" in page
     assert "Power by number of queries on web" in page
     assert re.search(r"dense against base,200\.0,0\.80\d+,", page)
+
+
+def test_a_relative_margin_is_refused(alternating, capsys, tmp_path):
+    """`2%` is what a gate may have, and what cannot be planned."""
+    with pytest.raises(SystemExit) as ended:
+        app.main(["plan", str(alternating.record), "--margin", "2%", "--runs-dir", str(tmp_path)])
+
+    assert ended.value.code == 2
+    message = "relative margins cannot be planned; write one on the measure's scale, such as 0.01"
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_the_command_refuses_in_one_line(alternating, capsys, tmp_path):
