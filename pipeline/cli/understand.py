@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -82,7 +81,7 @@ def explain(
 class _Margin(click.types.FloatParamType):
     """A number; a share of the baseline's figure, which a gate may have, cannot be planned."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number.
 
         Raises:
@@ -90,7 +89,7 @@ class _Margin(click.types.FloatParamType):
         """
         if isinstance(value, str) and value.rstrip().endswith("%"):
             self.fail(f"{value!r}: relative margins cannot be planned; write one on the measure's scale, such as 0.01")
-        return super().convert(value, param, ctx)
+        return float(click.FLOAT(value, param, ctx))
 
 
 @click.command(short_help="Show how many queries a gate needs.")
