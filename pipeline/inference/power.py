@@ -1,8 +1,8 @@
 """How many queries it takes to pass a margin, by the paired differences of a past sample.
 
-A gate passes if the lower end of an interval is above the margin. Its chance of that is its power: it depends on the
-distance from the margin to the true difference in standard errors, of which the interval takes some and the spread of
-estimates the rest.
+A gate passes if the lower end of an interval is above the limit that the margin sets. The chance of that is its power.
+It grows with the distance from the limit to the true difference, counted in standard errors: the interval takes up some
+of them, and the spread of estimates the rest.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def minimum_detectable_difference(difference: Resampled, alpha: float) -> float:
     """The least difference that would be found in 80% of samples of this size; NaN where there are too few clusters.
 
     Args:
-        difference: of which the standard error is taken.
+        difference: the paired difference whose standard error is taken.
         alpha: the level of the two-sided test, alone and not corrected for others.
     """
     error = difference.error

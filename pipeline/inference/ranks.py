@@ -147,7 +147,7 @@ def _unsure(
 ) -> Bools:
     """(M, M): the pairs of models with a family, that further replicates may put the other way round.
 
-    Each of the pairs, of which there are M (M - 1) / 2, takes as much of the error that is allowed.
+    The allowed error is divided equally among the M (M - 1) / 2 pairs.
     """
     by_name = sorted(samples, key=lambda sample: sample.dataset)
     unsure = np.zeros((len(models), len(models)), dtype=bool)
@@ -178,7 +178,7 @@ def rank_intervals(
         n_clusters: how many clusters they are drawn from, as many of one size as they count for; of several datasets,
             those of the smallest.
         confidence: how often all of them should cover, in (0, 1).
-        unsure: (M, M) the pairs of which neither is better, whatever the resamples say; None for no such pair.
+        unsure: (M, M) the pairs in which neither model is better, whatever the resamples say; None if there are none.
 
     Returns:
         By model the two ranks, from 1 on; None if its figure is undefined, over the sample or over a resample, or if

@@ -37,7 +37,7 @@ __all__ = [
 
 SCORES = "scores.parquet"
 REPLICATES = "replicates.parquet"
-"""The scores of each replicate, of which those of the models are means; only where a model has replicates."""
+"""The scores of each replicate; a model's own scores are their means. Written only if a model has replicates."""
 
 _IDS = (("dataset", pa.string()), ("model", pa.string()), ("query_id", pa.string()), ("missing", pa.bool_()))
 _IDS_OF = {SCORES: _IDS, REPLICATES: (*_IDS[:2], ("replicate", pa.string()), *_IDS[2:])}

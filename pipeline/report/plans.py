@@ -140,7 +140,7 @@ def notes(plan: PowerPlan) -> Iterator[str]:
 
 
 def _levels(lines: Sequence[PowerLine]) -> Iterator[str]:
-    """The levels that lines are planned at and whose they are; of which models, if they are not those of all."""
+    """The levels at which lines are planned, and where each comes from; with the models, if levels differ."""
     for slices, what in ((False, "all queries"), (True, "slices")):
         own = [line for line in lines if (line.slice != ALL) == slices]
         by_source: dict[str, list[PowerLine]] = {}

@@ -151,7 +151,7 @@ def matrix(validation: Validation, *, width: int) -> str:
 
 
 def _state(validation: Validation, task: tuple[str, str], n_failed: int) -> str:
-    """What is known of a model's output on a dataset; of replicates of which some failed, how many are ready."""
+    """The state of a model's output on a dataset; if some replicates failed, how many are ready."""
     if task not in validation.quality:
         return "failed" if n_failed else "-"
     n_ready = len(validation.replicates.get(task, ()))

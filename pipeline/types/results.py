@@ -93,7 +93,7 @@ class Scores:
         moments: by measure the (S, Q) means that its figure is made of, where that is none of its scores.
         figure_errors: the jackknife standard error of each of `figures`, NaN where it is undefined.
         record: the hash of the record's manifest that the scores are of; None for scores of this evaluation.
-        replicates: the scores of each replicate, of which these are the mean; none for a model of one output.
+        replicates: the scores of each replicate, whose means these are; empty for a model with one output.
         replicate: the name of the replicate; empty for a model's own scores.
         shared_seeds: whether replicates of the same name have the same seed as those of other models that say so.
     """

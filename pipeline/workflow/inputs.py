@@ -396,7 +396,7 @@ class Inputs:
         return {task: failed[task] for task in failed.keys() - self.evaluated.keys()}
 
     def missing_share(self, scores: Scores) -> float:
-        """The share of judged queries without output; of all replicates, of which one that failed has none."""
+        """The share of judged queries without output, over all replicates; one that failed has no output at all."""
         own = scores.replicates or (scores,)
         n_failed = sum((failure.dataset, failure.model) == (scores.dataset, scores.model) for failure in self.failures)
         return (sum(float(each.missing.mean()) for each in own) + n_failed) / (len(own) + n_failed)

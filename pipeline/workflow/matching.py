@@ -161,7 +161,7 @@ def _match(before: RecordedDataset, after: RecordedDataset, pairs: Sequence[Pair
 
 
 def _only(scores: Scores, query_ids: npt.NDArray[np.object_], measures: Sequence[Measure]) -> Scores:
-    """The scores of these queries, all of which have some, by these measures."""
+    """The scores of these queries by these measures; every query must have scores."""
     column_of = {query_id: column for column, query_id in enumerate(scores.query_ids.tolist())}
     columns = [column_of[query_id] for query_id in query_ids.tolist()]
     rows = [scores.measures.index(measure) for measure in measures]
@@ -204,7 +204,7 @@ def leading_measures(
 
 
 def record_pairs(base: str, candidate: str, matched: Sequence[tuple[Sides, Sequence[Match]]]) -> Iterator[RecordPair]:
-    """The pairs of records of which models were compared."""
+    """The pairs of records whose models were compared."""
     for sides, matches in matched:
         if models := tuple(dict.fromkeys(pair for match in matches for pair in match.scores)):
             yield RecordPair(_side(base, sides.base), _side(candidate, sides.candidate), models)
