@@ -12,12 +12,13 @@ if TYPE_CHECKING:
     __version__: str
     from rankledger.metrics.measure import Measure
     from rankledger.pipeline.support.errors import InputError, LockedError
-    from rankledger.pipeline.types.checks import ComparisonReport, PruneResult, Reproduction
+    from rankledger.pipeline.types.changes import ComparisonReport
     from rankledger.pipeline.types.explanation import Explanation
     from rankledger.pipeline.types.gates import Accepted
     from rankledger.pipeline.types.power import PowerPlan
     from rankledger.pipeline.types.results import Evaluation, Validation
-    from rankledger.pipeline.types.views import FigureMatch, History, RecordList
+    from rankledger.pipeline.types.upkeep import FigureMatch, PruneResult, RecordList, Reproduction
+    from rankledger.pipeline.types.views import History
     from rankledger.pipeline.workflow.browse import find, list_evaluations, load
     from rankledger.pipeline.workflow.compare import compare
     from rankledger.pipeline.workflow.deliver import SyncResult, sync
@@ -69,11 +70,12 @@ _MODULES = {
     "metrics.measure": ("Measure",),
     "pipeline.support.errors": ("InputError", "LockedError"),
     "pipeline.types.gates": ("Accepted",),
-    "pipeline.types.checks": ("ComparisonReport", "PruneResult", "Reproduction"),
+    "pipeline.types.changes": ("ComparisonReport",),
     "pipeline.types.power": ("PowerPlan",),
     "pipeline.types.results": ("Evaluation", "Validation"),
     "pipeline.types.explanation": ("Explanation",),
-    "pipeline.types.views": ("FigureMatch", "History", "RecordList"),
+    "pipeline.types.upkeep": ("FigureMatch", "PruneResult", "RecordList", "Reproduction"),
+    "pipeline.types.views": ("History",),
     "pipeline.workflow.browse": ("find", "list_evaluations", "load"),
     "pipeline.workflow.compare": ("compare",),
     "pipeline.workflow.deliver": ("SyncResult", "sync"),

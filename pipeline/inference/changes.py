@@ -20,7 +20,8 @@ from rankledger.pipeline.types.manifest import Definition, Description, Environm
 from rankledger.pipeline.types.views import PairedScores, QueryChange, RankedDocument
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.checks import Cause, ChangePart, ComparedFigures, MovedFigure
+    from rankledger.pipeline.types.changes import Cause, ChangePart
+    from rankledger.pipeline.types.upkeep import ComparedFigures, MovedFigure
 
 __all__ = [
     "TOLERANCE",
@@ -67,7 +68,7 @@ def split_change(before: float, steps: Sequence[ChangeStep], *, sign: float = 1.
         Das Gupta 1993, Standardization and Decomposition of Rates, chapter 1: in a sequential decomposition what two
         changes do together goes to the later one.
     """
-    from rankledger.pipeline.types.checks import ChangePart  # here, because an evaluation splits no change
+    from rankledger.pipeline.types.changes import ChangePart  # here, because an evaluation splits no change
 
     parts: list[ChangePart] = []
     causes: list[Cause] = []
@@ -258,7 +259,7 @@ def changed_figures(before: ComparedFigures, after: ComparedFigures) -> Iterator
         before: as it was recorded.
         after: as it is now, perhaps by a version that knows more columns, which are passed over.
     """
-    from rankledger.pipeline.types.checks import MovedFigure  # here, because an evaluation reproduces nothing
+    from rankledger.pipeline.types.upkeep import MovedFigure  # here, because an evaluation reproduces nothing
 
     recorded, current = ({row: i for i, row in enumerate(figures.rows)} for figures in (before, after))
     yield from (MovedFigure(before.file, row, "", "a row", None) for row in recorded if row not in current)

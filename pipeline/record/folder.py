@@ -47,7 +47,7 @@ from rankledger.pipeline.types.views import (
 )
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.checks import ComparedFigures
+    from rankledger.pipeline.types.upkeep import ComparedFigures
 
 __all__ = [
     "FIGURES",
@@ -403,7 +403,7 @@ def read_figures(path: Path) -> ComparedFigures:
 
 
 def _of_lines(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.types.checks import ComparedFigures  # here, because an evaluation reproduces nothing
+    from rankledger.pipeline.types.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
 
     kind = _LINES[path.name]
     try:
@@ -424,7 +424,7 @@ def _of_lines(path: Path) -> ComparedFigures:
 
 
 def _of_scores(path: Path) -> ComparedFigures:
-    from rankledger.pipeline.types.checks import ComparedFigures  # here, because an evaluation reproduces nothing
+    from rankledger.pipeline.types.upkeep import ComparedFigures  # here, because an evaluation reproduces nothing
 
     table = scores_in(path)
     columns = {name: table[name].combine_chunks() for name in table.column_names}

@@ -18,7 +18,7 @@ from math import isfinite
 from operator import attrgetter, itemgetter
 from pathlib import Path
 from sys import intern
-from typing import Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -27,7 +27,6 @@ from rankledger.pipeline.support.escaping import from_cell, to_cell
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, finding
-from rankledger.pipeline.types.power import PowerPoint
 from rankledger.pipeline.types.results import Comparison, Estimate, Record
 from rankledger.pipeline.types.views import (
     CurvePoint,
@@ -38,6 +37,9 @@ from rankledger.pipeline.types.views import (
     SliceChange,
     VarianceComponents,
 )
+
+if TYPE_CHECKING:  # an evaluation has no power curves
+    from rankledger.pipeline.types.power import PowerPoint
 
 __all__ = [
     "Line",
@@ -69,7 +71,7 @@ Line = TypeVar(
     SliceChange,
     CurvePoint,
     OrderAgreement,
-    PowerPoint,
+    "PowerPoint",
     ReplicateEstimate,
     VarianceComponents,
 )

@@ -26,20 +26,10 @@ from rankledger.pipeline.report.tables import (
     signed,
 )
 from rankledger.pipeline.report.text_table import TerminalText, TextTable, byte_size, counted, plain, short_text
-from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.results import ALL, Comparison
-from rankledger.pipeline.types.views import (
-    FalseSteps,
-    FigureMatch,
-    History,
-    LevelChange,
-    Night,
-    QueryChange,
-    RankedDocument,
-    RecordedFigure,
-    RecordList,
-    Series,
-)
+from rankledger.pipeline.types.upkeep import FigureMatch, RecordedFigure, RecordList
+from rankledger.pipeline.types.views import FalseSteps, History, LevelChange, Night, QueryChange, RankedDocument, Series
 
 __all__ = [
     "comparison_data",

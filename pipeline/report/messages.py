@@ -28,7 +28,7 @@ from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Failure
 
 if TYPE_CHECKING:
-    from rankledger.pipeline.types.checks import PruneResult, Reproduction
+    from rankledger.pipeline.types.upkeep import PruneResult, Reproduction
     from rankledger.pipeline.types.views import SliceChange
 
 __all__ = [

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rankledger.pipeline.types.checks import RecordPair
+from rankledger.pipeline.types.changes import RecordPair
 from rankledger.pipeline.types.results import frame
 
 if TYPE_CHECKING:

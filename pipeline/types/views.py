@@ -23,7 +23,6 @@ __all__ = [
     "Curve",
     "CurvePoint",
     "FalseSteps",
-    "FigureMatch",
     "History",
     "LevelChange",
     "Night",
@@ -32,9 +31,6 @@ __all__ = [
     "PairedScores",
     "QueryChange",
     "RankedDocument",
-    "RecordList",
-    "RecordSummary",
-    "RecordedFigure",
     "Series",
     "SeriesBreak",
     "SliceChange",
@@ -194,100 +190,6 @@ class History:
                 figure = night.failure or ("undefined" if night.estimate is None else f"{night.estimate:.4f}")
                 lines.append(f"  {night.date} {figure} {night.gates}".rstrip())
         return "\n".join([*lines, *self.remarks])
-
-
-@dataclass(frozen=True)
-class RecordSummary:
-    """A line of the list of evaluations.
-
-    Attributes:
-        evaluation_id: the id.
-        name: the evaluation's name.
-        date: its night.
-        repeats: the id of the evaluation that it repeats; None where it repeats none.
-        n_models: models of the config.
-        n_datasets: datasets of the config.
-        n_failures: outputs that were missing or refused.
-        gates: what all its gates come to: `pass`, `warn`, `fail` or `inconclusive`; empty where it has none.
-        delivered: when it was logged to MLflow; None if it was not.
-        wanted: whether it is to be logged to MLflow.
-        size: bytes of the record's files.
-    """
-
-    evaluation_id: str
-    name: str
-    date: str
-    repeats: str | None
-    n_models: int
-    n_datasets: int
-    n_failures: int
-    gates: str
-    delivered: str | None
-    wanted: bool
-    size: int
-
-
-@dataclass(frozen=True)
-class RecordList:
-    """Evaluations, most recent first.
-
-    Attributes:
-        place: where the records are.
-        evaluations: a line each.
-        remarks: what was passed over, a line each.
-    """
-
-    place: str
-    evaluations: tuple[RecordSummary, ...]
-    remarks: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class RecordedFigure:
-    """A figure of a record.
-
-    Attributes:
-        evaluation_id: the evaluation.
-        date: its night.
-        dataset: the dataset; `*` for the mean of all datasets.
-        model: the model.
-        slice: `all`, or `column=value`.
-        measure: as it is written.
-        estimate: the figure.
-        ci_low: lower end of its confidence interval; None where it has none.
-        ci_high: upper end.
-        fingerprint: what the measure means there; empty where the record does not say.
-    """
-
-    evaluation_id: str
-    date: str
-    dataset: str
-    model: str
-    slice: str
-    measure: str
-    estimate: float
-    ci_low: float | None
-    ci_high: float | None
-    fingerprint: str
-
-
-@dataclass(frozen=True)
-class FigureMatch:
-    """Where a published figure may come from.
-
-    Attributes:
-        published: the figure as it was written.
-        measure: the measure that was asked for; None for all.
-        n_records: records that were looked through.
-        figures: those that round to it, most recent first.
-        remarks: what was passed over, a line each.
-    """
-
-    published: str
-    measure: str | None
-    n_records: int
-    figures: tuple[RecordedFigure, ...]
-    remarks: tuple[str, ...] = ()
 
 
 Curve: TypeAlias = Literal["precision", "judged"]

@@ -24,7 +24,7 @@ from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, work
-from rankledger.pipeline.types.checks import ChangeSplit, ComparisonReport, DatasetFigure
+from rankledger.pipeline.types.changes import ChangeSplit, ComparisonReport, DatasetFigure
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, Comparison, Scores
 from rankledger.pipeline.types.views import PairedScores, QueryChange, SliceChange

@@ -16,7 +16,7 @@ from rankledger.pipeline.inference.changes import definition_differences, redefi
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.checks import RecordPair, Side
+from rankledger.pipeline.types.changes import RecordPair, Side
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores, lead_among
 from rankledger.pipeline.workflow.baselines import RecordedDataset

@@ -26,10 +26,10 @@ from rankledger.pipeline.support.environment import environment
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.checks import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.workflow.evaluate import compute, workers_of
 from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.manifest import build_manifest

@@ -24,10 +24,10 @@ from rankledger.pipeline.record.tables import damaged_files, unexpected_files
 from rankledger.pipeline.support.environment import person
 from rankledger.pipeline.support.errors import InputError, TrackingError, likely
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.checks import PrunedRecord, PruneResult
 from rankledger.pipeline.types.gates import Acceptance, Accepted, overall_effect
 from rankledger.pipeline.types.manifest import MANIFEST
 from rankledger.pipeline.types.results import Record
+from rankledger.pipeline.types.upkeep import PrunedRecord, PruneResult
 from rankledger.pipeline.workflow.deliver import Stores, open_existing_store, open_for_reading, tracking_of
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import Workspace

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.inference.changes import TOLERANCE, changed_figures
-from rankledger.pipeline.types.checks import ComparedFigures, MovedFigure
+from rankledger.pipeline.types.upkeep import ComparedFigures, MovedFigure
 
 NAN = math.nan
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.inference.changes import ChangeStep, split_change
-from rankledger.pipeline.types.checks import ChangePart
+from rankledger.pipeline.types.changes import ChangePart
 
 FIGURES = st.floats(-1e3, 1e3)
 

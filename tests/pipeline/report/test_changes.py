@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
-from rankledger.pipeline.types.checks import ChangePart, ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
+from rankledger.pipeline.types.changes import ChangePart, ChangeSplit, ComparisonReport, DatasetFigure, RecordPair, Side
 from rankledger.pipeline.types.results import Comparison
 from rankledger.pipeline.types.views import QueryChange, RankedDocument, SliceChange
 

@@ -16,7 +16,7 @@ from rankledger.pipeline.cli import app
 from rankledger.pipeline.record.tables import lines_in
 from rankledger.pipeline.report.changes import comparison_data, comparison_markdown, comparison_tables
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import ChangePart, ComparisonReport
+from rankledger.pipeline.types.changes import ChangePart, ComparisonReport
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.types.views import RankedDocument
 from rankledger.pipeline.workflow.browse import show

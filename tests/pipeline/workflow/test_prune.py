@@ -18,8 +18,8 @@ from rankledger.pipeline.record.lookup import ACCEPTED, write_accepted
 from rankledger.pipeline.record.receipts import Receipt, read_receipt, receipt_name, write_receipt
 from rankledger.pipeline.record.store import Records, open_records
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import PruneResult
 from rankledger.pipeline.types.gates import Acceptance
+from rankledger.pipeline.types.upkeep import PruneResult
 from rankledger.pipeline.workflow.deliver import open_store
 from rankledger.pipeline.workflow.upkeep import prune
 from rankledger.pipeline.workflow.workspace import Workspace

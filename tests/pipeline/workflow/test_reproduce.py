@@ -22,8 +22,8 @@ from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.types.checks import Reproduction
 from rankledger.pipeline.types.results import Evaluation, Record
+from rankledger.pipeline.types.upkeep import Reproduction
 from rankledger.pipeline.workflow.reproduce import reproduce
 from tests.support.generated_data import (
     Collection,
