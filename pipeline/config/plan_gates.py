@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from rankledger.metrics.measure import Measure
+from rankledger.pipeline.config.gates import Gate
 from rankledger.pipeline.config.inputs import File, Model
 from rankledger.pipeline.config.paths import WORDS, absolute, is_path, parse_reference
 from rankledger.pipeline.config.planned import EVERYTHING, PlannedDataset, Planning, Task, choose_measures, choose_names
-from rankledger.pipeline.config.schema import Gate
 from rankledger.pipeline.config.values import is_share, number_of, suggestion
 from rankledger.pipeline.config.yaml import KeyPath
 from rankledger.pipeline.support.errors import InputError

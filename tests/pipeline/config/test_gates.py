@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rankledger.pipeline.config.schema import Gate, load
+from rankledger.pipeline.config.gates import Gate
+from rankledger.pipeline.config.schema import load
 from rankledger.pipeline.support.errors import InputError
 
 SMALL = "name: n\ndatasets: {d: {judgments: q}}\nmodels: {m: {outputs: o}}\nsuites: {s: [ap]}\ngates:\n  - "

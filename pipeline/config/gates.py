@@ -1,0 +1,187 @@
+"""The config's gates.
+
+The keys of a gate give its kind: `margin` a difference, `max_query_drop` the queries that lost much, `max_missing` the
+queries without output, `extra` an external metric, and limits without `extra` a figure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from rankledger.pipeline.config.values import (
+    Amount,
+    Date,
+    Finite,
+    Name,
+    OneOrMore,
+    QueryColumns,
+    Section,
+    Whole,
+    is_share,
+    number_of,
+)
+from rankledger.pipeline.types.gates import GateKind
+
+__all__ = ["Gate", "Looks", "Waive"]
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """One kind of gate: the keys of which one makes it so, those it needs beside them, and those it may have."""
+
+    kind: GateKind
+    made_by: tuple[str, ...]
+    needs: tuple[str, ...] = ()
+    may: tuple[str, ...] = ()
+
+
+_KINDS = (
+    _Kind("difference", ("margin",), ("measure", "against"), ("datasets", "slices", "looks")),
+    _Kind("query_drop", ("max_query_drop",), ("measure", "against"), ("datasets", "slices", "allow")),
+    _Kind("complete", ("max_missing",), may=("datasets",)),
+    _Kind("extra", ("extra",), may=("at_least", "at_most")),
+    _Kind("limit", ("at_least", "at_most"), ("measure",), ("datasets", "slices")),
+)
+_JUDGED = (
+    *("datasets", "measure", "against", "margin", "at_least", "at_most", "max_query_drop", "allow", "max_missing"),
+    *("extra", "slices", "looks"),
+)
+
+
+class Waive(Section):
+    """A gate that may fail for a while."""
+
+    until: Date
+    """The last night on which it may fail, as 2026-12-31."""
+
+    owner: str = Field(min_length=1)
+    """Who is responsible."""
+
+    reason: str = Field(min_length=1)
+    """Why it may fail."""
+
+
+class Looks(Section):
+    """How many changed outputs a gate may look at, and its error over all of them."""
+
+    changed_outputs: Whole = Field(ge=1, le=10_000)
+    """Number of outputs of a model on a dataset that differ in their scores; an output seen before is no new look.
+    After that many the gate is inconclusive."""
+
+    error: Finite = Field(0.05, gt=0, lt=0.5)
+    """Chance that any of them fails though it is no worse than the margin."""
+
+    since: Date | None = None
+    """The first night whose looks count, as 2026-11-01; a later one renews the looks. A night is the day of `--date`,
+    or else the day in UTC on which the evaluation began."""
+
+
+class Gate(Section):
+    """A condition for models: one of `margin`, `max_query_drop`, `at_least` and `at_most`, `max_missing`, or `extra`
+    with its limits.
+    """
+
+    name: Name
+    """The name of the gate, which no other gate has."""
+
+    models: OneOrMore = ("*",)
+    """Models to judge; `*` for all except the one that they are compared with."""
+
+    datasets: OneOrMore = ("*",)
+    """Datasets to judge on; `*` for all that have the models and a measure of the gate."""
+
+    measure: OneOrMore | None = None
+    """One or several measures, each from a suite of the dataset."""
+
+    against: str | None = Field(None, min_length=1)
+    """What to compare the models with: a model of this config; or a record: `accepted`, `last_passed`, an evaluation's
+    id, a path or `mlflow:RUN_ID`, and in it the same model, or another as in `accepted#bm25`."""
+
+    margin: Amount | None = None
+    """The accepted drop from `against`: on the measure's scale, or as a share of the figure there, as `2%`. Below 0 the
+    models must be better by that much."""
+
+    at_least: Finite | None = None
+    """The lowest accepted figure."""
+
+    at_most: Finite | None = None
+    """The highest accepted figure."""
+
+    max_query_drop: Finite | None = Field(None, gt=0)
+    """A query that drops by more than this from `against` counts as lost."""
+
+    allow: Amount = 0
+    """Queries that may be lost: a number of the judged ones, or a share of all such queries, as `5%`, which the gate
+    must be sure of: with none lost, 59 queries show `5%` if the gate has one line, 72 if it has two (models, measures,
+    slices or datasets)."""
+
+    max_missing: Amount | None = None
+    """Accepted share of queries without output, as 0.01 or `1%`."""
+
+    extra: str | None = Field(None, min_length=1)
+    """Name of an external metric in the models' `extra`."""
+
+    slices: QueryColumns = ()
+    """Columns among the dataset's `slices`; the gate judges each of their slices, too."""
+
+    looks: Looks | None = None
+    """Spread the error of a gate with a `margin` over many nights."""
+
+    on_inconclusive: Literal["stop", "warn", "pass"] = "stop"
+    """Effect if the data do not decide: `stop` blocks the release, with exit code 3."""
+
+    fail_after: Whole = Field(1, ge=1)
+    """Number of evaluations in a row that must fail before the gate fails."""
+
+    waive: Waive | None = None
+    """Until when the gate may fail, and why."""
+
+    @property
+    def kind(self) -> GateKind:
+        """What it judges."""
+        return self._kinds()[0].kind
+
+    @model_validator(mode="after")
+    def _is_of_one_kind(self) -> Gate:
+        kinds = self._kinds()
+        if not kinds:
+            advice = "`margin` or `max_query_drop` beside `against`, `at_least` or `at_most`, `max_missing` or `extra`"
+            raise ValueError(f"the gate has no condition; add one of {advice}")
+        made_by = [next(key for key in kind.made_by if key in self._written()) for kind in kinds]
+        if len(kinds) > 1:
+            raise ValueError(f"`{made_by[0]}` and `{made_by[1]}` cannot be combined; write two gates")
+        lacking = [key for key in kinds[0].needs if key not in self._written()]
+        if lacking:
+            raise ValueError(f"`{made_by[0]}` needs `{lacking[0]}`; add it")
+        idle = [key for key in self._written() if key not in (*kinds[0].made_by, *kinds[0].needs, *kinds[0].may)]
+        if idle:
+            raise ValueError(f"`{idle[0]}` has no effect beside `{made_by[0]}`; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _has_limits_that_can_be_held(self) -> Gate:
+        if self.extra is not None and self.at_least is None and self.at_most is None:
+            raise ValueError("`extra` needs a limit; add `at_least` or `at_most`")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise ValueError(f"at_least {self.at_least:g} is above at_most {self.at_most:g}; no figure satisfies both")
+        if self.margin is not None and is_share(self.margin) and abs(number_of(self.margin)) >= 1:
+            raise ValueError(f"a margin of {self.margin} is the whole figure or more; write a smaller share")
+        if is_share(self.allow) and not 0 < number_of(self.allow) < 1:
+            raise ValueError(f"allow is a share between 0% and 100%, found {self.allow}; write it as 5%")
+        if not is_share(self.allow) and (number_of(self.allow) < 0 or number_of(self.allow) % 1):
+            raise ValueError(f"allow is a number of queries or a share, found {self.allow:g}; write it as 3 or 5%")
+        if self.max_missing is not None and not 0 <= number_of(self.max_missing) <= 1:
+            raise ValueError(f"max_missing is a share from 0 to 1, found {self.max_missing}; write it as 0.01 or 1%")
+        return self
+
+    def _kinds(self) -> list[_Kind]:
+        """The kinds that its keys make it; limits are those of `extra` where that is written."""
+        made = [kind for kind in _KINDS if set(kind.made_by) & set(self._written())]
+        return [kind for kind in made if kind.kind != "limit" or self.extra is None]
+
+    def _written(self) -> list[str]:
+        """The keys of what is judged that are away from their defaults."""
+        return [key for key in _JUDGED if getattr(self, key) != type(self).model_fields[key].default]
