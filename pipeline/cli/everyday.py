@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,9 +29,15 @@ __all__ = ["compare", "evaluate", "history", "nightly", "report", "show"]
 @options.name
 @options.date
 @options.allow_env
+@click.option("--shard", metavar="N/M", help="Only read the Nth of every M outputs, into the output cache.")
 @options.evaluation
 def evaluate(
-    run: EvaluationOptions, config: str, name: str | None, date: str | None, allow_env: tuple[str, ...]
+    run: EvaluationOptions,
+    config: str,
+    name: str | None,
+    date: str | None,
+    allow_env: tuple[str, ...],
+    shard: str | None,
 ) -> None:
     """Evaluate every model of CONFIG, write the record and log it to MLflow.
 
@@ -40,11 +47,18 @@ def evaluate(
     Exits with 1 if a gate failed, 3 if one is inconclusive, 4 if a model output is missing or was refused, and 5 if
     the record could not be uploaded or, with --require-tracking, not be logged to MLflow.
 
+    With --shard, jobs that share a runs folder read the outputs of one CONFIG side by side; nothing is recorded. After
+    them, the same command without --shard finds every output in the cache.
+
     \b
     Example:
         rankledger evaluate configs/quickstart.yaml
         rankledger evaluate configs/quickstart.yaml --set bootstrap.resamples=1000
+        rankledger evaluate configs/quickstart.yaml --shard 1/4
     """
+    if shard is not None:
+        _read_shard(shard, config, date, run)
+        return
     with _nothing_recorded():
         evaluation = rankledger.evaluate(
             config,
@@ -60,6 +74,24 @@ def evaluate(
             command=["rankledger", *sys.argv[1:]],
         )
     _finish(evaluation, run)
+
+
+def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOptions) -> None:
+    """Fill the output cache; exits with 4 if an output is missing or was refused."""
+    from rankledger.pipeline.report.messages import failures
+    from rankledger.pipeline.workflow.shards import read_shard
+
+    found = read_shard(
+        config, shard, overrides=run.overrides, date=date, jobs=run.jobs, backend=run.backend, runs_dir=run.runs_dir
+    )
+    if run.as_json:
+        terminal.print_json(asdict(found))
+    elif not run.quiet:
+        terminal.print_lines(str(found))
+    for line in (*failures(found.failures), *found.remarks):
+        terminal.print_remark(line)
+    if found.failures:
+        terminal.leave(terminal.INCOMPLETE)
 
 
 @click.command(short_help="Evaluate a night once, when its outputs are there.")

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,23 @@ class OutputCache:
                 if path.is_file() and path.stat().st_mtime < moment.timestamp():
                     yield path
 
+    def refuse_unwritable(self) -> None:
+        """Check that entries can be written.
+
+        Raises:
+            CacheError: they cannot.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.folder):
+                pass
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> CacheError:
+        reason = error.strerror or error
+        return CacheError(f"{self.folder}: cannot be written ({reason}); outputs will be parsed again")
+
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
         """Whether there is an entry for an output of so many bytes: if not, its digest need not be known."""
         return any(self._folder(judgments).glob(f"{size}-*.hits"))
@@ -172,8 +190,7 @@ class OutputCache:
                 partial.write_bytes(_heading(body) + body)
                 partial.replace(path)
         except OSError as error:
-            reason = error.strerror or error
-            raise CacheError(f"{self.folder}: cannot be written ({reason}); outputs will be parsed again") from None
+            raise self._unwritable(error) from None
 
 
 def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:

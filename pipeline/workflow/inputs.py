@@ -55,6 +55,7 @@ __all__ = [
     "Inputs",
     "OutputReader",
     "OutputStore",
+    "is_kept",
     "output_store",
     "read_inputs",
     "read_planned",
@@ -434,6 +435,7 @@ def read_inputs(
     if record is not None:
         for name, reader in readers.items():
             refuse_other_inputs(record, name, reader.dataset.files)
+    remarks = [remark for reader in readers.values() for remark in reader.keep_judgments()]
     datasets: dict[str, DatasetInput | ExternalDataset] = {name: reader.dataset for name, reader in readers.items()}
     absent = {task.key: str(missing[task.output.path]) for task in planned.tasks if task.output.path in missing} | dict(
         planned.late
@@ -457,7 +459,6 @@ def read_inputs(
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, _ReadOutput)}
-    remarks = [remark for reader in readers.values() for remark in reader.keep_judgments()]
     remarks += [remark for output in joined.values() for remark in output.remarks]
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
@@ -512,6 +513,11 @@ def _reader(dataset: PlannedDataset, conventions: Conventions, store: OutputCach
         if store is None or dataset.kind == "ratings"
         else output_store(dataset, read.files["judgments"], conventions, store),
     )
+
+
+def is_kept(dataset: PlannedDataset) -> bool:
+    """Whether the output cache can hold what the dataset's measures ask of outputs: judged documents alone."""
+    return dataset.kind == "rankings" and not any(_depth(dataset.measures, of) for of in ("catalogue", "rankings"))
 
 
 def output_store(

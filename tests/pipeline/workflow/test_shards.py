@@ -1,0 +1,85 @@
+"""Shards of an evaluation: in any order and any number, they leave what one evaluation would have read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import rankledger
+from rankledger.pipeline.cli.app import cli
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.workflow.shards import read_shard
+from tests.support.generated_data import rating_collection, search_collection, write_config
+
+DATA = {"web": search_collection(20, n_queries=12), "news": search_collection(21, n_queries=8)}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path, DATA, {"search": ["ndcg@10", "ap"]})
+
+
+def parsed(config: Path, runs: Path) -> tuple[list[bool], list[bytes]]:
+    """Whether an evaluation parsed each output, and the bytes of its figures."""
+    record = rankledger.evaluate(config, overrides=["report=false"], tracking=False, runs_dir=runs).record
+    outputs = json.loads((record / "manifest.json").read_text(encoding="utf-8"))["outputs"]
+    figures = [(record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
+    return [output["parsed"] for output in outputs], figures
+
+
+@pytest.mark.parametrize(
+    "order", [("1/3", "2/3", "3/3"), ("3/3", "1/3", "3/3", "2/3", "1/3"), ("1/16", "2/16", "4/16", "3/16")]
+)
+def test_after_all_shards_an_evaluation_parses_nothing_and_has_the_same_bytes(config, tmp_path, order):
+    """Shards in any order, some of them twice: the evaluation after them parses no output, and its figures are those
+    of an evaluation without shards."""
+    runs = tmp_path / "shared"
+    found = [read_shard(str(config), shard, runs_dir=str(runs)) for shard in order]
+    assert sum(shard.n_parsed for shard in found) == 4  # two models on two datasets: what came twice was found
+
+    after, figures = parsed(config, runs)
+    alone, expected = parsed(config, tmp_path / "alone")
+    assert (set(after), set(alone)) == ({False}, {True})
+    assert figures == expected
+
+
+def test_a_missing_output_is_named_and_the_others_are_kept(config, tmp_path):
+    """The command exits with 4, names the file, and keeps the outputs that are there."""
+    missing = config.parent / "web" / "dense.txt"
+    missing.unlink()
+    done = CliRunner().invoke(cli, ["evaluate", str(config), "--shard", "1/1", "--runs-dir", str(tmp_path / "runs")])
+    assert done.exit_code == 4
+    assert "shard 1/1: 3 outputs read, 0 were in the cache" in done.output
+    assert missing.name in done.output
+
+
+def test_what_the_cache_cannot_hold_is_left_to_the_evaluation(tmp_path):
+    """Ratings, and rankings whose unjudged documents a measure asks for, are counted and not read."""
+    data = {"web": DATA["web"], "films": rating_collection(3)}
+    config = write_config(tmp_path, data, {"search": ["ndcg@10", "rbo(model=bm25)@5"], "ratings": ["rmse"]})
+    found = read_shard(str(config), "1/1", runs_dir=str(tmp_path / "runs"))
+    assert (found.n_parsed, found.n_found, found.n_left) == (0, 0, 4)
+    assert found.remarks == (
+        "4 outputs are left to the evaluation: the cache keeps rankings, and of these the judged documents alone",
+    )
+
+
+@pytest.mark.parametrize("shard", ["0/4", "5/4", "1", "1/0", "-1/4", "a/b", "1/4/2", "", "1 / 4"])
+def test_a_shard_that_is_none_is_refused(config, shard):
+    """A place must be from 1 to the number of shards."""
+    with pytest.raises(InputError, match=r"--shard: found .*; write it as 3/16, from 1/16 to 16/16"):
+        read_shard(str(config), shard)
+
+
+def test_a_shard_needs_the_cache(config, tmp_path):
+    """Without a cache, or with one that cannot be written, a shard would do nothing: it is refused."""
+    with pytest.raises(InputError, match=r"execution\.cache is off"):
+        read_shard(str(config), "1/2", overrides=["execution.cache=false"])
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "cache").write_text("a file")
+    with pytest.raises(InputError, match="cache: cannot be written"):
+        read_shard(str(config), "1/2", runs_dir=str(runs))
