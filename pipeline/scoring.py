@@ -142,6 +142,8 @@ def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
     """(M, Q): a query's pairs where the measure is pooled, else 1."""
     ones = np.ones(len(task.query_ids))
     n_pairs = np.concatenate([block.n_pairs if isinstance(block, RatingsBlock) else ones for block in task.blocks])
+    if not any(measure.pooled for measure in measures):
+        return np.broadcast_to(1.0, (len(measures), len(ones)))  # a single number: scores are large
     rows = [n_pairs if measure.pooled else ones for measure in measures]
     return np.array(rows).reshape(len(measures), len(ones))
 

@@ -10,7 +10,7 @@ Reference:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -40,6 +40,7 @@ from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TES
 
 __all__ = [
     "Correction",
+    "TakenDifference",
     "Test",
     "TestRule",
     "bootstrap_test",
@@ -48,6 +49,7 @@ __all__ = [
     "most_tests",
     "refuse_too_few",
     "t_test",
+    "take_differences",
 ]
 
 _SAME = 1e-12  # up to this, a difference is what rounding leaves of none
@@ -87,21 +89,21 @@ def bootstrap_test(sample: Sample, pairs: Sequence[Pair]) -> tuple[Floats, Float
         sample: one dataset's models with their resamples.
         pairs: what is tested.
     """
-    observed, errors = np.array(
-        [
-            (abs(difference.centre), float(np.sqrt((difference.influence**2).sum())) or 1.0)
-            for difference in sample.each_difference(pairs)
-        ]
-    ).T
-    observed /= errors
+    observed, errors = np.empty((2, len(pairs)))
+    for place, difference in sample.each_difference(pairs):
+        errors[place] = float(np.sqrt((difference.influence**2).sum())) or 1.0
+        observed[place] = abs(difference.centre) / errors[place]
     ascending = np.argsort(observed, kind="stable")
-    p_values, jointly = np.empty((2, len(pairs)))
-    greatest: Floats | float = 0.0
-    ordered = sample.each_difference([pairs[i] for i in ascending])
-    for i, difference in zip(ascending, ordered, strict=True):
-        shifted = np.abs(difference.resamples - difference.centre)[np.newaxis] / errors[i]
-        alone, joint, greatest = exceedances(shifted, observed[[i]] - ROUNDING, greatest)
-        p_values[i], jointly[i] = ((1 + n[0]) / (1 + shifted.size) for n in (alone, joint))
+    counts = np.zeros((2, len(pairs)), dtype=np.int64)
+    for window in sample.windows(len(pairs)):
+        shifted = np.empty((len(pairs), window.n_resamples))
+        for place, difference in window.each_difference(pairs):
+            shifted[place] = np.abs(difference.resamples - difference.centre) / errors[place]
+        greatest: Floats | float = 0.0
+        for place in ascending:
+            *n, greatest = exceedances(shifted[[place]], observed[[place]] - ROUNDING, greatest)
+            counts[:, [place]] += n
+    p_values, jointly = (1 + counts) / (1 + sample.n_resamples)
     return p_values, westfall_young(p_values, jointly, ascending)
 
 
@@ -137,6 +139,7 @@ def compare(
     rule: IntervalRule,
     test: TestRule,
     lead: Measure | None = None,
+    differences: Mapping[Pair, TakenDifference] | None = None,
 ) -> tuple[Comparison, ...]:
     """The comparisons of one dataset: per pair of models, slice and measure that both have, a line.
 
@@ -150,24 +153,16 @@ def compare(
         rule: how an interval is read off.
         test: how differences are tested.
         lead: the measure whose differences on all queries are the primary family; None for no such family.
+        differences: those of these pairs and measures, where they were taken already.
 
     Raises:
         InputError: `holm` or `bh` would need more resamples than there are to find anything, or clusters are too unlike
             for the test t.
     """
-    asked = [
-        Pair(model, baseline, measure, name)
-        for model, baseline in pairs
-        for name in sample.slices
-        for measure in measures
-        if (model, measure) in sample.contributions and (baseline, measure) in sample.contributions
-    ]
-    lines = [
-        _line(sample, pair, difference, rule, test.alpha)
-        for pair, difference in zip(
-            each("Taking differences", asked, len(asked), "pairs"), sample.each_difference(asked), strict=True
-        )
-    ]
+    asked = _asked(sample, pairs, measures)
+    if differences is None:
+        differences = take_differences(sample, pairs, measures, rule, test)
+    lines = [differences[pair].line for pair in asked]
     chosen = [
         i
         for i, (pair, line) in enumerate(zip(asked, lines, strict=True))
@@ -177,7 +172,7 @@ def compare(
         chosen = _judge_primary(sample, asked, lines, chosen, lead, test.alpha)
     if chosen:
         tested = [asked[i] for i in chosen]
-        p_values, corrected = _p_values(sample, tested, test)
+        p_values, corrected = _p_values(sample, tested, [differences[pair].by_t for pair in tested], test)
         role = "" if lead is None or lead.metric.direction == "neither" else "exploratory"
         family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
@@ -186,6 +181,42 @@ def compare(
             made = REPLICATE_TEST if sample.has_replicates(asked[i]) else test.test
             lines[i] = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=made)
     return tuple(lines)
+
+
+@dataclass(frozen=True)
+class TakenDifference:
+    """A line that is not tested yet.
+
+    Attributes:
+        line: without p-values.
+        by_t: the p-value of Student's t; NaN unless that is the test, or a side of the pair is a family of replicates.
+    """
+
+    line: Comparison
+    by_t: float
+
+
+def take_differences(
+    sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure], rule: IntervalRule, test: TestRule
+) -> dict[Pair, TakenDifference]:
+    """The differences of these pairs by these measures, on all queries and on slices; arguments as of `compare`."""
+    asked = _asked(sample, pairs, measures)
+    taken: dict[Pair, TakenDifference] = {}
+    for place, difference in each("Taking differences", sample.each_difference(asked), len(asked), "pairs"):
+        pair = asked[place]
+        by_t = t_test(difference) if test.test == "t" or sample.has_replicates(pair) else math.nan
+        taken[pair] = TakenDifference(_line(sample, pair, difference, rule, test.alpha), by_t)
+    return taken
+
+
+def _asked(sample: Sample, pairs: Sequence[tuple[str, str]], measures: Collection[Measure]) -> list[Pair]:
+    return [
+        Pair(model, baseline, measure, name)
+        for model, baseline in pairs
+        for name in sample.slices
+        for measure in measures
+        if (model, measure) in sample.contributions and (baseline, measure) in sample.contributions
+    ]
 
 
 def most_tests(n_pairs: int, measures: Sequence[Measure], groups: Groups, n_queries: int) -> int:
@@ -279,15 +310,19 @@ def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:
     return measure.metric.direction != "neither" and n_clusters >= (2 if slice == ALL else LEAST_CLUSTERS)
 
 
-def _p_values(sample: Sample, tested: Sequence[Pair], test: TestRule) -> tuple[Floats, Floats | None]:
+def _p_values(
+    sample: Sample, tested: Sequence[Pair], by_t: Sequence[float], test: TestRule
+) -> tuple[Floats, Floats | None]:
     """(H,) each pair's p-value, and (H,) as the correction makes it; None for `none`."""
     refuse_too_few(sample.dataset, len(tested), sample.n_resamples, test)
     stepped: Floats | None = None
-    of_replicates = _replicate_tests(sample, tested)
+    of_replicates = np.array(  # those that hold over further replicates, too
+        [p_value if sample.has_replicates(pair) else 0.0 for pair, p_value in zip(tested, by_t, strict=True)]
+    )
     if test.test == "t":
         for pair in tested:
             _refuse_unlike(sample, pair)
-        p_values = np.array([t_test(difference) for difference in sample.each_difference(tested)])
+        p_values = np.array(by_t)
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
     else:
@@ -320,15 +355,6 @@ def _refuse_unlike(sample: Sample, pair: Pair) -> None:
         )
 
 
-def _replicate_tests(sample: Sample, tested: Sequence[Pair]) -> Floats:
-    """(H,) the p-values that hold over further replicates, of pairs with a family; 0 for other pairs."""
-    p_values = np.zeros(len(tested))
-    families = [i for i, pair in enumerate(tested) if sample.has_replicates(pair)]
-    for i, difference in zip(families, sample.each_difference([tested[i] for i in families]), strict=True):
-        p_values[i] = t_test(difference)
-    return p_values
-
-
 def _joint(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDifference | None, ...]:
     """The joint differences; those with a family hold over further replicates, too.
 
@@ -340,8 +366,9 @@ def _joint(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tuple[JointDi
     found = list(joint_differences(sample, pairs, left * alpha))
     if left < 1:
         found = [one and replace(one, p_joint=min(one.p_joint / left, 1.0)) for one in found]
-    for i, difference in zip(families, sample.each_difference([pairs[i] for i in families]), strict=True):
-        one, own = found[i], t_test(difference)
+    for place, difference in sample.each_difference([pairs[i] for i in families]):
+        i, own = families[place], t_test(difference)
+        one = found[i]
         if one is not None:
             low, high = one.ends
             if low is not None and high is not None:

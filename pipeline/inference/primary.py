@@ -98,15 +98,14 @@ def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[t
     """By pair, its difference, and (1 + B,) the standard error of that over the sample and over each resample.
 
     A resample's influences are linear in what each cluster adds to the sums, so the sum of their squares is a quadratic
-    form in resampled sums of products. All pairs are drawn together. NaN where a difference is undefined.
+    form in resampled sums of products. NaN where a difference is undefined.
     """
-    if not pairs:
-        return
-    figures = [_Figures.of(sample, pair) for pair in pairs]
-    differences, drawn = sample.differences_and_sums(pairs, np.concatenate([figure.columns for figure in figures]))
-    parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1])
-    for difference, figure, sums in zip(differences, figures, parts, strict=True):
-        yield difference, figure.errors(sums)
+    for own in sample.few_at_a_time(pairs):
+        figures = [_Figures.of(sample, pair) for pair in own]
+        differences, (drawn,) = sample.differences_and_sums(own, np.concatenate([each.columns for each in figures]))
+        parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1])
+        for difference, figure, sums in zip(differences, figures, parts, strict=True):
+            yield difference, figure.errors(sums)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from itertools import pairwise
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +34,19 @@ from rankledger.pipeline.types.results import Scores
 
 __all__ = [
     "Contributions",
+    "Draws",
     "Ratio",
     "ResampledSums",
     "Settings",
+    "SlicedClusters",
     "contributions_of",
     "entropy_of",
     "in_chunks",
-    "resampled_sums",
     "round_to_exact",
+    "same_steps",
 ]
+
+T = TypeVar("T")
 
 Clusters: TypeAlias = npt.NDArray[np.int64]
 
@@ -110,7 +116,8 @@ class Ratio:
     def is_mean_over(self, other: Ratio) -> bool:
         """Whether both are plain means over the same denominators, so that their difference is one too."""
         plain = self.aggregation is MEAN and other.aggregation is MEAN
-        return plain and np.array_equal(self.denominators, other.denominators)
+        same = self.denominators is other.denominators
+        return plain and (same or np.array_equal(self.denominators, other.denominators))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,17 +174,24 @@ def contributions_of(scores: Scores, row: int, values: Floats, conventions: Conv
         weights = np.where(scores.missing, 0.0, weights)
     means = np.atleast_2d(scores.moments.get(measure, values))
     numerators, denominators = contributions(measure.aggregation, means, weights, undefined_is_zero=zero)
-    return Contributions(measure, numerators, denominators[0])
+    same = np.array_equal(numerators, means)  # then the scores are not held twice
+    return Contributions(measure, means if same else numerators, denominators[0])
 
 
 def _added_up(values: Floats, clusters: Clusters, n_clusters: int) -> Floats:
     return np.bincount(clusters, values, n_clusters).astype(np.float64)
 
 
-Rows: TypeAlias = npt.NDArray[np.int64] | slice
+Indices: TypeAlias = npt.NDArray[np.int64]
+Counts: TypeAlias = npt.NDArray[np.unsignedinteger]
 
 _BATCH = 1 << 16  # counts that are made at a time: 512 kB, so that they stay in the cache
 _CHUNK = 1 << 20  # counts of a chunk: 8 MB. A chunk is drawn from a stream of its own, so this is part of every figure.
+_TASK = 4  # chunks of a task
+_KEPT = 1 << 28  # counts of a dataset that are kept for all of its columns, a byte each; more are drawn for each block
+_PRODUCT = 1 << 20  # sums of parts that are made at a time: 8 MB
+_FEWEST = 32  # clusters of a part: products of fewer are slow
+_WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
 
 
 @dataclass(frozen=True)
@@ -189,7 +203,7 @@ class Settings:
         seed: root of all streams.
         workers: run the resampling.
         memory: the bytes that this machine has.
-        together: resamples of differences that are kept at a time.
+        together: sums over resamples that are kept at a time, but for those of all queries.
     """
 
     resamples: int
@@ -200,39 +214,191 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class ResampledSums:
-    """Columns that are 0 in the same clusters: a slice of the queries takes a share of the time of all of them.
+class SlicedClusters:
+    """S slices of C clusters that share their products: a slice is made of parts, which no slice cuts.
 
     Attributes:
-        rows: the clusters in which they are not.
-        rounded: (R, N) N numbers of each of these clusters, as `round_to_exact` gives them.
+        names: (S,) of the slices.
+        parts: (C,) the part of each cluster, from 1 on; 0 for clusters in none of the slices.
+        members: (S, A) 1 where a part is in a slice, else 0.
     """
 
-    rows: Rows
+    names: tuple[str, ...]
+    parts: Indices
+    members: Floats
+
+    @classmethod
+    def share(cls, masks: Mapping[str, Bools]) -> list[SlicedClusters]:
+        """As few as there can be without parts of fewer than 32 clusters on average.
+
+        Args:
+            masks: (C,) whether each cluster is in it, by slice.
+        """
+        shared: list[list[str]] = []
+        codes = np.empty(0, dtype=np.int64)
+        for name, mask in masks.items():
+            if shared:
+                refined = np.unique(2 * codes + mask, return_inverse=True)[1]
+                if refined.max(initial=0) < len(mask) // _FEWEST:
+                    shared[-1].append(name)
+                    codes = refined
+                    continue
+            shared.append([name])
+            codes = mask.astype(np.int64)
+        return [cls._of({name: masks[name] for name in names}) for names in shared]
+
+    @classmethod
+    def _of(cls, masks: Mapping[str, Bools]) -> SlicedClusters:
+        stacked = np.stack([*masks.values()])
+        inside = np.flatnonzero(stacked.any(axis=0))
+        members, parts = np.unique(stacked[:, inside], axis=1, return_inverse=True)
+        numbers = np.zeros(stacked.shape[1], dtype=np.int64)
+        numbers[inside] = parts.ravel() + 1
+        return cls(tuple(masks), numbers, members.astype(np.float64))
+
+    def greatest(self, columns: Floats) -> Floats:
+        """(N, S): the greatest number of each slice in each of N columns, (N, C) numbers from 0 on."""
+        by_part = np.zeros((len(columns), self.members.shape[1] + 1))
+        order = np.argsort(self.parts, kind="stable")
+        present, begins = np.unique(self.parts[order], return_index=True)
+        by_part[:, present] = np.maximum.reduceat(columns[:, order], begins, axis=1)
+        return np.stack([by_part[:, 1:][:, own > 0].max(axis=1, initial=0.0) for own in self.members], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class ResampledSums:
+    """N columns to add up over S slices: one product for each part of the clusters, and slices are sums of parts.
+
+    Attributes:
+        rows: the clusters in which any of the columns is not 0, part by part.
+        rounded: (R, N) the numbers of these clusters, as `round_to_exact` gives them.
+        ends: (A,) where each part ends among them; None for a single part, which is the only slice.
+        members: (S, A) 1 where a part is in a slice, else 0.
+    """
+
+    rows: Indices | slice
     rounded: Floats
+    ends: Indices | None = None
+    members: Floats = field(default_factory=lambda: np.ones((1, 1)))
+
+    @classmethod
+    def of(cls, rounded: Floats, counted: Bools, sliced: SlicedClusters | None = None) -> ResampledSums:
+        """The columns, (C, N), over slices; without slices over all clusters, of which only those counted matter."""
+        inside = counted if sliced is None else counted & (sliced.parts > 0)
+        if sliced is None or sliced.members.size == 1:
+            if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):
+                return cls(slice(None), rounded)
+            rows = np.flatnonzero(inside)
+            return cls(rows, rounded[rows])
+        rows = np.flatnonzero(inside)
+        rows = rows[np.argsort(sliced.parts[rows], kind="stable")]
+        ends = np.searchsorted(sliced.parts[rows], np.arange(1, sliced.members.shape[1] + 1), side="right")
+        return cls(rows, rounded[rows], ends, sliced.members)
+
+    def sums(self, weights: npt.NDArray[np.number]) -> Floats:
+        """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
+        taken = weights[:, self.rows].astype(np.float64, copy=False)
+        if self.ends is None:
+            return (self.rounded.T @ taken.T)[np.newaxis]
+        (n_slices, n_parts), n_columns = self.members.shape, self.rounded.shape[1]
+        sums = np.empty((n_slices, n_columns, len(taken)))
+        step = max(1, _PRODUCT // max(1, n_parts * len(taken)))
+        for begin in range(0, n_columns, step):
+            columns = self.rounded[:, begin : begin + step]
+            parts = np.empty((n_parts, columns.shape[1], len(taken)))
+            for part, (first, end) in enumerate(pairwise((0, *self.ends))):
+                np.matmul(columns[first:end].T, taken[:, first:end].T, out=parts[part])
+            own = self.members @ parts.reshape(n_parts, -1)
+            sums[:, begin : begin + step] = own.reshape(n_slices, *parts.shape[1:])
+        return sums
 
 
-def resampled_sums(
-    parts: Sequence[ResampledSums], n_clusters: int, stream: str, settings: Settings, *, _chunk: int = _CHUNK
-) -> Floats:
-    """The sum of each column over the clusters, and over each resample of them.
+class Draws:
+    """B resamples of C clusters, each of which draws C of them with replacement.
 
-    Args:
-        parts: N columns in all.
-        n_clusters: C, how many clusters there are; a resample draws C of them with replacement.
-        stream: names the stream; the same name gives the same resamples whatever the columns.
-        settings: how B resamples are drawn.
-
-    Returns:
-        (N, 1 + B) sums, all of them exact; the first are those of the sample itself.
-
-    Raises:
-        InputError: this machine has no memory for so many.
+    Attributes:
+        n_resamples: B.
     """
-    _refuse_too_many(settings.resamples, sum(part.rounded.shape[1] for part in parts), stream, settings.memory)
-    chunks = in_chunks("Drawing resamples", _sum_chunk, parts, n_clusters, stream, settings, _chunk)
-    sample = np.concatenate([part.rounded.sum(axis=0) for part in parts])
-    return np.concatenate([sample[:, np.newaxis], *chunks], axis=1)
+
+    def __init__(
+        self, n_clusters: int, stream: str, settings: Settings, *, _chunk: int = _CHUNK, _kept: int = _KEPT
+    ) -> None:
+        """Nothing is drawn yet.
+
+        Args:
+            n_clusters: C.
+            stream: names the stream; the same name gives the same resamples whatever is summed over them.
+            settings: how they are drawn.
+        """
+        self.n_resamples = settings.resamples
+        self._settings = settings
+        self._n_clusters, self._stream = n_clusters, stream
+        self._chunks = _chunks(n_clusters, stream, settings, _chunk)
+        self._is_kept = n_clusters * settings.resamples <= _kept
+
+    @cached_property
+    def _counts(self) -> list[Counts]:
+        """(B', C) counts of each chunk, drawn once."""
+        calls = [(self._n_clusters, *chunk) for chunk in self._chunks]
+        return list(_in_tasks("Drawing resamples", _draw_small_counts, calls, self._settings.workers, _TASK))
+
+    def let_go(self) -> None:
+        """Do not keep the counts; they are drawn again if they are needed again."""
+        self.__dict__.pop("_counts", None)
+
+    def windows(self, n_resamples: int) -> Iterator[Draws]:
+        """The same resamples, about so many at a time."""
+        n_chunks = max(1, n_resamples // max((size for _, size in self._chunks), default=1))
+        for begin in range(0, len(self._chunks), n_chunks):
+            window = copy(self)
+            window._chunks = self._chunks[begin : begin + n_chunks]
+            window.n_resamples = sum(size for _, size in window._chunks)
+            if self._is_kept:
+                window.__dict__["_counts"] = self._counts[begin : begin + n_chunks]
+            yield window
+
+    def sums(self, parts: Sequence[ResampledSums]) -> list[Floats]:
+        """(S, N, 1 + B) of each part: the sums over the clusters, and over each resample of them; all are exact.
+
+        Raises:
+            InputError: this machine has no memory for so many.
+        """
+        if not parts:
+            return []
+        shapes = [(len(part.members), part.rounded.shape[1]) for part in parts]
+        self.refuse_too_many(sum(n * m for n, m in shapes))
+        found = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
+        for sums, part in zip(found, parts, strict=True):
+            sums[:, :, :1] = part.sums(np.ones((1, self._n_clusters)))
+        begin = 1
+        for chunk in self._each_chunk(parts):
+            end = begin + chunk[0].shape[2]
+            for sums, own in zip(found, chunk, strict=True):
+                sums[:, :, begin:end] = own
+            begin = end
+        return found
+
+    def _each_chunk(self, parts: Sequence[ResampledSums]) -> Iterator[list[Floats]]:
+        if self._is_kept:
+            calls: list[tuple[Any, ...]] = [(parts, counts) for counts in self._counts]
+            return _in_tasks("Adding up resamples", _sum_counts, calls, self._settings.workers, _TASK)
+        calls = [(parts, self._n_clusters, *chunk) for chunk in self._chunks]
+        return _in_tasks("Drawing resamples", _sum_drawn, calls, self._settings.workers, _TASK)
+
+    def refuse_too_many(self, n_columns: int) -> None:
+        """Refuse what memory cannot hold.
+
+        Raises:
+            InputError: there are so many sums over each resample.
+        """
+        resamples, memory = self.n_resamples, self._settings.memory
+        needed = np.dtype(np.float64).itemsize * n_columns * resamples
+        if needed > memory:
+            found = f"{resamples:,} of the {n_columns:,} sums of {self._stream!r} need {needed / 1e9:,.1f} GB"
+            fitting = int(resamples * memory / needed)
+            raise InputError(
+                f"bootstrap.resamples: {found}, and there are {memory / 1e9:,.1f} GB; set at most {fitting:,}"
+            )
 
 
 def in_chunks(
@@ -243,23 +409,33 @@ def in_chunks(
     stream: str,
     settings: Settings,
     n_cells: int,
-) -> list[Any]:
+    per_task: int = 1,
+) -> Iterator[Any]:
     """What the function makes of each chunk of about `n_cells` draws: it takes a seed and how many rows to draw."""
+    calls = [(drawn_for, n_clusters, *chunk) for chunk in _chunks(n_clusters, stream, settings, n_cells)]
+    return _in_tasks(title, function, calls, settings.workers, per_task)
+
+
+def _chunks(n_clusters: int, stream: str, settings: Settings, n_cells: int) -> list[tuple[list[int], int]]:
+    """The seed of each chunk, and how many rows it has."""
     n_rows = max(1, n_cells // n_clusters)
     sizes = [min(n_rows, settings.resamples - begin) for begin in range(0, settings.resamples, n_rows)]
     entropy = entropy_of(stream)
-    calls = [(drawn_for, n_clusters, [settings.seed, entropy, chunk], size) for chunk, size in enumerate(sizes)]
+    return [([settings.seed, entropy, chunk], size) for chunk, size in enumerate(sizes)]
+
+
+def _in_tasks(
+    title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], workers: Workers, per_task: int
+) -> Iterator[T]:
+    """The results of the calls in their order, a few calls to a task: workers fetch what these share once."""
+    tasks = [(function, calls[begin : begin + per_task]) for begin in range(0, len(calls), per_task)]
     with threaded_libraries().limit(limits=1, user_api="blas"):  # the workers share the cores already
-        return settings.workers.run(title, function, calls)
+        for results in workers.each(title, _run_task, tasks):
+            yield from results
 
 
-def _refuse_too_many(resamples: int, n_columns: int, dataset: str, memory: float) -> None:
-    """Refuse what memory cannot hold: the sums, and the chunks that they are put together of."""
-    needed = 2 * np.dtype(np.float64).itemsize * n_columns * resamples
-    if needed > memory:
-        found = f"{resamples:,} of the {n_columns:,} sums of {dataset!r} need {needed / 1e9:,.1f} GB"
-        fitting = int(resamples * memory / needed)
-        raise InputError(f"bootstrap.resamples: {found}, and there are {memory / 1e9:,.1f} GB; set at most {fitting:,}")
+def _run_task(function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> list[T]:
+    return [function(*call) for call in calls]
 
 
 def entropy_of(stream: str) -> int:
@@ -280,14 +456,44 @@ def round_to_exact(columns: Floats, bounds: Floats | None = None) -> Floats:
     greatest = np.abs(columns).max(axis=1, initial=0.0)
     if bounds is not None:
         greatest = np.maximum(greatest, bounds)
-    _, exponents = np.frexp(greatest * columns.shape[1])  # greatest sum < 2**exponent
-    steps = np.ldexp(1.0, np.maximum(exponents - 53, -1074))  # 2**-1074 is the least double
+    steps = np.ldexp(1.0, np.maximum(_exponents(greatest, columns.shape[1]) - 53, -1074))  # 2**-1074: the least double
     return np.ascontiguousarray((np.rint(columns / steps[:, np.newaxis]) * steps[:, np.newaxis]).T)
 
 
-def _sum_chunk(parts: Sequence[ResampledSums], n_clusters: int, entropy: list[int], n_resamples: int) -> Floats:
+def same_steps(columns: Floats, bounds: Floats, sliced: SlicedClusters) -> Bools:
+    """(S, N): whether `round_to_exact` rounds a column to the same step if it is 0 outside a slice.
+
+    Args:
+        columns: (N, C) finite numbers.
+        bounds: (N,) as of `round_to_exact`.
+        sliced: S slices.
+    """
+    found = np.abs(columns)
+    n_clusters = columns.shape[1]
+    whole = _exponents(np.maximum(found.max(axis=1, initial=0.0), bounds), n_clusters)
+    own = _exponents(np.maximum(sliced.greatest(found).T, bounds), n_clusters)
+    same: Bools = own == whole
+    return same
+
+
+def _exponents(greatest: Floats, n_clusters: int) -> npt.NDArray[np.int32]:
+    """Of what no sum of C numbers up to these exceeds: it is below 2**exponent."""
+    exponents: npt.NDArray[np.int32] = np.frexp(greatest * n_clusters)[1]
+    return exponents
+
+
+def _sum_counts(parts: Sequence[ResampledSums], counts: npt.NDArray[np.number]) -> list[Floats]:
+    return [part.sums(counts) for part in parts]
+
+
+def _sum_drawn(parts: Sequence[ResampledSums], n_clusters: int, entropy: list[int], n_resamples: int) -> list[Floats]:
+    return _sum_counts(parts, _draw_counts(entropy, n_resamples, n_clusters))
+
+
+def _draw_small_counts(n_clusters: int, entropy: list[int], n_resamples: int) -> Counts:
+    """The counts as bytes, unless a cluster is drawn more than 255 times."""
     counts = _draw_counts(entropy, n_resamples, n_clusters)
-    return np.concatenate([part.rounded.T @ counts[:, part.rows].T for part in parts])
+    return counts.astype(np.min_scalar_type(int(counts.max(initial=0))))
 
 
 def _draw_counts(entropy: list[int], n_resamples: int, n_clusters: int) -> Floats:

@@ -6,9 +6,11 @@ so every difference is paired.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +23,23 @@ from rankledger.pipeline.inference.intervals import Resampled
 from rankledger.pipeline.inference.replicates import Components, ReplicateEffects, components_of, mean_effects
 from rankledger.pipeline.inference.resampling import (
     Contributions,
+    Draws,
     Ratio,
     ResampledSums,
     Settings,
+    SlicedClusters,
     contributions_of,
-    resampled_sums,
     round_to_exact,
+    same_steps,
 )
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import ALL, ModelKey, Scores
 
 __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
-_WORTH_IT = 0.7  # of the clusters: with more, picking their counts takes as long as multiplying all
+T = TypeVar("T")
+
+Key: TypeAlias = tuple[ModelKey, Measure, str]
 
 
 @dataclass(frozen=True)
@@ -90,7 +96,10 @@ class Sample:
         *,
         whole: Sequence[Scores] = (),
     ) -> None:
-        """Draw the resamples of one dataset.
+        """The resamples of one dataset.
+
+        Nothing is drawn before it is asked for. Then it is drawn in `blocks`; sums over all queries are kept, and those
+        over slices as far as there is room.
 
         Args:
             results: the scores of its models, those of records among them. All have the same queries.
@@ -98,17 +107,24 @@ class Sample:
             groups: the clusters, which are drawn as one, and the slices.
             settings: how the queries are resampled.
             whole: further scores, whose figures are asked over all queries and in no slice.
+
+        Raises:
+            InputError: this machine has no memory for so many resamples.
         """
         self.dataset = results[0].dataset
         self.groups = groups
         self.n_clusters = len(results[0].query_ids) if groups.clusters is None else int(groups.clusters.max()) + 1
-        self.n_resamples = settings.resamples
         self.slices: Mapping[str, Bools | None] = {ALL: None, **groups.slices}
-        self.contributions: Mapping[tuple[ModelKey, Measure], Contributions] = {
-            (scores.key, measure): contributions_of(scores, row, scores.values[row], conventions)
-            for scores in (*results, *whole)
-            for row, measure in enumerate(scores.measures)
-        }
+        self.contributions: dict[tuple[ModelKey, Measure], Contributions] = {}
+        self._weights: dict[tuple[ModelKey, Measure], int] = {}  # models and measures with the same weights have one
+        distinct: dict[bytes, tuple[int, Floats]] = {}
+        for scores in (*results, *whole):
+            for row, measure in enumerate(scores.measures):
+                own = contributions_of(scores, row, scores.values[row], conventions)
+                found = (len(distinct), own.denominators)
+                number, shared = distinct.setdefault(own.denominators.tobytes(), found)
+                self._weights[scores.key, measure] = number
+                self.contributions[scores.key, measure] = replace(own, denominators=shared)
         self._replicated = {
             (scores.key, measure): (scores, row)
             for scores in (*results, *whole)
@@ -118,15 +134,57 @@ class Sample:
         self._conventions = conventions
         self._query_ids = results[0].query_ids
         self._settings = settings
-        self._denominators: dict[bytes, Floats] = {}
-        sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
-        asked = [(*key, name) for key in self.contributions for name in (self.slices if key in sliced else (ALL,))]
-        ratios = [self._ratio(self.contributions[model, measure], name) for model, measure, name in asked]
-        self._drawn = dict(zip(asked, self._draw(ratios)[0], strict=True))
+        self._sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
+        masks = {name: self._clusters_in(mask) for name, mask in self.slices.items()}
+        self._slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
+        self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
+        self._cut = [name for name, mask in masks.items() if mask is None]  # slices that hold a part of some cluster
+        self._ratios: dict[Key, Ratio] = {}
+        self._denominators: dict[tuple[int, str], Floats] = {}
+        self._draw_from(Draws(self.n_clusters, self.dataset, settings))
+        n_kept = sum(len(self.contributions[key].numerators) for key in self._sliced)
+        self._draws.refuse_too_many(n_kept + max(self._blocks.values(), default=0) // (1 + self.n_resamples))
+
+    def _draw_from(self, draws: Draws) -> None:
+        """Nothing is drawn yet."""
+        self._draws = draws
+        self.n_resamples = draws.n_resamples
+        self._drawn: dict[Key, _Drawn] = {}
+        self._totals: dict[int, Floats] = {}
+        self._held: dict[tuple[Measure, ...], int] = {}  # the blocks whose sums over slices are kept, oldest first
+        self._blocks = self._in_blocks()
+
+    @property
+    def blocks(self) -> tuple[tuple[Measure, ...], ...]:
+        """The measures that are drawn together: as many as their sums leave room for, and at least one."""
+        return tuple(self._blocks)
+
+    def windows(self, n_figures: int) -> Iterator[Sample]:
+        """This sample with some of its resamples at a time, as many as leave room for those of so many figures."""
+        if n_figures * self.n_resamples <= self._settings.together:
+            yield self
+            return
+        for draws in self._draws.windows(self._settings.together // n_figures):
+            window = copy(self)
+            window._draw_from(draws)
+            yield window
+
+    def _in_blocks(self) -> dict[tuple[Measure, ...], int]:
+        """The blocks, and how many sums each has."""
+        sizes: dict[Measure, int] = {}
+        for (model, measure), own in self.contributions.items():
+            n_slices = len(self.slices) if (model, measure) in self._sliced else 1
+            sizes[measure] = sizes.get(measure, 0) + len(own.numerators) * n_slices * (1 + self.n_resamples)
+        blocks: list[dict[Measure, int]] = []
+        for measure, size in sizes.items():
+            if not blocks or sum(blocks[-1].values()) + size > self._settings.together:
+                blocks.append({})
+            blocks[-1][measure] = size
+        return {tuple(block): sum(block.values()) for block in blocks}
 
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
         """A model's figure over the queries of a slice."""
-        drawn = self._drawn[model, measure, slice]
+        drawn = self._drawn_of((model, measure, slice))
         figures = drawn.figures
         ratio = drawn.ratio
         return Resampled(
@@ -152,50 +210,60 @@ class Sample:
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
-        return self._drawn[model, measure, ALL].figures
+        return self._drawn_of((model, measure, ALL)).figures
 
     def differences(self, pairs: Sequence[Pair]) -> list[Resampled]:
         """The differences of these pairs over the queries that are defined in both, oriented: positive is better."""
         return list(self._differences(pairs)[0])
 
-    def each_difference(self, pairs: Sequence[Pair]) -> Iterator[Resampled]:
-        """As `differences`, but only a few are drawn at a time, and each is let go before the next."""
-        n_pairs = max(1, self._settings.together // self.n_resamples)
-        for begin in range(0, len(pairs), n_pairs):
-            yield from self._differences(pairs[begin : begin + n_pairs])[0]
+    def each_difference(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Resampled]]:
+        """As `differences`, each with its place: block by block, a few drawn at a time, and let go before the next."""
+        for block in self._blocks:
+            places = [place for place, pair in enumerate(pairs) if pair.measure in block]
+            for own in self.few_at_a_time(places):
+                differences = self._differences([pairs[place] for place in own])[0]
+                for place in own:
+                    yield place, next(differences)
 
-    def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], Floats]:
+    def few_at_a_time(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
+        """The items, as many at a time as there is room for the columns and sums of differences."""
+        n_items = max(1, self._settings.together // (8 * max(self.n_resamples, self.n_clusters)))
+        return (items[begin : begin + n_items] for begin in range(0, len(items), n_items))
+
+    def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], list[Floats]]:
         """As `each_difference`, and (N, 1 + B) the sums of N columns, (N, C), over the sample and over each resample.
 
         All are drawn together, which takes little longer than drawing the differences.
         """
         return self._differences(pairs, ResampledSums(slice(None), round_to_exact(columns)))
 
-    def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], Floats]:
+    def _differences(self, pairs: Sequence[Pair], *beside: ResampledSums) -> tuple[Iterator[Resampled], list[Floats]]:
         """They are drawn together and made one by one: each holds a number of every cluster, too."""
         sides = [self.sides(pair) for pair in pairs]
-        drawn = {each.ratio: each for each in self._drawn.values()}
-        needed = [
-            both if both[0] in drawn else _to_draw(pair.factor, *both) for pair, both in zip(pairs, sides, strict=True)
+        own = [
+            () if one is self._ratios.get((pair.model, pair.measure, pair.slice)) else _to_draw(pair.factor, one, other)
+            for pair, (one, other) in zip(pairs, sides, strict=True)
         ]
-        new, sums = self._draw([ratio for ratios in needed for ratio in ratios if ratio not in drawn], *beside)
-        drawn |= {each.ratio: each for each in new}
-        made = zip(pairs, sides, needed, strict=True)
-        return (self._difference(pair, *both, [drawn[ratio] for ratio in own]) for pair, both, own in made), sums
+        new, sums = self._draw([ratio for ratios in own for ratio in ratios], *beside)
+        left = iter(new)
+        made = zip(pairs, sides, [[next(left) for _ in ratios] for ratios in own], strict=True)
+        return (self._difference(pair, *both, drawn or self._both_of(pair)) for pair, both, drawn in made), sums
+
+    def _both_of(self, pair: Pair) -> list[_Drawn]:
+        return [self._drawn_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline)]
 
     def sides(self, pair: Pair) -> tuple[Ratio, Ratio]:
         """A pair's two figures over the queries that both define; those of `figure` where both define the same."""
         ours, theirs = (self.contributions[name, pair.measure] for name in (pair.model, pair.baseline))
-        if np.array_equal(ours.counted, theirs.counted):
-            keys = ((name, pair.measure, pair.slice) for name in (pair.model, pair.baseline))
-            one, other = (self._drawn[key].ratio for key in keys)
+        if ours.denominators is theirs.denominators or np.array_equal(ours.counted, theirs.counted):
+            one, other = (self._ratio_of((name, pair.measure, pair.slice)) for name in (pair.model, pair.baseline))
             return one, other
         both = ours.counted & theirs.counted
         return self._ratio(ours, pair.slice, both), self._ratio(theirs, pair.slice, both)
 
     def scores_of(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Floats | None:
         """(Q,) the scores whose plain mean a figure is, by sorted query id; None if it is no plain mean of queries."""
-        return self._in_order(self._drawn[model, measure, slice].ratio)
+        return self._in_order(self._ratio_of((model, measure, slice)))
 
     def differences_of(self, pair: Pair) -> Floats | None:
         """(Q,) the differences whose plain mean a pair's is, oriented; None if it is no plain mean of queries."""
@@ -284,28 +352,91 @@ class Sample:
         return int((counted if mask is None else counted & mask).sum())
 
     def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
-        """The figure over the queries of a slice, and among these; ratios share denominators that are the same."""
+        """The figure over the queries of a slice, and among these."""
         masks = [mask for mask in (self.slices[slice], queries) if mask is not None]
-        ratio = contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
-        own = ratio.denominators
-        return replace(ratio, denominators=self._denominators.setdefault(own.tobytes(), own))
+        return contributions.ratio(reduce(np.logical_and, masks) if masks else None, self.groups.clusters)
 
-    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[_Drawn], Floats]:
-        """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside.
+    def _ratio_of(self, key: Key) -> Ratio:
+        """A model's figure; ratios share denominators that are the same."""
+        if key not in self._ratios:
+            ratio = self._ratio(self.contributions[key[:2]], key[2])
+            shared = self._denominators.setdefault((self._weights[key[:2]], key[2]), ratio.denominators)
+            self._ratios[key] = replace(ratio, denominators=shared)
+        return self._ratios[key]
 
-        Resamples stand side by side: summed down a column, their last bits would depend on the columns beside.
-        """
-        if not ratios and not beside:
-            return [], np.empty((0, 1 + self.n_resamples))
-        together: dict[bytes, list[Ratio]] = {}
-        for ratio in ratios:
-            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
-        columns = [_Columns.of(alike) for alike in together.values()]
-        parts = [*(each.part for each in columns), *beside]
-        sums = resampled_sums(parts, self.n_clusters, self.dataset, self._settings)
-        *own, others = np.split(sums, np.cumsum([each.part.rounded.shape[1] for each in columns]))
-        drawn = {each.ratio: each for column, part in zip(columns, own, strict=True) for each in column.drawn(part)}
-        return [drawn[ratio] for ratio in ratios], others
+    def _clusters_in(self, mask: Bools | None) -> Bools | None:
+        """(C,): the clusters in a slice; None if it cuts one."""
+        clusters = self.groups.clusters
+        if mask is None:
+            return np.ones(self.n_clusters, dtype=bool)
+        if clusters is None:
+            return mask
+        inside = np.bincount(clusters, mask, self.n_clusters) > 0
+        return inside if np.array_equal(inside[clusters], mask) else None
+
+    def _drawn_of(self, key: Key) -> _Drawn:
+        """A figure's sums, drawn with its block if they are not there."""
+        if key not in self._drawn:
+            block = next(block for block in self._blocks if key[1] in block)
+            self._make_room(self._blocks[block])
+            self._draw_block(block)
+            self._held[block] = self._blocks[block]
+        return self._drawn[key]
+
+    def let_go(self) -> None:
+        """Keep no sums but those over all queries; what else is asked for is drawn again."""
+        self._make_room(self._settings.together)
+        self._draws.let_go()
+
+    def _make_room(self, size: int) -> None:
+        """Let sums over slices go, of the blocks that were drawn first; those over all queries are kept."""
+        while self._held and sum(self._held.values()) + size > self._settings.together:
+            block = next(iter(self._held))
+            del self._held[block]
+            for key in [own for own in self._drawn if own[1] in block]:
+                drawn = self._drawn.pop(key)
+                if key[2] == ALL and key[:2] in self._sliced:
+                    totals = self._totals.setdefault(self._weights[key[:2]], drawn.denominators.copy())
+                    self._drawn[key] = _Drawn(drawn.ratio, drawn.numerators.copy(), totals)
+
+    def _draw_block(self, block: Collection[Measure]) -> None:
+        """Draw a block's figures: those of a slice by a share of the product of all, if they are rounded alike."""
+        keys = {self._ratio_of((*key, ALL)): key for key in self.contributions if key[1] in block}
+        products = [
+            (columns, sliced)
+            for slices, is_sliced in ((self._slicings, True), (self._whole, False))
+            for columns in _Columns.alike([ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced])
+            for sliced in slices
+        ]
+        alone = {
+            self._ratio_of((*keys[ratio], name)): (*keys[ratio], name)
+            for columns, sliced in products
+            for name, shares in zip(sliced.names, columns.share(sliced), strict=True)
+            for ratio, is_shared in zip(columns.ratios, shares, strict=True)
+            if not is_shared
+        } | {
+            self._ratio_of((*key, name)): (*key, name)
+            for key in keys.values()
+            if key in self._sliced
+            for name in self._cut
+        }
+        singles = _Columns.alike([*alone])
+        parts = [columns.part(sliced) for columns, sliced in products] + [columns.part() for columns in singles]
+        sums = self._draws.sums(parts)
+        for (columns, sliced), found in zip(products, sums[: len(products)], strict=True):
+            for name, own in zip(sliced.names, found, strict=True):
+                for drawn in columns.drawn(own):
+                    key = (*keys[drawn.ratio], name)
+                    self._drawn[key] = replace(drawn, ratio=self._ratio_of(key))
+        for columns, found in zip(singles, sums[len(products) :], strict=True):
+            self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
+
+    def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[_Drawn], list[Floats]]:
+        """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside."""
+        columns = _Columns.alike(ratios)
+        sums = [found[0] for found in self._draws.sums([*(each.part() for each in columns), *beside])]
+        drawn = {one.ratio: one for each, own in zip(columns, sums, strict=False) for one in each.drawn(own)}
+        return [drawn[ratio] for ratio in ratios], sums[len(columns) :]
 
 
 def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
@@ -320,27 +451,54 @@ def _to_draw(factor: float, one: Ratio, other: Ratio) -> tuple[Ratio, ...]:
 class _Columns:
     """Ratios over the same clusters as columns: all numerators, then each different denominator once.
 
-    Most measures weigh the queries alike, and one column serves them all.
+    Most measures weigh the queries alike, and one column serves them all. Resamples stand side by side: summed down a
+    column, their last bits would depend on the columns beside.
     """
 
     ratios: Sequence[Ratio]
     places: Sequence[int]  # where the denominator of each stands among the different ones
-    part: ResampledSums
+    numbers: Floats  # (N, C)
+    bounds: Floats  # (N,)
 
     @classmethod
-    def of(cls, ratios: Sequence[Ratio]) -> _Columns:
+    def alike(cls, ratios: Sequence[Ratio]) -> list[_Columns]:
+        """The ratios, those over the same clusters together."""
+        together: dict[bytes, list[Ratio]] = {}
+        for ratio in ratios:
+            together.setdefault((ratio.denominators > 0).tobytes(), []).append(ratio)
+        return [cls._of(own) for own in together.values()]
+
+    @classmethod
+    def _of(cls, ratios: Sequence[Ratio]) -> _Columns:
         distinct: dict[bytes, int] = {}
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
         bounds = [*(ratio.bound for ratio in ratios for _ in ratio.added), *[0.0] * len(distinct)]
-        rounded = round_to_exact(np.stack(columns), np.array(bounds))
-        rows = np.flatnonzero(ratios[0].denominators > 0)
-        few = len(rows) < _WORTH_IT * len(rounded)
-        return cls(ratios, places, ResampledSums(rows, rounded[rows]) if few else ResampledSums(slice(None), rounded))
+        return cls(ratios, places, np.stack(columns), np.array(bounds))
+
+    @cached_property
+    def _rounded(self) -> Floats:
+        return round_to_exact(self.numbers, self.bounds)
+
+    @property
+    def _ends(self) -> npt.NDArray[np.int64]:
+        """(R,): where the numerators of each ratio end among the columns."""
+        return np.cumsum([len(ratio.added) for ratio in self.ratios])
+
+    def part(self, sliced: SlicedClusters | None = None) -> ResampledSums:
+        """What is to be summed, over slices or over all clusters."""
+        return ResampledSums.of(self._rounded, self.ratios[0].denominators > 0, sliced)
+
+    def share(self, sliced: SlicedClusters) -> Bools:
+        """(S, R): whether the sums of a ratio over a slice are those of its numbers over all clusters."""
+        same = same_steps(self.numbers, self.bounds, sliced)
+        numerators = np.split(same, self._ends, axis=1)[:-1]
+        weights = [same[:, self._ends[-1] + place] for place in self.places]
+        return np.stack([own.all(axis=1) & its for own, its in zip(numerators, weights, strict=True)], axis=1)
 
     def drawn(self, sums: Floats) -> Iterator[_Drawn]:
         """Each ratio with its sums, given those of all columns, (N, 1 + B)."""
-        *numerators, denominators = np.split(sums, np.cumsum([len(ratio.added) for ratio in self.ratios]))
+        *numerators, denominators = np.split(sums, self._ends)
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
             yield _Drawn(ratio, own, denominators[place])
 

@@ -326,7 +326,7 @@ def randomization(
         family = _family(sample, pairs, _held)
         stream = f"signs/{sample.dataset}"
         counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk)
-        alone, jointly = (1 + np.sum(counts, axis=0)) / (1 + settings.resamples)
+        alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
         for i, pair in enumerate(pairs):
             if moved[i].sum() <= most:
                 alone[i] = _exact(sample, [pair], np.flatnonzero(moved[i]), _held)[1][0, 0]

@@ -147,7 +147,7 @@ def _p_value(test: _Test, statistic: float, n_queries: int, stream: str, setting
     while drawn < settings.resamples:
         some = replace(settings, resamples=min(_BATCH, settings.resamples - drawn))
         greatest = in_chunks("Searching slices", _greatest, test, n_queries, f"{stream}/{drawn}", some, _CHUNK)
-        n_reached += int((np.concatenate(greatest) >= statistic - _SAME).sum())
+        n_reached += int((np.concatenate([*greatest]) >= statistic - _SAME).sum())
         drawn += some.resamples
         if (1 + n_reached) / (1 + settings.resamples) > alpha:
             return 1.0

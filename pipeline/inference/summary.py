@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from rankledger.pipeline.inference.resampling import contributions_of
 from rankledger.pipeline.inference.samples import Sample, pool
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, Estimate, Scores
+from rankledger.pipeline.types.results import ALL, Estimate, ModelKey, Scores
 from rankledger.pipeline.types.views import CurvePoint, ReplicateEstimate, VarianceComponents
 
 __all__ = [
@@ -51,7 +52,11 @@ class IntervalRule:
 
 
 def estimate(
-    sample: Sample, results: Sequence[Scores], conventions: Conventions, rule: IntervalRule
+    sample: Sample,
+    results: Sequence[Scores],
+    conventions: Conventions,
+    rule: IntervalRule,
+    meanwhile: Callable[[Collection[Measure]], object] | None = None,
 ) -> tuple[Estimate, ...]:
     """The summary of one dataset: per model a line per measure, then those of the set of lists, then slice by slice.
 
@@ -63,15 +68,24 @@ def estimate(
         results: the scores of its models.
         conventions: say what an undefined query counts as, and one without output.
         rule: how an interval is read off.
+        meanwhile: reads off what else there is to be read off the sums of these measures; not all are kept.
     """
-    models = each("Reading off intervals", results, len(results), "models")
-    return tuple(line for scores in models for line in _lines(sample, scores, conventions, rule))
+    lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
+    for block in each("Reading off intervals", sample.blocks, len(sample.blocks), "blocks"):
+        for scores, name in product(results, sample.slices):
+            for row, measure in enumerate(scores.measures):
+                if measure in block:
+                    lines[scores.key, name, measure] = _line(sample, scores, row, name, conventions, rule)
+        if meanwhile is not None:
+            meanwhile(block)
+    return tuple(line for scores in results for line in _in_order(sample, scores, lines))
 
 
-def _lines(sample: Sample, scores: Scores, conventions: Conventions, rule: IntervalRule) -> Iterator[Estimate]:
+def _in_order(
+    sample: Sample, scores: Scores, lines: Mapping[tuple[ModelKey, str, Measure], Estimate]
+) -> Iterator[Estimate]:
     for name in sample.slices:
-        for row in range(len(scores.measures)):
-            yield _line(sample, scores, row, name, conventions, rule)
+        yield from (lines[scores.key, name, measure] for measure in scores.measures)
         if name == ALL:
             yield from _figures(scores, sample.n_clusters)
 

@@ -34,7 +34,13 @@ class Workers:
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
     ) -> list[T]:
-        """The results of `function(*call)` for each call, in the order of the calls.
+        """As `each`, all of them."""
+        return list(self.each(title, function, calls, unit=unit))
+
+    def each(
+        self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
+    ) -> Iterator[T]:
+        """The results of `function(*call)` for each call, in the order of the calls, as soon as they are there.
 
         Args:
             title: what is being done, as the progress says.
@@ -42,7 +48,7 @@ class Workers:
             calls: the arguments of each call.
             unit: what the progress calls them.
         """
-        return list(each(title, self._results(function, calls), len(calls), unit))
+        return each(title, self._results(function, calls), len(calls), unit)
 
     def _results(self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Iterator[T]:
         jobs = min(self.jobs if self.jobs > 0 else _cores() + 1 + self.jobs, len(calls))

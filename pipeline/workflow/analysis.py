@@ -6,19 +6,28 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rankledger.metrics.measure import Measure
 from rankledger.pipeline.config.planned import Plan, PlannedComparison
 from rankledger.pipeline.config.schema import Config
 from rankledger.pipeline.data.dataset import DatasetInput
 from rankledger.pipeline.data.join import judged_share_by_rank
-from rankledger.pipeline.inference.paired import TestRule, compare, most_tests, refuse_too_few
+from rankledger.pipeline.inference.paired import (
+    TakenDifference,
+    TestRule,
+    compare,
+    most_tests,
+    refuse_too_few,
+    take_differences,
+)
 from rankledger.pipeline.inference.ranks import order_agreement, with_ranks
 from rankledger.pipeline.inference.resampling import Settings
-from rankledger.pipeline.inference.samples import Sample
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.slice_search import SearchRule, changed_slices
 from rankledger.pipeline.inference.summary import (
     IntervalRule,
@@ -117,6 +126,7 @@ def analyze(
     past = _look_back(opened, inputs, workspace, workers, before) if planned.gates else None
     search = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
     samples = _draw(config, [*results, *(past.scores if past else ())], recall, inputs, workers)
+    estimates, differences = _estimate(config, planned, results, samples, workers)
     external_metrics = _external_metrics(planned)
     judged = None
     if past:
@@ -124,11 +134,10 @@ def analyze(
             opened, inputs, results, samples, past, external_metrics, night_of(planned.date, before), search
         )
     slice_changes, searched = _search_slices(planned, results, samples, search)
-    estimates = _estimate(config, results, samples)
     return Analysis(
         estimates=estimates,
         agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
-        comparisons=_compare(config, planned, results, samples, workers),
+        comparisons=_compare(config, planned, results, samples, workers, differences),
         slice_changes=slice_changes,
         judged=judged,
         curves=tuple(_curves(samples, recall, _rule(config), inputs)),
@@ -188,16 +197,39 @@ def _draw(
     )
 
 
-def _estimate(config: Config, results: Sequence[Scores], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
-    rule = _rule(config)
-    conventions = config.conventions.resolved.conventions
-    lines = [
-        line
-        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
-        for line in estimate(sample, _of(sample.dataset, results), conventions, rule)
-    ]
+def _estimate(
+    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
+) -> tuple[tuple[Estimate, ...], dict[str, dict[Pair, TakenDifference]]]:
+    """The lines of the summary, and by dataset the differences to compare: both are read off the same sums."""
+    rule, conventions = _rule(config), config.conventions.resolved.conventions
+    lines: list[Estimate] = []
+    differences: dict[str, dict[Pair, TakenDifference]] = {sample.dataset: {} for sample in samples}
+    for sample in each("Estimating", samples, len(samples), "datasets", nested=True):
+        taken = differences[sample.dataset]
+        take = partial(_take, config, planned, results, sample, workers, taken) if planned.comparison else None
+        lines += estimate(sample, _of(sample.dataset, results), conventions, rule, take)
+        if len(samples) > 1:
+            sample.let_go()
     pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
-    return with_ranks((*lines, *pooled), samples, rule.confidence)
+    return with_ranks((*lines, *pooled), samples, rule.confidence), differences
+
+
+def _take(
+    config: Config,
+    planned: Plan,
+    results: Sequence[Scores],
+    sample: Sample,
+    workers: Workers,
+    taken: dict[Pair, TakenDifference],
+    block: Collection[Measure],
+) -> None:
+    """Take the differences that are asked for by the measures of a block."""
+    comparison = planned.comparison
+    assert comparison is not None, "else nothing is compared"
+    evaluated = {(result.dataset, result.model) for result in results}
+    measures = [measure for measure in comparison.measures[sample.dataset] if measure in block]
+    pairs = _pairs(comparison, sample.dataset, evaluated)
+    taken |= take_differences(sample, pairs, measures, _rule(config), _test_of(config, comparison, workers))
 
 
 def _rule(config: Config) -> IntervalRule:
@@ -270,7 +302,12 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Wor
 
 
 def _compare(
-    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
+    config: Config,
+    planned: Plan,
+    results: Sequence[Scores],
+    samples: Sequence[Sample],
+    workers: Workers,
+    differences: Mapping[str, Mapping[Pair, TakenDifference]],
 ) -> tuple[Comparison, ...] | None:
     """The lines of all comparisons, without pairs of which an output failed; None if the config asks for none."""
     comparison = planned.comparison
@@ -283,7 +320,8 @@ def _compare(
         if pairs := _pairs(comparison, sample.dataset, evaluated):
             measures = comparison.measures[sample.dataset]
             lead = lead_among(planned.lead[sample.dataset], measures) if comparison.primary else None
-            lines += compare(sample, pairs, measures, _rule(config), test, lead)
+            lines += compare(sample, pairs, measures, _rule(config), test, lead, differences[sample.dataset])
+            sample.let_go()
     return tuple(lines)
 
 

@@ -78,7 +78,7 @@ def _part(sizes: np.ndarray, rng: np.random.Generator) -> tuple[tuple[float, flo
     settings = Settings(100, 0, workers)
     sample = Sample(results, PROFILES["trec_eval"].conventions, Groups(clusters=clusters), settings)
     pairs = [Pair("m", "n", measure) for measure in _MEASURES]
-    by_t = np.array([t_test(difference) for difference in sample.each_difference(pairs)])
+    by_t = np.array([t_test(difference) for _, difference in sample.each_difference(pairs)])
     by_signs, _ = randomization(sample, pairs, Settings(_PERMUTATIONS, int(rng.integers(2**31)), workers))
     rule = TestRule("t", _PERMUTATIONS, "none", _ALPHA, 0, workers)
     try:

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from threadpoolctl import threadpool_info
 
-from rankledger.pipeline.inference.resampling import ResampledSums, Settings, in_chunks, resampled_sums, round_to_exact
+from rankledger.pipeline.inference.resampling import (
+    Draws,
+    ResampledSums,
+    Settings,
+    SlicedClusters,
+    in_chunks,
+    round_to_exact,
+    same_steps,
+)
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 
@@ -23,7 +31,7 @@ def draw(columns, *, resamples=200, seed=0, stream="d", workers=ONE, memory=np.i
     columns = np.asarray(columns, dtype=float)
     part = ResampledSums(slice(None), round_to_exact(columns))
     settings = Settings(resamples, seed, workers, memory)
-    return resampled_sums([part], columns.shape[1], stream, settings, **sizes)[:, 1:].T
+    return Draws(columns.shape[1], stream, settings, **sizes).sums([part])[0][0, :, 1:].T
 
 
 def blas_threads(*_):
@@ -34,7 +42,8 @@ def test_chunks_have_one_thread_of_blas_each():
     """The workers share the cores already; afterwards BLAS has as many threads as before, the second time, too."""
     before = blas_threads()
     for _ in range(2):
-        assert in_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50) == [{1}] * 10
+        chunks = in_chunks("Drawing", blas_threads, None, 5, "d", Settings(100, 0, ONE), 50)
+        assert list(chunks) == [{1}] * 10
     assert blas_threads() == before
 
 
@@ -66,9 +75,9 @@ def test_each_resample_draws_as_many_queries_as_there_are():
 
 
 def test_resamples_that_memory_cannot_hold_are_refused():
-    """A thousand columns of a thousand million resamples are 16,000 GB; the line says how many would fit."""
-    with pytest.raises(InputError, match=r"bootstrap\.resamples: .* need 16,000\.0 GB, .*; set at most 1,000,000$"):
-        draw(np.ones((1000, 3)), resamples=1_000_000_000, memory=16e9)
+    """A thousand columns of a thousand million resamples are 8,000 GB; the line says how many would fit."""
+    with pytest.raises(InputError, match=r"bootstrap\.resamples: .* need 8,000\.0 GB, .*; set at most 1,000,000$"):
+        draw(np.ones((1000, 3)), resamples=1_000_000_000, memory=8e9)
 
 
 def test_counts_are_those_of_drawing_with_replacement():
@@ -104,6 +113,51 @@ def test_workers_never_change_a_bit(workers):
     chunk = 101 * 16
 
     np.testing.assert_array_equal(draw(columns, workers=workers, _chunk=chunk), draw(columns, _chunk=chunk))
+
+
+@pytest.mark.parametrize("kept", [0, 400 * 30])
+def test_windows_are_the_resamples_a_few_at_a_time(kept):
+    """Windows of at most two chunks of 16 resamples have the sums of all, whether counts are kept or drawn again."""
+    part = ResampledSums(slice(None), np.eye(30))
+    draws = Draws(30, "d", Settings(400, 0, ONE), _chunk=16 * 30, _kept=kept)
+    whole = draws.sums([part])[0][0, :, 1:]
+    windows = [window.sums([part])[0][0, :, 1:] for window in draws.windows(40)]
+
+    assert {window.shape[1] for window in windows} == {32, 16}
+    np.testing.assert_array_equal(np.concatenate(windows, axis=1), whole)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 9))
+def test_slices_share_products_to_the_last_bit(seed, n_slices):
+    """The sums of a slice are those of a product of its own clusters alone, whatever the slices have in common."""
+    rng = np.random.default_rng(seed)
+    masks = {"all": np.ones(300, dtype=bool)} | {str(i): rng.random(300) < rng.random() for i in range(n_slices)}
+    rounded = round_to_exact(rng.normal(size=(5, 300)))
+    counts = rng.multinomial(300, np.full(300, 1 / 300), size=7)
+    shared = SlicedClusters.share(masks)
+    every = np.ones(300, dtype=bool)
+
+    assert [name for sliced in shared for name in sliced.names] == [*masks]
+    for sliced in shared:
+        found = ResampledSums.of(rounded, every, sliced).sums(counts)
+        for name, sums in zip(sliced.names, found, strict=True):
+            np.testing.assert_array_equal(sums, rounded.T * masks[name] @ counts.T)
+
+
+def test_slices_with_many_parts_do_not_share_products():
+    """Parts of fewer than 32 clusters on average are too small: 64 clusters have two at most."""
+    masks = {"all": np.ones(64, dtype=bool), "half": np.arange(64) < 32, "odd": np.arange(64) % 2 > 0}
+
+    assert [sliced.names for sliced in SlicedClusters.share(masks)] == [("all", "half"), ("odd",)]
+
+
+def test_a_slice_of_small_numbers_has_a_finer_step():
+    """Numbers up to 1 within the slice, 8 outside: 3 bits less; none if the measure is bounded by 8 anyway."""
+    columns = np.array([np.r_[np.ones(50), np.full(50, 8.0)]])
+    (sliced,) = SlicedClusters.share({"all": np.ones(100, dtype=bool), "low": np.arange(100) < 50})
+
+    np.testing.assert_array_equal(same_steps(columns, np.zeros(1), sliced), [[True], [False]])
+    np.testing.assert_array_equal(same_steps(columns, np.full(1, 8.0), sliced), [[True], [True]])
 
 
 def test_each_chunk_is_drawn_from_a_stream_of_its_own():

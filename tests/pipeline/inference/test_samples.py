@@ -235,7 +235,8 @@ def test_differences_made_a_few_at_a_time_are_the_same():
     settings = dataclasses.replace(SETTINGS, together=2 * SETTINGS.resamples)
     few = Sample(results, CONVENTIONS, Groups(), settings)
 
-    for found, expected in zip(few.each_difference(pairs), at_once, strict=True):
+    for (place, found), (i, expected) in zip(few.each_difference(pairs), enumerate(at_once), strict=True):
+        assert place == i
         np.testing.assert_array_equal(found.resamples, expected.resamples)
 
 
@@ -244,7 +245,7 @@ def test_a_difference_is_let_go_before_the_next_is_made():
     many = sample(*(scores(name, random_scores(i)) for i, name in enumerate("mabcde")))
     made = many.each_difference([Pair("m", name, AP) for name in "abcde"])
 
-    first = weakref.ref(next(made))
+    first = weakref.ref(next(made)[1])
     assert first() is None
 
 
