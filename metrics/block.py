@@ -207,4 +207,5 @@ def check_summable(grade: float) -> None:
 def divide(numerator: Floats, denominator: Floats | float) -> Floats:
     """`numerator / denominator`, NaN where the denominator is 0: nothing to divide by means undefined."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(np.equal(denominator, 0), np.nan, np.divide(numerator, denominator))
+        ratio, zero = np.divide(numerator, denominator), np.equal(denominator, 0)
+    return np.where(zero, np.nan, ratio) if zero.any() else np.asarray(ratio)

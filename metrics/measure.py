@@ -61,6 +61,10 @@ class Measure:
     k: int | None = None
     defaults: tuple[tuple[str, Value], ...] = ()
 
+    def __hash__(self) -> int:
+        """By the metric's name alone: the rest of it takes long to hash, and measures are looked up often."""
+        return hash((self.metric.name, self.given, self.k, self.defaults))
+
     @classmethod
     def parse(cls, text: str, profile: Profile | None = None) -> Measure:
         """The measure that `text` writes.

@@ -90,9 +90,15 @@ class Resampled:
         Reference:
             Efron 1987, doi:10.1080/01621459.1987.10478410, equation 4.4.
         """
-        squares = self.influence * self.influence  # powers of arrays are slow
-        variance = float(squares.sum())
-        return float((squares * self.influence).sum()) / (6 * variance**1.5) if variance else 0.0
+        if not self.variance:
+            return 0.0
+        cubes = self.influence * self.influence * self.influence  # powers of arrays are slow
+        return float(cubes.sum()) / (6 * self.variance**1.5)
+
+    @cached_property
+    def variance(self) -> float:
+        """Σ influence²."""
+        return float((self.influence * self.influence).sum())
 
     @property
     def mark(self) -> Literal["", "sparse", "degenerate"]:
@@ -137,7 +143,7 @@ class Resampled:
     @cached_property
     def _spread(self) -> float:
         """√(Σ influence²); 0 if it is only what rounding leaves of clusters that are alike."""
-        spread = math.sqrt(float((self.influence * self.influence).sum()))
+        spread = math.sqrt(self.variance)
         reach = [abs(end) for end in self.range if math.isfinite(end)]
         return spread if spread > 1e-12 * max(abs(self.estimate), *reach, 0.0) else 0.0
 
@@ -221,10 +227,9 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
     Reference:
         Efron 1987, doi:10.1080/01621459.1987.10478410; the bias counts ties half, as scipy.stats.bootstrap does.
     """
-    variance = float((resampled.influence * resampled.influence).sum())
-    if variance == 0:
+    if resampled.variance == 0:
         return level
-    bias, acceleration = _bias(resampled, math.sqrt(variance), first=first), resampled.acceleration
+    bias, acceleration = _bias(resampled, math.sqrt(resampled.variance), first=first), resampled.acceleration
     moved = bias + _NORMAL.inv_cdf(level)
     room = 1 - acceleration * moved
     if room <= 0:  # so skewed that the level is beyond the last resample

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from rankledger.metrics.block import Floats
+from rankledger.metrics.block import Bools, Floats
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.distributions import t_tail
 from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, known
@@ -36,7 +36,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison, ModelKey
 
 __all__ = [
     "Correction",
@@ -202,10 +202,14 @@ def take_differences(
     """The differences of these pairs by these measures, on all queries and on slices; arguments as of `compare`."""
     asked = _asked(sample, pairs, measures)
     taken: dict[Pair, TakenDifference] = {}
+    changed: dict[tuple[str, ModelKey, Measure], tuple[Bools, Bools]] = {}  # of the pair that is taken, over all slices
     for place, difference in each("Taking differences", sample.each_difference(asked), len(asked), "pairs"):
         pair = asked[place]
         by_t = t_test(difference) if test.test == "t" or sample.has_replicates(pair) else math.nan
-        taken[pair] = TakenDifference(_line(sample, pair, difference, rule, test.alpha), by_t)
+        key = (pair.model, pair.baseline, pair.measure)
+        if key not in changed:
+            changed = {key: _better_and_worse(sample, pair)}
+        taken[pair] = TakenDifference(_line(sample, pair, difference, changed[key], rule, test.alpha), by_t)
     return taken
 
 
@@ -261,11 +265,14 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
         )
 
 
-def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule, alpha: float) -> Comparison:
+def _line(
+    sample: Sample, pair: Pair, difference: Resampled, changed: tuple[Bools, Bools], rule: IntervalRule, alpha: float
+) -> Comparison:
     """A line, not tested yet."""
     ours, theirs = sample.sides(pair)
     low, high = rule.of(difference)
-    wins, losses = _wins_and_losses(sample, pair)
+    mask = sample.slices[pair.slice]
+    wins, losses = (int((own if mask is None else own & mask).sum()) for own in changed)
     return Comparison(
         dataset=sample.dataset,
         slice=pair.slice,
@@ -292,17 +299,12 @@ def _line(sample: Sample, pair: Pair, difference: Resampled, rule: IntervalRule,
     )
 
 
-def _wins_and_losses(sample: Sample, pair: Pair) -> tuple[int, int]:
-    """The queries on which the model is better, and those on which it is worse; equal to 12 digits is equal."""
-    sides = [sample.contributions[name, pair.measure] for name in (pair.model, pair.baseline)]
-    queries = sides[0].counted & sides[1].counted
-    mask = sample.slices[pair.slice]
-    if mask is not None:
-        queries &= mask
-    ours, theirs = (side.scores[queries] for side in sides)
-    better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs
+def _better_and_worse(sample: Sample, pair: Pair) -> tuple[Bools, Bools]:
+    """(Q,): the queries on which the model is better, and those on which it is worse; equal to 12 digits is equal."""
+    ours, theirs = (sample.contributions[name, pair.measure].scores for name in (pair.model, pair.baseline))
+    better = theirs - ours if pair.measure.metric.direction == "lower" else ours - theirs  # NaN if one is undefined
     apart = np.abs(better) > 1e-12 * np.maximum(np.abs(ours), np.abs(theirs))
-    return int((apart & (better > 0)).sum()), int((apart & (better < 0)).sum())
+    return apart & (better > 0), apart & (better < 0)
 
 
 def _has_test(measure: Measure, slice: str, n_clusters: int) -> bool:

@@ -35,6 +35,7 @@ from rankledger.pipeline.types.results import Scores
 __all__ = [
     "Contributions",
     "Draws",
+    "Indices",
     "Ratio",
     "ResampledSums",
     "Settings",
@@ -104,8 +105,9 @@ class Ratio:
         total, numerators = self.denominators.sum(), self.numerators
         means = divide(numerators.sum(axis=1), total)
         apart = replicate.numerators - means[:, np.newaxis] * replicate.denominators
-        moved: Floats = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0)
-        return divide(moved, total)
+        if self.aggregation is not MEAN:
+            apart = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0, keepdims=True)
+        return divide(apart[0], total)
 
     @property
     def values(self) -> Floats:
@@ -116,8 +118,11 @@ class Ratio:
     def is_mean_over(self, other: Ratio) -> bool:
         """Whether both are plain means over the same denominators, so that their difference is one too."""
         plain = self.aggregation is MEAN and other.aggregation is MEAN
-        same = self.denominators is other.denominators
-        return plain and (same or np.array_equal(self.denominators, other.denominators))
+        return plain and self.has_weights_of(other)
+
+    def has_weights_of(self, other: Ratio) -> bool:
+        """Whether both have the same denominators."""
+        return self.denominators is other.denominators or np.array_equal(self.denominators, other.denominators)
 
 
 @dataclass(frozen=True, eq=False)

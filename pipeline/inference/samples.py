@@ -39,6 +39,8 @@ __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
 T = TypeVar("T")
 
+_INFLUENCES = 1 << 22  # numbers of influences that are kept: 34 MB
+
 Key: TypeAlias = tuple[ModelKey, Measure, str]
 
 
@@ -85,6 +87,8 @@ class Sample:
         n_clusters: how many clusters are drawn from.
         n_resamples: how often they are.
         contributions: what each query adds to the sums, by model and measure.
+        slicings: the slices that no cluster is cut by, those together that share products.
+        cut: the slices that hold a part of some cluster.
     """
 
     def __init__(
@@ -136,10 +140,12 @@ class Sample:
         self._settings = settings
         self._sliced = {(scores.key, measure) for scores in results for measure in scores.measures}
         masks = {name: self._clusters_in(mask) for name, mask in self.slices.items()}
-        self._slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
+        self.slicings = SlicedClusters.share({name: mask for name, mask in masks.items() if mask is not None})
         self._whole = SlicedClusters.share({ALL: np.ones(self.n_clusters, dtype=bool)})
-        self._cut = [name for name, mask in masks.items() if mask is None]  # slices that hold a part of some cluster
+        self.cut = [name for name, mask in masks.items() if mask is None]
         self._ratios: dict[Key, Ratio] = {}
+        self._influences: dict[Ratio, Floats] = {}
+        self._counted: dict[tuple[int, int, str], tuple[int, int]] = {}
         self._denominators: dict[tuple[int, str], Floats] = {}
         self._draw_from(Draws(self.n_clusters, self.dataset, settings))
         n_kept = sum(len(self.contributions[key].numerators) for key in self._sliced)
@@ -153,6 +159,7 @@ class Sample:
         self._totals: dict[int, Floats] = {}
         self._held: dict[tuple[Measure, ...], int] = {}  # the blocks whose sums over slices are kept, oldest first
         self._blocks = self._in_blocks()
+        self._block_of = {measure: block for block in self._blocks for measure in block}
 
     @property
     def blocks(self) -> tuple[tuple[Measure, ...], ...]:
@@ -187,13 +194,14 @@ class Sample:
         drawn = self._drawn_of((model, measure, slice))
         figures = drawn.figures
         ratio = drawn.ratio
+        n_queries, n_clusters = self._sizes((model, model), measure, slice, ratio)
         return Resampled(
             estimate=ratio.estimate,
             centre=float(figures[0]),
             resamples=figures[1:],
-            influence=ratio.influence,
-            n_queries=self._n_queries(self.contributions[model, measure].counted, slice),
-            n_clusters=int((ratio.denominators > 0).sum()),
+            influence=self._influence_of(ratio),
+            n_queries=n_queries,
+            n_clusters=n_clusters,
             range=measure.metric.range,
             families=self._effects(self._replicate_cells(model, measure, slice)),
         )
@@ -217,9 +225,11 @@ class Sample:
         return list(self._differences(pairs)[0])
 
     def each_difference(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, Resampled]]:
-        """As `differences`, each with its place: block by block, a few drawn at a time, and let go before the next."""
-        for block in self._blocks:
-            places = [place for place, pair in enumerate(pairs) if pair.measure in block]
+        """As `differences`, each with its place: measure by measure, a few drawn at a time, let go before the next."""
+        by_measure: dict[Measure, list[int]] = {measure: [] for measure in self._block_of}
+        for place, pair in enumerate(pairs):
+            by_measure[pair.measure].append(place)
+        for places in by_measure.values():
             for own in self.few_at_a_time(places):
                 differences = self._differences([pairs[place] for place in own])[0]
                 for place in own:
@@ -292,27 +302,28 @@ class Sample:
     def _difference(self, pair: Pair, one: Ratio, other: Ratio, drawn: Sequence[_Drawn]) -> Resampled:
         sign, factor = -1.0 if pair.measure.metric.direction == "lower" else 1.0, pair.factor
         if len(drawn) == 1:
-            figures = sign * drawn[0].figures
+            figures = _times(sign, drawn[0].figures)
         elif one.is_mean_over(other):  # of sums that are exact: what is equal stays equal
-            sums = drawn[0].numerators - factor * drawn[1].numerators
-            figures = sign * one.figure(sums, drawn[0].denominators)
+            sums = drawn[0].numerators - _times(factor, drawn[1].numerators)
+            figures = _times(sign, one.figure(sums, drawn[0].denominators))
         else:
-            figures = sign * (drawn[0].figures - factor * drawn[1].figures)
-        counted = [self.contributions[name, pair.measure].counted for name in (pair.model, pair.baseline)]
+            figures = _times(sign, drawn[0].figures - _times(factor, drawn[1].figures))
+        n_queries, n_clusters = self._sizes((pair.model, pair.baseline), pair.measure, pair.slice, one)
         return Resampled(
             estimate=sign * (one.estimate - factor * other.estimate),
             centre=float(figures[0]),
             resamples=figures[1:],
-            influence=sign * (one.influence - factor * other.influence),
-            n_queries=self._n_queries(counted[0] & counted[1], pair.slice),
-            n_clusters=int((one.denominators > 0).sum()),
+            influence=_times(sign, self._influence_of(one) - _times(factor, self._influence_of(other))),
+            n_queries=n_queries,
+            n_clusters=n_clusters,
             range=_range_of(pair),
-            families=self._pair_effects(pair, counted[0] & counted[1]) if self.has_replicates(pair) else (),
+            families=self._pair_effects(pair) if self.has_replicates(pair) else (),
         )
 
-    def _pair_effects(self, pair: Pair, both: Bools) -> tuple[ReplicateEffects, ...]:
+    def _pair_effects(self, pair: Pair) -> tuple[ReplicateEffects, ...]:
         """The effects of both families on a difference; of its replicates, where they are paired."""
         names = (pair.model, pair.baseline)
+        both = self.contributions[names[0], pair.measure].counted & self.contributions[names[1], pair.measure].counted
         ours, theirs = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
         theirs = {name: pair.factor * cells for name, cells in theirs.items()}
         shared = [
@@ -347,9 +358,23 @@ class Sample:
     def _effects(cells: Mapping[str, Floats]) -> tuple[ReplicateEffects, ...]:
         return (ReplicateEffects.of([*cells], np.stack([*cells.values()], axis=1)),) if cells else ()
 
-    def _n_queries(self, counted: Bools, slice: str) -> int:
-        mask = self.slices[slice]
-        return int((counted if mask is None else counted & mask).sum())
+    def _sizes(self, models: tuple[ModelKey, ModelKey], measure: Measure, slice: str, ratio: Ratio) -> tuple[int, int]:
+        """The queries that count for both models, and the clusters that they are in, which are those of the ratio."""
+        key = (self._weights[models[0], measure], self._weights[models[1], measure], slice)
+        if key not in self._counted:
+            ours, theirs = (self.contributions[model, measure].counted for model in models)
+            mask = self.slices[slice]
+            n_queries = int((ours & theirs if mask is None else ours & theirs & mask).sum())
+            self._counted[key] = n_queries, int((ratio.denominators > 0).sum())
+        return self._counted[key]
+
+    def _influence_of(self, ratio: Ratio) -> Floats:
+        """Its influence; some are kept, for a baseline is compared with many models."""
+        if ratio not in self._influences:
+            if len(self._influences) * self.n_clusters > _INFLUENCES:
+                self._influences.clear()
+            self._influences[ratio] = ratio.influence
+        return self._influences[ratio]
 
     def _ratio(self, contributions: Contributions, slice: str, queries: Bools | None = None) -> Ratio:
         """The figure over the queries of a slice, and among these."""
@@ -377,7 +402,7 @@ class Sample:
     def _drawn_of(self, key: Key) -> _Drawn:
         """A figure's sums, drawn with its block if they are not there."""
         if key not in self._drawn:
-            block = next(block for block in self._blocks if key[1] in block)
+            block = self._block_of[key[1]]
             self._make_room(self._blocks[block])
             self._draw_block(block)
             self._held[block] = self._blocks[block]
@@ -386,6 +411,7 @@ class Sample:
     def let_go(self) -> None:
         """Keep no sums but those over all queries; what else is asked for is drawn again."""
         self._make_room(self._settings.together)
+        self._influences.clear()
         self._draws.let_go()
 
     def _make_room(self, size: int) -> None:
@@ -404,7 +430,7 @@ class Sample:
         keys = {self._ratio_of((*key, ALL)): key for key in self.contributions if key[1] in block}
         products = [
             (columns, sliced)
-            for slices, is_sliced in ((self._slicings, True), (self._whole, False))
+            for slices, is_sliced in ((self.slicings, True), (self._whole, False))
             for columns in _Columns.alike([ratio for ratio, key in keys.items() if (key in self._sliced) == is_sliced])
             for sliced in slices
         ]
@@ -418,7 +444,7 @@ class Sample:
             self._ratio_of((*key, name)): (*key, name)
             for key in keys.values()
             if key in self._sliced
-            for name in self._cut
+            for name in self.cut
         }
         singles = _Columns.alike([*alone])
         parts = [columns.part(sliced) for columns, sliced in products] + [columns.part() for columns in singles]
@@ -501,6 +527,10 @@ class _Columns:
         *numerators, denominators = np.split(sums, self._ends)
         for ratio, own, place in zip(self.ratios, numerators, self.places, strict=True):
             yield _Drawn(ratio, own, denominators[place])
+
+
+def _times(factor: float, numbers: Floats) -> Floats:
+    return numbers if factor == 1 else factor * numbers
 
 
 def effective_clusters(weights: Floats) -> float:

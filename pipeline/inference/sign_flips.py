@@ -24,8 +24,8 @@ Reference:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
@@ -33,8 +33,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rankledger.metrics.block import Bools, Floats, divide
-from rankledger.pipeline.inference.resampling import Ratio, Settings, in_chunks, round_to_exact
+from rankledger.pipeline.inference.resampling import (
+    Indices,
+    Ratio,
+    ResampledSums,
+    Settings,
+    SlicedClusters,
+    in_chunks,
+    round_to_exact,
+)
 from rankledger.pipeline.inference.samples import Pair, Sample
+from rankledger.pipeline.types.results import ALL
 
 __all__ = [
     "FlippedPair",
@@ -72,7 +81,6 @@ def _from_bits(bits: npt.NDArray[np.integer]) -> Signs:
 
 
 Rows: TypeAlias = npt.NDArray[np.int64] | slice
-_Indices: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,13 +98,15 @@ class FlippedPair:
     @cached_property
     def moved(self) -> Bools:
         """(C,): the clusters in which anything changes as the models change places."""
+        if self.is_plain:
+            return self.ours.numerators[0] != self.theirs.numerators[0]
         moved: Bools = (_stacked(self.ours) != _stacked(self.theirs)).any(axis=0)
         return moved
 
     @cached_property
     def is_plain(self) -> bool:
         """Whether T rises with a single sum Σ s·d, which is then taken for it: one mean over the same denominators."""
-        return len(self.ours.added) == 1 and np.array_equal(self.ours.denominators, self.theirs.denominators)
+        return len(self.ours.added) == 1 and self.ours.has_weights_of(self.theirs)
 
     @cached_property
     def slopes(self) -> Floats:
@@ -111,8 +121,11 @@ class FlippedPair:
     @cached_property
     def deviation(self) -> float:
         """The standard deviation of T over all signs, to first order where T is not plain; 1 where it does not move."""
-        apart = _stacked(self.ours) - _stacked(self.theirs)
-        moved = (self.slopes[:, np.newaxis] * apart).sum(axis=0)
+        if self.is_plain:
+            moved = self.ours.numerators[0] - self.theirs.numerators[0]
+        else:
+            apart = _stacked(self.ours) - _stacked(self.theirs)
+            moved = (self.slopes[:, np.newaxis] * apart).sum(axis=0)
         return float(np.sqrt((moved * moved).sum())) or 1.0
 
     def rest(self, rows: Rows) -> Floats:
@@ -134,34 +147,39 @@ class FlippedPairs:
         thresholds: (H,) what counts as reaching them: less by what rounding can make of statistics that are equal.
     """
 
-    def __init__(self, swaps: Sequence[FlippedPair], rows: Rows) -> None:
+    def __init__(self, swaps: Sequence[FlippedPair], rows: Rows, shared: _SharedSums | None = None) -> None:
         """Gather the columns of numbers.
 
         Args:
             swaps: the pairs.
             rows: the K clusters that have signs; in the others nothing changes.
+            shared: the sums of a slice, if its columns are those of all queries.
         """
-        columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
-        places = [(columns.places[swap.ours], columns.places[swap.theirs]) for swap in swaps]
-        self._rounded, self._totals = columns.rounded, columns.rounded.sum(axis=0)[:, np.newaxis]
+        if shared is None:
+            columns = _Columns([ratio for swap in swaps for ratio in (swap.ours, swap.theirs)], rows)
+            self._rounded = columns.rounded
+            totals = columns.rounded.sum(axis=0)[:, np.newaxis]
+            places = [(columns.places[swap.ours], columns.places[swap.theirs]) for swap in swaps]
+            shared = _SharedSums(places, totals, columns.errors(len(columns.rounded)))
+        self._totals = shared.totals
         self._plain = np.flatnonzero([swap.is_plain for swap in swaps])
-        self._first = np.array([(ours[0], theirs[0]) for ours, theirs in places])[self._plain].T
+        self._first = np.array([(ours[0], theirs[0]) for ours, theirs in shared.places])[self._plain].T
         self._others = {
             i: (swap, swap.rest(rows), *both)
-            for i, (swap, both) in enumerate(zip(swaps, places, strict=True))
+            for i, (swap, both) in enumerate(zip(swaps, shared.places, strict=True))
             if not swap.is_plain
         }
         self._deviations = np.array([swap.deviation for swap in swaps])
         errors = [
-            (np.abs(swap.slopes) * (columns.errors[ours] + columns.errors[theirs])).sum()
-            for swap, (ours, theirs) in zip(swaps, places, strict=True)
+            (np.abs(swap.slopes) * (shared.errors[ours] + shared.errors[theirs])).sum()
+            for swap, (ours, theirs) in zip(swaps, shared.places, strict=True)
         ]
-        self.observed = self._of(self._totals)[:, 0]
+        self.observed = self.of(self._totals)[:, 0]
         self.thresholds: Floats = self.observed - np.array(errors) / self._deviations
 
     def statistics(self, signs: Signs) -> Floats:
         """(H, B): the statistics under each pattern of signs, (B, K); NaN where a figure is undefined."""
-        return self._of(self._sums(signs, slice(None)))
+        return self.of(self._sums(signs, slice(None)))
 
     def all_statistics(self, *, _part: int = 1 << 16) -> Iterator[Floats]:
         """(H, B) each: the statistics under half of all patterns of K signs, the sample's first.
@@ -175,13 +193,17 @@ class FlippedPairs:
         last = self._rounded[n_free:].sum(axis=0)[:, np.newaxis]
         for pattern in range(2 ** (n_free - n_first)):
             signs = _from_bits(pattern >> np.arange(n_free - n_first)[np.newaxis] & 1)
-            yield self._of(first + (self._sums(signs, slice(n_first, n_free)) + last))
+            yield self.of(first + (self._sums(signs, slice(n_first, n_free)) + last))
+
+    def part(self, rows: Rows) -> ResampledSums:
+        """The columns as they are summed under signs for all clusters; these rows have signs here."""
+        return ResampledSums(rows, self._rounded)
 
     def _sums(self, signs: Signs, rows: slice) -> Floats:
         """(N, B): the sums of signs times these rows."""
         return np.ascontiguousarray((signs.astype(np.float64) @ self._rounded[rows]).T)
 
-    def _of(self, sums: Floats) -> Floats:
+    def of(self, sums: Floats) -> Floats:
         """(H, B): the statistics that sums times signs make, (N, B)."""
         found = np.empty((len(self._deviations), sums.shape[1]))
         found[self._plain] = sums[self._first[0]] - sums[self._first[1]]
@@ -194,11 +216,23 @@ class FlippedPairs:
         return statistics
 
 
-class _Columns:
-    """What K clusters add to the sums of some figures, each of N columns once.
+@dataclass(frozen=True, eq=False)
+class _SharedSums:
+    """N sums over a slice.
 
-    All sums of them are exact; `errors` is how far apart rounding can take two that are equal but for the signs.
+    Attributes:
+        places: of both figures of each pair, which columns they are made of: numerators first, then the denominator.
+        totals: (N, 1) the sums if all signs are 1.
+        errors: (N,) how far apart rounding can take two sums that are equal but for the signs.
     """
+
+    places: Sequence[tuple[Indices, Indices]]
+    totals: Floats
+    errors: Floats
+
+
+class _Columns:
+    """What K clusters add to the sums of some figures, each of N columns once. All sums of them are exact."""
 
     def __init__(self, ratios: Sequence[Ratio], rows: Rows) -> None:
         distinct = list(dict.fromkeys(ratios))
@@ -208,14 +242,19 @@ class _Columns:
         columns = np.stack([*numerators, *map(np.frombuffer, weights)])
         bounds = np.array([*(ratio.bound for ratio in distinct for _ in ratio.added), *[0.0] * len(weights)])
         self.rounded = round_to_exact(columns, bounds)
-        greatest = np.maximum(np.abs(columns).max(axis=1, initial=0.0), bounds)
-        # K numbers in each of two sums, each moved by half a step at most, and by as much again before it came here.
-        self.errors = greatest * columns.shape[1] ** 2 * 2.0**-51
+        self._greatest = np.maximum(np.abs(columns).max(axis=1, initial=0.0), bounds)
         ends = np.cumsum([len(ratio.added) for ratio in distinct])
-        self.places: dict[Ratio, _Indices] = {
+        self.places: dict[Ratio, Indices] = {
             ratio: np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
             for ratio, end, place in zip(distinct, ends, at, strict=True)
         }
+
+    def errors(self, n_clusters: int) -> Floats:
+        """(N,): how far apart rounding can take two sums over so many of the clusters that are equal but for the signs.
+
+        Their numbers are each moved by half a step at most in two sums, and by as much again before they came here.
+        """
+        return self._greatest * n_clusters * len(self.rounded) * 2.0**-51
 
 
 def _stacked(ratio: Ratio) -> Floats:
@@ -247,7 +286,7 @@ def benjamini_hochberg(p_values: Floats) -> Floats:
     return _placed(np.minimum.accumulate(np.minimum(p_values[order] * len(p_values) / ranks, 1.0)), order)
 
 
-def westfall_young(p_values: Floats, jointly: Floats, ascending: _Indices) -> Floats:
+def westfall_young(p_values: Floats, jointly: Floats, ascending: Indices) -> Floats:
     """(H,): step-down maxT. Corrected as `holm`, but by how the statistics of the family move together.
 
     Args:
@@ -263,9 +302,7 @@ def westfall_young(p_values: Floats, jointly: Floats, ascending: _Indices) -> Fl
     return _placed(np.maximum.accumulate(np.maximum(p_values, jointly)[descending]), descending)
 
 
-def exceedances(
-    statistics: Floats, thresholds: Floats, floor: Floats | float = 0.0
-) -> tuple[_Indices, _Indices, Floats]:
+def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 0.0) -> tuple[Indices, Indices, Floats]:
     """How often a statistic reaches its threshold, alone and together with those before it.
 
     An undefined statistic counts as one that does.
@@ -284,7 +321,7 @@ def exceedances(
     return alone, jointly, greatest[-1]
 
 
-def _placed(values: Floats, order: _Indices) -> Floats:
+def _placed(values: Floats, order: Indices) -> Floats:
     """The values, which are in this order, in the order of the hypotheses."""
     placed = np.empty_like(values)
     placed[order] = values
@@ -292,6 +329,7 @@ def _placed(values: Floats, order: _Indices) -> Floats:
 
 
 _CHUNK = 1 << 20  # signs of a chunk: 8 MB as doubles. Each has a stream of its own, so this is part of every p-value.
+_TASK = 4  # chunks of a task
 _HELD = 1 << 20  # statistics that are looked at together: 8 MB
 _MOST_ENUMERATED = 10**8  # statistics of a family: up to so many, all patterns are counted, else random ones
 _ALWAYS_ENUMERATED = 13  # clusters, however many the tests: 8,192 patterns are fewer than are usually drawn
@@ -318,40 +356,54 @@ def randomization(
         settings: how patterns of signs are drawn.
     """
     most = max(_enumerated // len(pairs), 2**_ALWAYS_ENUMERATED).bit_length() - 1
-    moved = np.stack([FlippedPair(*sample.sides(pair)).moved for pair in pairs])
-    any_moved = np.flatnonzero(moved.any(axis=0))
+    n_moved, moved = np.empty(len(pairs), dtype=np.int64), np.zeros(sample.n_clusters, dtype=bool)
+    for i, pair in enumerate(pairs):
+        own = FlippedPair(*sample.sides(pair)).moved
+        n_moved[i] = own.sum()
+        moved |= own
+    any_moved = np.flatnonzero(moved)
     if len(any_moved) <= most:
         family, (alone, jointly) = _exact(sample, pairs, any_moved, _held)
     else:
         family = _family(sample, pairs, _held)
         stream = f"signs/{sample.dataset}"
-        counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk)
+        counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk, _TASK)
         alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
-        for i, pair in enumerate(pairs):
-            if moved[i].sum() <= most:
-                alone[i] = _exact(sample, [pair], np.flatnonzero(moved[i]), _held)[1][0, 0]
+        for i in np.flatnonzero(n_moved <= most):
+            rows = np.flatnonzero(FlippedPair(*sample.sides(pairs[i])).moved)
+            alone[i] = _exact(sample, [pairs[i]], rows, _held)[1][0, 0]
     return alone, westfall_young(alone, jointly, family.ascending)
 
 
 class _Family:
     """All that is tested together, in groups of pairs that take the signs of different clusters."""
 
-    def __init__(self, groups: Sequence[tuple[Rows, FlippedPairs]], order: _Indices, held: int) -> None:
+    def __init__(self, products: Sequence[_Product], order: Indices, ties: Indices, held: int) -> None:
+        """Put the pairs in the order of their statistics.
+
+        Args:
+            products: the pairs in groups.
+            order: (H,) the places of the pairs, group by group.
+            ties: (H,) the order of those whose statistics are equal.
+            held: statistics that are looked at together.
+        """
         self._held = held
-        self._groups = groups
-        self._order = np.argsort(np.concatenate([group.observed for _, group in groups]), kind="stable")
-        self._thresholds = np.concatenate([group.thresholds for _, group in groups])[self._order]
+        self._products = products
+        groups = [group for _, own in products for _, group in own]
+        self._order = np.lexsort((ties, np.concatenate([group.observed for group in groups])))
+        self._thresholds = np.concatenate([group.thresholds for group in groups])[self._order]
         self.ascending = order[self._order]  # the pairs by their statistics over the sample
 
-    def count(self, signs: Signs) -> _Indices:
+    def count(self, signs: Signs) -> Indices:
         """(2, H): how often each pair's statistic reaches the sample's, and how often one of those up to it does."""
         n_parts = -(-len(signs) * len(self._order) // self._held)
         counts = np.zeros((2, len(self._order)), dtype=np.int64)
-        for part in np.array_split(signs, n_parts):
-            counts += self.reached([group.statistics(part[:, rows]) for rows, group in self._groups])
+        for some in np.array_split(signs, n_parts):
+            sums = ((part.sums(some), groups) for part, groups in self._products)
+            counts += self.reached([group.of(own[place]) for own, groups in sums for place, group in groups])
         return counts
 
-    def reached(self, statistics: Sequence[Floats]) -> _Indices:
+    def reached(self, statistics: Sequence[Floats]) -> Indices:
         """As `count`, given the statistics of each group under the same patterns, (H', B) each."""
         alone, jointly, _ = exceedances(np.concatenate(statistics)[self._order], self._thresholds)
         counts = np.empty((2, len(self._order)), dtype=np.int64)
@@ -359,9 +411,15 @@ class _Family:
         return counts
 
 
-def _flipped_pairs(sample: Sample, pairs: Sequence[Pair], rows: Rows) -> FlippedPairs:
+_Product: TypeAlias = tuple[ResampledSums, Sequence[tuple[int, FlippedPairs]]]
+"""What is summed under the same signs, over slices, and the pairs over each of these slices, by its place."""
+
+
+def _flipped_pairs(
+    sample: Sample, pairs: Sequence[Pair], rows: Rows, shared: _SharedSums | None = None
+) -> FlippedPairs:
     """The pairs with signs for these clusters. Their figures are made here and let go: those of all would be large."""
-    return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows)
+    return FlippedPairs([FlippedPair(*sample.sides(pair)) for pair in pairs], rows, shared)
 
 
 def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
@@ -369,20 +427,45 @@ def _family(sample: Sample, pairs: Sequence[Pair], held: int) -> _Family:
     members: dict[str, list[int]] = {}
     for i, pair in enumerate(pairs):
         members.setdefault(pair.slice, []).append(i)
-    groups = [
-        (rows, _flipped_pairs(sample, [pairs[i] for i in places], rows))
-        for rows, places in ((sample.clusters_of(name), places) for name, places in members.items())
-    ]
-    return _Family(groups, np.concatenate([np.array(places) for places in members.values()]), held)
+    products: list[_Product] = []
+    order: list[int] = []
+    for sliced in sample.slicings:
+        names = [name for name in sliced.names if name in members]
+        order += [i for name in names for i in members[name]]
+        if names:
+            products.append(_product(sample, sliced, {name: [pairs[i] for i in members[name]] for name in names}))
+    for name in (own for own in sample.cut if own in members):
+        rows = sample.clusters_of(name)
+        group = _flipped_pairs(sample, [pairs[i] for i in members[name]], rows)
+        products.append((group.part(rows), [(0, group)]))
+        order += members[name]
+    ties = np.argsort(np.concatenate([np.array(places) for places in members.values()]), kind="stable")
+    return _Family(products, np.array(order), ties[order], held)
 
 
-def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_patterns: int) -> _Indices:
+def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Sequence[Pair]]) -> _Product:
+    """The pairs over slices that share their products: of columns that are rounded as those of all queries."""
+    asked = dict.fromkeys(replace(pair, slice=ALL) for own in members.values() for pair in own)
+    whole = {pair: sample.sides(pair) for pair in asked}
+    columns = _Columns([ratio for sides in whole.values() for ratio in sides], slice(None))
+    part = ResampledSums.of(columns.rounded, np.ones(sample.n_clusters, dtype=bool), sliced)
+    totals = part.sums(np.ones((1, sample.n_clusters)))
+    groups = []
+    for name, own in members.items():
+        rows, place = sample.clusters_of(name), sliced.names.index(name)
+        places = [tuple(columns.places[ratio] for ratio in whole[replace(pair, slice=ALL)]) for pair in own]
+        shared = _SharedSums(places, totals[place], columns.errors(len(rows)))
+        groups.append((place, _flipped_pairs(sample, own, rows, shared)))
+    return part, groups
+
+
+def _count_chunk(family: _Family, n_clusters: int, entropy: list[int], n_patterns: int) -> Indices:
     return family.count(draw_signs(entropy, n_patterns, n_clusters))
 
 
-def _exact(sample: Sample, pairs: Sequence[Pair], moved: _Indices, held: int) -> tuple[_Family, Floats]:
+def _exact(sample: Sample, pairs: Sequence[Pair], moved: Indices, held: int) -> tuple[_Family, Floats]:
     """The family of these pairs, and (2, H) their p-values over all patterns of the clusters that move."""
     group = _flipped_pairs(sample, pairs, moved)
-    family = _Family([(slice(None), group)], np.arange(len(pairs)), held)
+    family = _Family([(group.part(moved), [(0, group)])], np.arange(len(pairs)), np.arange(len(pairs)), held)
     counts = np.sum([family.reached([statistics]) for statistics in group.all_statistics()], axis=0)
     return family, counts / 2 ** max(len(moved) - 1, 0)

@@ -72,9 +72,10 @@ def estimate(
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
     for block in each("Reading off intervals", sample.blocks, len(sample.blocks), "blocks"):
-        for scores, name in product(results, sample.slices):
-            for row, measure in enumerate(scores.measures):
-                if measure in block:
+        for measure, scores in product(block, results):
+            if measure in scores.measures:
+                row = scores.measures.index(measure)
+                for name in sample.slices:
                     lines[scores.key, name, measure] = _line(sample, scores, row, name, conventions, rule)
         if meanwhile is not None:
             meanwhile(block)
