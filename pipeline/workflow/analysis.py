@@ -6,7 +6,6 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,7 +125,11 @@ def analyze(
     past = _look_back(opened, inputs, workspace, workers, before) if planned.gates else None
     search = SearchRule(1 - config.bootstrap.confidence, config.seed, workers)
     samples = _draw(config, [*results, *(past.scores if past else ())], recall, inputs, workers)
-    estimates, differences = _estimate(config, planned, results, samples, workers)
+    found = [
+        _infer(sample, opened, results, recall, inputs, workers, alone=len(samples) == 1)
+        for sample in each("Estimating", samples, len(samples), "datasets", nested=True)
+    ]
+    estimates = _with_pooled(config, [line for own in found for line in own.estimates], samples)
     external_metrics = _external_metrics(planned)
     judged = None
     if past:
@@ -137,10 +140,10 @@ def analyze(
     return Analysis(
         estimates=estimates,
         agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
-        comparisons=_compare(config, planned, results, samples, workers, differences),
+        comparisons=tuple(line for own in found for line in own.comparisons) if planned.comparison else None,
         slice_changes=slice_changes,
         judged=judged,
-        curves=tuple(_curves(samples, recall, _rule(config), inputs)),
+        curves=tuple(point for own in found for point in own.curves),
         baselines=past.references if past else {},
         external_metrics={
             model: RecordedExternalMetrics(reason=extra)
@@ -193,43 +196,59 @@ def _draw(
         Sample(
             _of(dataset, results), conventions, inputs.datasets[dataset].groups, settings, whole=_of(dataset, recall)
         )
-        for dataset in each("Resampling", names, len(names), "datasets", nested=True)
+        for dataset in names
     )
 
 
-def _estimate(
-    config: Config, planned: Plan, results: Sequence[Scores], samples: Sequence[Sample], workers: Workers
-) -> tuple[tuple[Estimate, ...], dict[str, dict[Pair, TakenDifference]]]:
-    """The lines of the summary, and by dataset the differences to compare: both are read off the same sums."""
-    rule, conventions = _rule(config), config.conventions.resolved.conventions
-    lines: list[Estimate] = []
-    differences: dict[str, dict[Pair, TakenDifference]] = {sample.dataset: {} for sample in samples}
-    for sample in each("Estimating", samples, len(samples), "datasets", nested=True):
-        taken = differences[sample.dataset]
-        take = partial(_take, config, planned, results, sample, workers, taken) if planned.comparison else None
-        lines += estimate(sample, _of(sample.dataset, results), conventions, rule, take)
-        if len(samples) > 1:
-            sample.let_go()
-    pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
-    return with_ranks((*lines, *pooled), samples, rule.confidence), differences
+@dataclass(frozen=True)
+class _Inferred:
+    """What is read off the resamples of one dataset."""
+
+    estimates: tuple[Estimate, ...]
+    comparisons: tuple[Comparison, ...]
+    curves: tuple[CurvePoint, ...]
 
 
-def _take(
-    config: Config,
-    planned: Plan,
-    results: Sequence[Scores],
+def _infer(
     sample: Sample,
+    opened: Opened,
+    results: Sequence[Scores],
+    recall: Sequence[Scores],
+    inputs: Inputs,
     workers: Workers,
-    taken: dict[Pair, TakenDifference],
-    block: Collection[Measure],
-) -> None:
-    """Take the differences that are asked for by the measures of a block."""
-    comparison = planned.comparison
-    assert comparison is not None, "else nothing is compared"
-    evaluated = {(result.dataset, result.model) for result in results}
-    measures = [measure for measure in comparison.measures[sample.dataset] if measure in block]
-    pairs = _pairs(comparison, sample.dataset, evaluated)
-    taken |= take_differences(sample, pairs, measures, _rule(config), _test_of(config, comparison, workers))
+    *,
+    alone: bool,
+) -> _Inferred:
+    """All lines of one dataset: differences are taken of the same sums as figures. Pairs lack outputs that failed."""
+    config, comparison = opened.loaded.config, opened.planned.comparison
+    rule, conventions = _rule(config), config.conventions.resolved.conventions
+    own = _of(sample.dataset, results)
+    comparisons: tuple[Comparison, ...] = ()
+    evaluated = {(result.dataset, result.model) for result in own}
+    pairs = _pairs(comparison, sample.dataset, evaluated) if comparison else []
+    if comparison is None or not pairs:
+        estimates = estimate(sample, own, conventions, rule)
+    else:
+        measures, test = comparison.measures[sample.dataset], _test_of(config, comparison, workers)
+        taken: dict[Pair, TakenDifference] = {}
+
+        def take(block: Collection[Measure]) -> None:
+            taken.update(take_differences(sample, pairs, [one for one in measures if one in block], rule, test))
+
+        estimates = estimate(sample, own, conventions, rule, take)
+        lead = lead_among(opened.planned.lead[sample.dataset], measures) if comparison.primary else None
+        comparisons = compare(sample, pairs, measures, rule, test, lead, taken)
+    curves = tuple(_curves(sample, _of(sample.dataset, recall), rule, inputs))
+    if not alone:
+        sample.let_go()
+    return _Inferred(estimates, comparisons, curves)
+
+
+def _with_pooled(config: Config, lines: list[Estimate], samples: Sequence[Sample]) -> tuple[Estimate, ...]:
+    """The lines with those of all datasets together, if the config asks for them, and with ranks."""
+    rule = _rule(config)
+    pooled = estimate_pooled(samples, lines, rule) if config.pooled and len(samples) > 1 else ()
+    return with_ranks((*lines, *pooled), samples, rule.confidence)
 
 
 def _rule(config: Config) -> IntervalRule:
@@ -261,15 +280,11 @@ def score_recall(config: Config, planned: Plan, inputs: Inputs, workers: Workers
     return families(score(joined, ranked, profile, workers), sharing)
 
 
-def _curves(
-    samples: Sequence[Sample], recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs
-) -> Iterator[CurvePoint]:
-    """The points of all curves, dataset by dataset."""
-    for sample in samples:
-        own = _of(sample.dataset, recall)
-        yield from precision_by_recall(sample, own, rule)
-        for scores in own:
-            yield from _judged(scores, inputs)
+def _curves(sample: Sample, recall: Sequence[Scores], rule: IntervalRule, inputs: Inputs) -> Iterator[CurvePoint]:
+    """The points of a dataset's curves."""
+    yield from precision_by_recall(sample, recall, rule)
+    for scores in recall:
+        yield from _judged(scores, inputs)
 
 
 def _judged(scores: Scores, inputs: Inputs) -> Iterator[CurvePoint]:
@@ -299,30 +314,6 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Wor
         n_pairs = len(_pairs(comparison, name, inputs.evaluated))
         n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
         refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
-
-
-def _compare(
-    config: Config,
-    planned: Plan,
-    results: Sequence[Scores],
-    samples: Sequence[Sample],
-    workers: Workers,
-    differences: Mapping[str, Mapping[Pair, TakenDifference]],
-) -> tuple[Comparison, ...] | None:
-    """The lines of all comparisons, without pairs of which an output failed; None if the config asks for none."""
-    comparison = planned.comparison
-    if comparison is None:
-        return None
-    test = _test_of(config, comparison, workers)
-    evaluated = {(result.dataset, result.model) for result in results}
-    lines: list[Comparison] = []
-    for sample in each("Comparing", samples, len(samples), "datasets"):
-        if pairs := _pairs(comparison, sample.dataset, evaluated):
-            measures = comparison.measures[sample.dataset]
-            lead = lead_among(planned.lead[sample.dataset], measures) if comparison.primary else None
-            lines += compare(sample, pairs, measures, _rule(config), test, lead, differences[sample.dataset])
-            sample.let_go()
-    return tuple(lines)
 
 
 def _search_slices(
