@@ -462,7 +462,10 @@ def round_to_exact(columns: Floats, bounds: Floats | None = None) -> Floats:
     if bounds is not None:
         greatest = np.maximum(greatest, bounds)
     steps = np.ldexp(1.0, np.maximum(_exponents(greatest, columns.shape[1]) - 53, -1074))  # 2**-1074: the least double
-    return np.ascontiguousarray((np.rint(columns / steps[:, np.newaxis]) * steps[:, np.newaxis]).T)
+    rounded = columns / steps[:, np.newaxis]  # in place from here on: columns are large
+    np.rint(rounded, out=rounded)
+    rounded *= steps[:, np.newaxis]
+    return np.ascontiguousarray(rounded.T)
 
 
 def same_steps(columns: Floats, bounds: Floats, sliced: SlicedClusters) -> Bools:

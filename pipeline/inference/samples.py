@@ -39,6 +39,7 @@ __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
 T = TypeVar("T")
 
+_NUMBERS = 1 << 26  # numbers of columns that are drawn together: 537 MB
 _INFLUENCES = 1 << 22  # numbers of influences that are kept: 34 MB
 
 Key: TypeAlias = tuple[ModelKey, Measure, str]
@@ -179,9 +180,11 @@ class Sample:
     def _in_blocks(self) -> dict[tuple[Measure, ...], int]:
         """The blocks, and how many sums each has."""
         sizes: dict[Measure, int] = {}
+        least = self.n_clusters * self._settings.together // _NUMBERS  # of a column, whose numbers need room, too
         for (model, measure), own in self.contributions.items():
             n_slices = len(self.slices) if (model, measure) in self._sliced else 1
-            sizes[measure] = sizes.get(measure, 0) + len(own.numerators) * n_slices * (1 + self.n_resamples)
+            size = len(own.numerators) * max(n_slices * (1 + self.n_resamples), least)
+            sizes[measure] = sizes.get(measure, 0) + size
         blocks: list[dict[Measure, int]] = []
         for measure, size in sizes.items():
             if not blocks or sum(blocks[-1].values()) + size > self._settings.together:
@@ -237,7 +240,7 @@ class Sample:
 
     def few_at_a_time(self, items: Sequence[T]) -> Iterator[Sequence[T]]:
         """The items, as many at a time as there is room for the columns and sums of differences."""
-        n_items = max(1, self._settings.together // (8 * max(self.n_resamples, self.n_clusters)))
+        n_items = max(1, min(self._settings.together // (1 + self.n_resamples), _NUMBERS // self.n_clusters) // 8)
         return (items[begin : begin + n_items] for begin in range(0, len(items), n_items))
 
     def differences_and_sums(self, pairs: Sequence[Pair], columns: Floats) -> tuple[Iterator[Resampled], list[Floats]]:
