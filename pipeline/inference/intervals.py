@@ -93,7 +93,7 @@ class Resampled:
         if not self.variance:
             return 0.0
         cubes = self.influence * self.influence * self.influence  # powers of arrays are slow
-        return float(cubes.sum()) / (6 * self.variance**1.5)
+        return float(cubes.sum()) / (6 * float(self.variance**1.5))
 
     @cached_property
     def variance(self) -> float:
