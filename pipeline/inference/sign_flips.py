@@ -98,9 +98,8 @@ class FlippedPair:
     @cached_property
     def moved(self) -> Bools:
         """(C,): the clusters in which anything changes as the models change places."""
-        if self.is_plain:
-            return self.ours.numerators[0] != self.theirs.numerators[0]
-        moved: Bools = (_stacked(self.ours) != _stacked(self.theirs)).any(axis=0)
+        stacked = [one.numerators if self.is_plain else _stacked(one) for one in (self.ours, self.theirs)]
+        moved: Bools = (stacked[0] != stacked[1]).any(axis=0)
         return moved
 
     @cached_property
@@ -254,7 +253,8 @@ class _Columns:
 
         Their numbers are each moved by half a step at most in two sums, and by as much again before they came here.
         """
-        return self._greatest * n_clusters * len(self.rounded) * 2.0**-51
+        errors: Floats = self._greatest * n_clusters * len(self.rounded) * 2.0**-51
+        return errors
 
 
 def _stacked(ratio: Ratio) -> Floats:
@@ -369,7 +369,7 @@ def randomization(
         stream = f"signs/{sample.dataset}"
         counts = in_chunks("Flipping signs", _count_chunk, family, sample.n_clusters, stream, settings, _chunk, _TASK)
         alone, jointly = (1 + np.sum([*counts], axis=0)) / (1 + settings.resamples)
-        for i in np.flatnonzero(n_moved <= most):
+        for i in np.flatnonzero(n_moved <= most).tolist():
             rows = np.flatnonzero(FlippedPair(*sample.sides(pairs[i])).moved)
             alone[i] = _exact(sample, [pairs[i]], rows, _held)[1][0, 0]
     return alone, westfall_young(alone, jointly, family.ascending)
@@ -453,7 +453,8 @@ def _product(sample: Sample, sliced: SlicedClusters, members: Mapping[str, Seque
     groups = []
     for name, own in members.items():
         rows, place = sample.clusters_of(name), sliced.names.index(name)
-        places = [tuple(columns.places[ratio] for ratio in whole[replace(pair, slice=ALL)]) for pair in own]
+        sides = [whole[replace(pair, slice=ALL)] for pair in own]
+        places = [(columns.places[ours], columns.places[theirs]) for ours, theirs in sides]
         shared = _SharedSums(places, totals[place], columns.errors(len(rows)))
         groups.append((place, _flipped_pairs(sample, own, rows, shared)))
     return part, groups
