@@ -63,7 +63,7 @@ _FEW = 0.1  # of the queries
 _HALF = 0.5
 _HARDLY = 0.01  # of the top 10
 _TIMES = 10  # that the other models have
-_MOST_VALUES = 50  # of a slice column: a column of more is hardly one of categories, and nobody reads as many lines
+_MOST_VALUES = 50  # of a slice column: one with more is rarely of categories, and nobody reads so many lines
 
 _Rule = Callable[[str], str]
 

@@ -257,7 +257,7 @@ def _split_tables(report: ComparisonReport) -> Iterator[TextTable]:
 
 
 def _is_still(split: ChangeSplit) -> bool:
-    """Whether no part of a change amounts to anything; parts that cannot be told apart may cancel each other."""
+    """Whether no part of a change amounts to anything; parts that cannot be separated may cancel each other."""
     return all(abs(part.amount) < _ROUNDING and not part.reason for part in split.parts)
 
 
@@ -272,7 +272,7 @@ def _notes(report: ComparisonReport) -> Iterator[str]:
     if report.slice_changes:
         yield OVERSTATED
     for reason in dict.fromkeys(part.reason for split in report.splits for part in split.parts if part.reason):
-        yield f"parts that cannot be told apart: {reason}"
+        yield f"parts that cannot be separated: {reason}"
     if n_still := sum(map(_is_still, report.splits)):
         yield f"no part changed: {counted(n_still, 'figure')}"
     yield from report.remarks

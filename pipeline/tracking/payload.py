@@ -229,7 +229,7 @@ class MetricSelection:
         return _part(_Order.PRIMARY, [(name, f"{measure} of {model} on {dataset}", whole.estimate)])
 
     def primary(self, dataset: str) -> tuple[str, bool] | None:
-        """The metric that a dataset's models are told apart by, and whether more of it is better.
+        """The metric that a dataset's models are distinguished by, and whether more of it is better.
 
         It is the one that leads, or else the first measure, in the order of the suites, of which more or less is
         better; None if there is none.
@@ -376,7 +376,7 @@ class Run:
         task: the dataset and the model, and the replicate for the run of one, whose parent is the model's run; None for
             the evaluation's own run.
         failed: whether the model's output was missing or refused.
-        primary: the metric that the experiment's runs are told apart by, and whether more of it is better; the tags
+        primary: the metric that the experiment's runs are distinguished by, and whether more of it is better; the tags
             `mlflow.experiment.primaryMetric.name` and `.greaterIsBetter` of the experiment. None if there is none.
         logged_model: `models:/…`, the logged or registered model that the metrics are of, too; None where none is.
     """

@@ -84,9 +84,9 @@ class ChangePart:
     """What a figure's change is due to.
 
     Attributes:
-        causes: what changed; several where their parts cannot be told apart.
+        causes: what changed; several where their parts cannot be separated.
         amount: how much of the change is due to it, oriented.
-        reason: why the causes cannot be told apart; empty if there is only one.
+        reason: why the causes cannot be separated; empty if there is only one.
     """
 
     causes: tuple[Cause, ...]

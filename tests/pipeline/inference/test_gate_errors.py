@@ -143,7 +143,7 @@ def test_the_end_that_decides_a_failure_lies_at_the_error_of_a_look(sign):
 
 
 def test_a_long_upper_tail_moves_that_end_outward():
-    """Student's t alone would reach 3.3 standard errors: more for a tail above, hardly more for one below."""
+    """Student's t alone would reach 3.3 standard errors: more for a tail above, barely more for one below."""
     skewed = np.random.default_rng(2).standard_exponential(300) - 1
     t = -t_quantile(0.05 / 90, 299)
 

@@ -227,7 +227,7 @@ def test_a_column_of_many_numbers_is_cut_into_quartiles():
 
 
 def test_a_column_of_many_texts_makes_a_slice_of_those_that_are_frequent():
-    """Of 301 texts one is that of 20 queries of 320; a column of which none is so makes none, and is not named."""
+    """Of 301 texts one belongs to 20 of 320 queries and makes a slice; a column without such a text is not named."""
     texts = [f"t{max(query, 19)}" for query in range(320)]
     changes = np.random.default_rng(7).normal(size=320)
 

@@ -208,7 +208,7 @@ def test_parts_stand_below_their_change():
     assert row(table, "all of it") == ["rr", "0.5000", "0.2500", "-0.2500", "all of it"]
     assert row(table, "judgments") == ["", "", "", "+0.2500", "judgments"]
     assert row(table, "queries added and output") == ["", "", "", "-0.5000", "queries added and output"]
-    assert "parts that cannot be told apart: a rank is not known" in text
+    assert "parts that cannot be separated: a rank is not known" in text
     assert "are the same" not in text
 
 

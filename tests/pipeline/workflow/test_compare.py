@@ -491,7 +491,7 @@ def test_new_judgments_and_an_output_with_unknown_ranks_share_a_part(tmp_path):
     assert [part.causes for part in rr.parts] == [("judgments", "output")]
     assert rr.parts[0].amount == pytest.approx(1 / 2)
     assert "query 'q1', document 'x'" in rr.parts[0].reason
-    assert "cannot be told apart" in comparison_tables(found, width=120, colour=False)
+    assert "cannot be separated" in comparison_tables(found, width=120, colour=False)
 
 
 def test_definitions_that_differ_are_named_and_refused(nights, tmp_path):
