@@ -15,12 +15,14 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 __all__ = ["S3", "PostgreSQL", "free_port", "mlflow_server", "postgresql", "s3_server"]
@@ -55,6 +57,7 @@ def mlflow_server(
     port = port or free_port()
     command = [sys.executable, "-m", "mlflow", "server", "--host=127.0.0.1", f"--port={port}", "--workers=1"]
     command += [f"--backend-store-uri={store}", f"--artifacts-destination={artifacts or folder / 'served'}"]
+    command += ["--uvicorn-opts=--timeout-keep-alive=600"]  # by default idle connections are cut, maybe mid-request
     variables = os.environ | {
         "MLFLOW_DISABLE_TELEMETRY": "true",
         "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # of no use here, and slow to start
@@ -215,15 +218,25 @@ class S3:
 
 @contextmanager
 def s3_server() -> Iterator[S3]:
-    """Moto's S3 server; it knows conditional writes."""
-    from moto.server import ThreadedMotoServer
+    """Moto's S3 server, whose writes are taken one at a time: Moto alone checks a condition first and writes then, so
+    that two writers may both win, which S3 rules out.
+    """
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from werkzeug.serving import make_server
 
-    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # which would tell of every request
-    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    server.start()
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)  # else it logs every request
+    application, one_at_a_time = DomainDispatcherApplication(create_backend_app), threading.Lock()
+
+    def answer(request: dict[str, Any], start: Callable[..., Any]) -> Any:
+        is_read = request["REQUEST_METHOD"] in ("GET", "HEAD")
+        with nullcontext() if is_read else one_at_a_time:
+            return application(request, start)
+
+    server = make_server("127.0.0.1", 0, answer, threaded=True, request_handler=MotoRequestHandler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
     try:
-        host, port = server.get_host_and_port()
-        uri = f"http://{host}:{port}"
+        uri = f"http://127.0.0.1:{server.server_port}"
         environment = {
             "AWS_ACCESS_KEY_ID": "tester",
             "AWS_SECRET_ACCESS_KEY": _PASSWORD,
@@ -236,4 +249,5 @@ def s3_server() -> Iterator[S3]:
         }
         yield S3(uri, environment)
     finally:
-        server.stop()
+        server.shutdown()
+        thread.join()
