@@ -29,12 +29,14 @@ from rankledger.metrics.conventions import Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.files import each_file, files_there, find_files, suffixes
 from rankledger.pipeline.data.formats import format_of
-from rankledger.pipeline.data.join import Catalogue, join_predictions, join_ranking, known_documents
+from rankledger.pipeline.data.join import Catalogue, join_predictions, known_documents
 from rankledger.pipeline.data.judgments import Judgments, hash_pairs, index_judgments, query_indices
+from rankledger.pipeline.data.parts import PART_ROWS
 from rankledger.pipeline.data.ranking import order_rows
-from rankledger.pipeline.support.arrow import concatenate, integers, strings
+from rankledger.pipeline.data.rankings import Depths, RankingJoin, join_ranking
+from rankledger.pipeline.support.arrow import concatenate, strings
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import Chunk, Content, DatasetSource, Ids, InputFile, Rows, Source
+from rankledger.pipeline.types.inputs import Content, DatasetSource, Ids, InputFile, Rows, Source
 from rankledger.pipeline.types.joined import Groups, Joined, Quality, QueryList, Unmatched
 
 __all__ = [
@@ -191,6 +193,7 @@ def read_output(
     depth: float = float("inf"),
     compared: float = 0.0,
     allow_no_overlap: bool = False,
+    n_rows: int = PART_ROWS,
 ) -> tuple[tuple[InputFile, ...], Joined]:
     """One model's output on a dataset: the files it consists of, and what the join gives.
 
@@ -202,6 +205,7 @@ def read_output(
         depth: the ranks down to which it asks.
         compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
         allow_no_overlap: whether it may have no query, document or pair of the dataset.
+        n_rows: rows of a ranking that are parsed at a time, about.
 
     Raises:
         InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
@@ -213,22 +217,17 @@ def read_output(
             refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids, what="rated")
             _refuse_other_pairs(dataset.judgments, rows)
         return rows.files, joined
-    rows = _read_ranking(output, conventions)
-    if conventions.missing_queries == "error" and not allow_no_overlap:  # the join's message would say less
-        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
-    joined = join_ranking(
-        dataset.judgments,
-        rows,
-        conventions,
-        n_documents=dataset.n_documents,
-        catalogue=dataset.catalogue if with_catalogue else None,
-        depth=depth,
-        compared=compared,
-    )
+    ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
+    join = RankingJoin(dataset.judgments, conventions, Depths(depth if with_catalogue else 0.0, compared))
+    join.add_ranges(ranges)
+    files = ranges.files
+    if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
+        _refuse_other_rows(ranges, dataset)  # the join's message would say less
+    joined = join.joined(output.path, dataset.n_documents, dataset.catalogue if with_catalogue else None)
     if not allow_no_overlap and joined.hits is not None and not joined.hits.queries.size:
-        refuse_other_queries(rows.path, rows.query_ids, dataset.query_ids)
-        joined = replace(joined, unmatched=_find_unmatched(dataset.judgments, dataset.catalogue, rows))
-    return rows.files, joined
+        _refuse_other_rows(ranges, dataset)
+        joined = replace(joined, unmatched=_find_unmatched(dataset.judgments, dataset.catalogue, ranges))
+    return files, joined
 
 
 def returns_any(output: Source, documents: pa.StringArray, conventions: Conventions) -> bool:
@@ -237,12 +236,19 @@ def returns_any(output: Source, documents: pa.StringArray, conventions: Conventi
     Raises:
         InputError: it is missing or malformed.
     """
-    return _shares_document(_read_ranking(output, conventions), documents)
+    ranges = readers.RankingRanges(output, by=_order(conventions))
+    found = [_any_in(chunk.doc_ids, documents) for rows in ranges for chunk in rows.chunks]
+    return any(found)
 
 
-def _read_ranking(output: Source, conventions: Conventions) -> Rows:
-    by: Literal["rank", "score"] = "rank" if conventions.ties == "rank_column" else "score"
-    return readers.read_ranking(output, by=by)
+def _order(conventions: Conventions) -> Literal["rank", "score"]:
+    return "rank" if conventions.ties == "rank_column" else "score"
+
+
+def _refuse_other_rows(ranges: readers.RankingRanges, dataset: DatasetInput) -> None:
+    """Refuse an output that has no query of the dataset; it is read again for its queries."""
+    query_ids = [*dict.fromkeys(query_id for rows in ranges for query_id in rows.query_ids)]
+    refuse_other_queries(ranges.path, query_ids, dataset.query_ids)
 
 
 def _refuse_unknown_queries(judgments: Rows, queries: Ids) -> None:
@@ -386,13 +392,7 @@ def _rows_of(rows: Rows, query_id: str) -> npt.NDArray[np.int64]:
 def _cut_out(rows: Rows, query_id: str) -> Rows:
     """The rows of one query; where it has none, a row of another, which a join passes over, for none is no input."""
     own = _rows_of(rows, query_id)
-    taken = own if own.size else np.zeros(1, dtype=np.int64)
-    name = query_id if own.size else rows.query_ids[rows.query_codes[0]]
-    chunk = Chunk(np.zeros(len(taken), dtype=np.int32), rows.take_doc_ids(taken), rows.values[taken])
-    subtopics = None if rows.subtopics is None else rows.subtopics.take(integers(taken))
-    return replace(
-        rows, query_ids=[name], chunks=(chunk,), place=lambda row: rows.place(int(taken[row])), subtopics=subtopics
-    )
+    return rows.take(own if own.size else np.zeros(1, dtype=np.int64))
 
 
 _TAG = 5  # its place among the fields of a line
@@ -461,19 +461,16 @@ def _refuse_other_pairs(ratings: Judgments, predictions: Rows) -> NoReturn:
     raise InputError(f"{predictions.path}: {found}: {remedy}")
 
 
-def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranking: Rows) -> Unmatched | None:
+def _find_unmatched(judgments: Judgments, catalogue: Catalogue, ranges: readers.RankingRanges) -> Unmatched | None:
     """What is wrong with a ranking that has no hit; None if the dataset knows some of its documents in another role."""
-    documents, judged = _documents(ranking, judgments).unique(), judgments.rows.doc_ids
+    documents, judged = strings([]), judgments.rows.doc_ids
+    for rows in ranges:
+        documents = concatenate([documents, _documents(rows, judgments)]).unique()
     if not len(documents) or _any_in(documents, concatenate([judged, catalogue.ids])):
         return None
     found = f"{_none_of(len(documents), 'documents')} is judged"
-    refusal = _mismatch(ranking.path, found, _distinct(documents), _distinct(judged), "the judgments have")
+    refusal = _mismatch(ranges.path, found, _distinct(documents), _distinct(judged), "the judgments have")
     return Unmatched(refusal, documents)
-
-
-def _shares_document(ranking: Rows, documents: pa.StringArray) -> bool:
-    """Whether the ranking has any of these documents."""
-    return any(_any_in(chunk.doc_ids, documents) for chunk in ranking.chunks)
 
 
 def likely_cause(ours: Sequence[str], theirs: Sequence[str]) -> tuple[str, str, str] | None:
@@ -578,7 +575,7 @@ def _with_suffix(suffix: str) -> _Rule:
 
 def _documents(rows: Rows, judgments: Judgments) -> pa.StringArray:
     """The documents of the rows whose query is judged."""
-    places = query_indices(rows, judgments.query_ids)
+    places = query_indices(rows, judgments.places)
     return rows.take_doc_ids(np.flatnonzero(places[rows.query_codes] < len(judgments.query_ids)))
 
 

@@ -26,7 +26,8 @@ from rankledger.pipeline.data.dataset import group_queries
 from rankledger.pipeline.data.files import StoredFile, each_file, find_files, refusing_unreadable
 from rankledger.pipeline.data.formats.common import LONGEST_ID, FilePart, Kind, refuse_id, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double
-from rankledger.pipeline.data.readers import part_of, read_queries
+from rankledger.pipeline.data.parts import file_parts
+from rankledger.pipeline.data.readers import read_queries
 from rankledger.pipeline.support.errors import InputError, likely, shorten
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Groups, Quality
@@ -62,9 +63,9 @@ def read_external_metrics(path: str) -> ExternalMetrics:
     file, *others = find_files(path)
     if others:
         raise InputError(f"{path}: matches {1 + len(others)} files; name one JSON file")
-    stored = file.read()
+    contents, description = file.read()
     try:
-        found = json.loads(file.uncompress(stored).to_pybytes(), parse_int=float, object_pairs_hook=_once)
+        found = json.loads(contents.to_pybytes(), parse_int=float, object_pairs_hook=_once)
         "".join(found if isinstance(found, dict) else ()).encode()  # half of a surrogate pair is no text
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: is not JSON ({error}); write an object of numbers") from None
@@ -77,7 +78,7 @@ def read_external_metrics(path: str) -> ExternalMetrics:
             )
     for problem in clashes((EXTRA + name, name) for name in found):
         raise InputError(f"{path}: {problem}")
-    return ExternalMetrics(found, file.describe_bytes(stored))
+    return ExternalMetrics(found, description)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -114,9 +115,9 @@ class _ScoreFile(NamedTuple):
 
 def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile:
     """One file's cells of these scores; a query's id that is empty is refused."""
-    with refusing_unreadable(file.path):
-        stored = file.read()
-        part = part_of(file, stored, _SCORES, source)
+    with refusing_unreadable(file.path), file.contents() as contents:
+        (part,) = file_parts(file, contents, _SCORES, source)
+        description = contents.describe()
         columns = set(part.format.columns(part))
         long = {part.name("measure"), part.name("value")} <= columns
         if long and not {part.name(name) for name in wanted} <= columns:
@@ -129,7 +130,7 @@ def _read(file: StoredFile, source: Source, wanted: Sequence[str]) -> _ScoreFile
             names = {name for name in wanted if part.name(name) in columns} or columns - {part.name("query_id")}
     if not n_rows:
         raise InputError(f"{part.path}: no rows; write the file again")
-    return _ScoreFile(file.describe_bytes(stored), cells, names, n_rows)
+    return _ScoreFile(description, cells, names, n_rows)
 
 
 def _long(part: FilePart) -> list[_Cell]:

@@ -1,7 +1,7 @@
 """Input files: found by path, glob or URL, opened, hashed, awaited, and found again after a move.
 
-What is hashed is what is parsed: a file is read once, into memory, and refused if it changed meanwhile. It is not
-mapped: a mapped file that is cut short ends the process.
+What is hashed is what is parsed: a file is read once, from the beginning, and refused if it changed meanwhile. It is
+not mapped: a mapped file that is cut short ends the process, and its pages count as memory.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import re
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +33,7 @@ from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile, Source
 
 __all__ = [
+    "Contents",
     "InputState",
     "MovedFiles",
     "StoredFile",
@@ -89,22 +91,24 @@ class StoredFile:
         with refusing_unreadable(self.path):
             return self._state()[0]
 
-    def read(self) -> pa.Buffer:
-        """Its bytes as they are stored, all of one moment.
+    @contextmanager
+    def contents(self) -> Iterator[Contents]:
+        """Its contents, to be read from the beginning.
 
         Raises:
-            InputError: it cannot be read, or changed while it was read.
+            InputError: it cannot be read, or changed while it was read, which also explains what else is refused.
         """
-        if self.filesystem is None:
-            return _stream(self.name)
-        with self._opened() as (file, size):
-            stored = np.empty(size, np.uint8)  # in huge pages: a third of the time of Arrow's own memory
-            view = stored.data
-            while len(view) and (n_read := file.readinto(view[:_PIECE])):
-                view = view[n_read:]
-        if len(view):
-            raise InputError(f"{self.path}: ended {len(view):,} bytes early while it was read; check the file")
-        return pa.py_buffer(stored)
+        with self._opened() as (file, size), ThreadPoolExecutor(1) as beside:
+            yield Contents(self, _Stored(self.path, file, size, beside), size)
+
+    def read(self) -> tuple[pa.Buffer, InputFile]:
+        """Its whole contents, all of one moment, and what it is as it is stored.
+
+        Raises:
+            InputError: as of `contents`; or it is not compressed as its name says, or larger than it may be.
+        """
+        with self.contents() as contents:
+            return contents.read(), contents.describe()
 
     def describe(self) -> InputFile:
         """Its size and digest as it is stored; it is read in pieces and not kept.
@@ -115,45 +119,26 @@ class StoredFile:
         with self._opened() as (file, size):
             return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
 
-    def describe_bytes(self, stored: pa.Buffer) -> InputFile:
-        """The size and digest of the bytes that were read."""
-        return InputFile(self.path, stored.size, hashlib.sha256(stored).hexdigest())
-
-    def limit(self, stored: pa.Buffer) -> float:
-        """Bytes that may come of what is stored."""
-        return max(self.large, float(_RATIO * stored.size))
-
-    def uncompress(self, stored: pa.Buffer) -> pa.Buffer:
-        """Its contents: the stored bytes, uncompressed where the name ends in .gz or .zst.
-
-        Raises:
-            InputError: it is not compressed as its name says, or larger than it may be.
-        """
-        compression = _COMPRESSIONS.get(suffixes(self.name)[1])
-        if compression is None:
-            return stored
-        limit = self.limit(stored)
-        sink = pa.BufferOutputStream()
-        try:
-            with pa.input_stream(stored, compression=compression) as stream:
-                while sink.tell() <= limit and (piece := stream.read(_PIECE)):
-                    sink.write(piece)
-        except OSError as error:
-            raise InputError(f"{self.path}: not {compression} ({_first_line(error)}); write it again") from None
-        if sink.tell() > limit:
-            found = f"more than {limit:,.0f} bytes come of {stored.size:,}"
-            raise InputError(f"{self.path}: {found}; check the file, or set allow_large: true")
-        return sink.getvalue()
-
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
         """It and its size; refused in the end if it is not what it was in the beginning."""
+        if self.filesystem is None:
+            stored = _stream(self.name)
+            yield pa.BufferReader(stored), stored.size
+            return
         with refusing_unreadable(self.path):
             before = self._state()
+            refused = None
             with self._open() as file:
-                yield file, before[0]
+                try:
+                    with refusing_unreadable(self.path):
+                        yield file, before[0]
+                except InputError as error:
+                    refused = error
             if self._state() != before:
                 raise InputError(f"{self.path}: changed while it was read; evaluate again when it is complete")
+            if refused:
+                raise refused
 
     def _open(self) -> Any:
         if not self._is_local:
@@ -175,6 +160,101 @@ class StoredFile:
     @property
     def _is_local(self) -> bool:
         return isinstance(self.filesystem, pa.fs.LocalFileSystem)
+
+
+class _Stored:
+    """A file's bytes as they are stored, one after the other; each is hashed, by a thread beside, once it is read."""
+
+    closed = False  # as Arrow asks of files
+
+    def __init__(self, path: str, file: Any, size: int, beside: ThreadPoolExecutor) -> None:
+        self.left = size
+        self._path = path
+        self._file = file
+        self._beside = beside
+        self._digest = hashlib.sha256()
+        self._hashing: Future[Any] = beside.submit(int)
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill as much of the view as there are bytes left."""
+        view = view[: self.left]
+        n_read = 0
+        while n_read < len(view) and (n_more := self._file.readinto(view[n_read : n_read + _PIECE])):
+            n_read += n_more
+        self.left -= n_read
+        if n_read < len(view):
+            raise InputError(f"{self._path}: ended {self.left:,} bytes early while it was read; check the file")
+        self._hashing.result()
+        self._hashing = self._beside.submit(self._digest.update, view)
+        return n_read
+
+    def read(self, size: int) -> memoryview:
+        """So many bytes, or as many as there are left."""
+        view = np.empty(min(size, self.left), np.uint8).data  # in huge pages: a third of the time of Arrow's own memory
+        self.readinto(view)
+        return view
+
+    def sha256(self) -> str:
+        """The hex digest of all bytes; those that nobody asked for are read."""
+        while self.left:
+            self.read(_PIECE)
+        self._hashing.result()
+        return self._digest.hexdigest()
+
+
+class Contents:
+    """A file's contents from the beginning, uncompressed where the name ends in .gz or .zst.
+
+    Attributes:
+        limit: bytes that may come of the file.
+    """
+
+    def __init__(self, file: StoredFile, stored: _Stored, size: int) -> None:
+        """Begin at the beginning."""
+        self.limit = max(file.large, float(_RATIO * size))
+        self._path = file.path
+        self._stored = stored
+        self._size = size
+        self._n_read = 0
+        self._compression = _COMPRESSIONS.get(suffixes(file.name)[1])
+        self._stream: Any = stored
+        if self._compression:
+            self._stream = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), self._compression)
+
+    def readinto(self, view: memoryview) -> int:
+        """Fill as much of the view as there are bytes left; none of them is read again.
+
+        Raises:
+            InputError: the file is not compressed as its name says, or larger than it may be.
+        """
+        if not self._compression:
+            return self._stored.readinto(view)
+        n_read = 0
+        try:
+            while n_read < len(view) and (n_more := self._stream.readinto(view[n_read : n_read + _PIECE])):
+                n_read += n_more
+                self._n_read += n_more
+                if self._n_read > self.limit:
+                    found = f"more than {self.limit:,.0f} bytes come of {self._size:,}"
+                    raise InputError(f"{self._path}: {found}; check the file, or set allow_large: true")
+        except OSError as error:
+            reason = _first_line(error)
+            raise InputError(f"{self._path}: not {self._compression} ({reason}); write it again") from None
+        return n_read
+
+    def read(self) -> pa.Buffer:
+        """All that is left. Errors are those of `readinto`."""
+        if not self._compression:
+            return pa.py_buffer(self._stored.read(self._stored.left))
+        sink = pa.BufferOutputStream()
+        piece = memoryview(bytearray(_PIECE))
+        while n_read := self.readinto(piece):
+            sink.write(piece[:n_read])
+        return sink.getvalue()
+
+    def describe(self) -> InputFile:
+        """The size and digest of the file as it is stored, of the bytes that were read."""
+        return InputFile(self._path, self._size, self._stored.sha256())
 
 
 @contextmanager

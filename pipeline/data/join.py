@@ -23,14 +23,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.metrics.agreement import Ranked
 from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.catalogue import CatalogueBlock, Sparse
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.data.judgments import (
-    SLICE,
-    Hashes,
     Judgments,
     Subtopics,
     find_repeats,
@@ -39,7 +36,6 @@ from rankledger.pipeline.data.judgments import (
     query_indices,
     refuse_repeat,
 )
-from rankledger.pipeline.data.ranking import Ordering, order_rows
 from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Ids, Rows
@@ -49,7 +45,7 @@ __all__ = [
     "Catalogue",
     "assemble",
     "join_predictions",
-    "join_ranking",
+    "judged_at_10",
     "judged_share_by_rank",
     "known_documents",
     "rejoin",
@@ -178,7 +174,7 @@ def assemble(
     )
 
 
-def _judged_at_10(ranks: Ints, grades: Floats, n_retrieved: Ints) -> float | None:
+def judged_at_10(ranks: Ints, grades: Floats, n_retrieved: Ints) -> float | None:
     """The share of the documents retrieved down to rank 10 that are judged; a negative grade is no judgment."""
     retrieved = np.minimum(n_retrieved, 10).sum()
     judged = grades[ranks <= 10] >= 0
@@ -270,49 +266,6 @@ def _pad(values: npt.NDArray[np.generic], sizes: Ints, fill: float) -> Floats:
     return padded
 
 
-def join_ranking(
-    judgments: Judgments,
-    ranking: Rows,
-    conventions: Conventions,
-    *,
-    n_documents: float = float("nan"),
-    catalogue: Catalogue | None = None,
-    depth: float = float("inf"),
-    compared: float = 0.0,
-    _cells: int | None = None,
-) -> Joined:
-    """The ranks and grades of the judged documents that a model retrieved.
-
-    Args:
-        judgments: the dataset's judgments.
-        ranking: the model's rankings.
-        conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
-        n_documents: documents in the catalogue, NaN if unknown.
-        catalogue: what is known of documents, where a measure asks which of them were recommended.
-        depth: the ranks down to which it asks.
-        compared: the ranks down to which a measure compares the ranking with another model's; 0 if none does.
-
-    Raises:
-        InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
-            output where that is an error.
-    """
-    places = query_indices(ranking, judgments.query_ids)
-    hashes = hash_pairs(ranking, places)
-    ordering = order_rows(ranking, conventions.ties, conventions.score_precision)
-    repeats = find_repeats(ranking, hashes, ordering.cuts(SLICE))
-    if repeats.size:
-        refuse_repeat(ranking, repeats[0], "ranks", "keep one")
-    hits = _find_hits(judgments, ordering, hashes, places)
-    deepest = conventions.depth or np.inf
-    return replace(
-        assemble(judgments, hits, conventions, n_documents, path=ranking.path, _cells=_cells),
-        catalogue=None
-        if catalogue is None
-        else _catalogue_block(catalogue, judgments, hits, ordering, places, min(depth, deepest)),
-        ranked=_ranked(ordering, hashes, places, hits.n_retrieved, min(compared, deepest)) if compared else None,
-    )
-
-
 def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | None = None) -> Joined:
     """The pairs that have both a rating and a prediction.
 
@@ -323,7 +276,7 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
     Raises:
         InputError: a pair is predicted twice.
     """
-    places = query_indices(predictions, judgments.query_ids)
+    places = query_indices(predictions, judgments.places)
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
     if repeats.size:
@@ -346,53 +299,6 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
         n_unpaired=len(judgments.kept) + len(hashes) - 2 * len(rows),
     )
     return Joined(judgments.query_ids, judgments.max_grade, tuple(blocks), n_pairs == 0, quality)
-
-
-def _find_hits(judgments: Judgments, ordering: Ordering, hashes: Hashes, places: Ints) -> Hits:
-    """The judged documents among the rows, and what else the join finds."""
-    rows, judgment_rows = match(judgments, ordering.ranking, hashes)
-    ranks, tie_first, tie_last = ordering.ranks(rows)
-    queries = judgments.queries[judgment_rows]
-    order = np.lexsort((ranks, queries))
-    queries, judgment_rows, ranks = queries[order], judgment_rows[order], ranks[order]
-    n_retrieved = np.zeros(len(judgments.query_ids), dtype=np.int64)
-    judged = places < len(n_retrieved)
-    n_retrieved[places[judged]] = ordering.ranking.counts[judged]
-    quality = Quality(
-        n_rows=len(hashes),
-        n_unjudged_queries=int((~judged).sum()),
-        n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=_judged_at_10(ranks, judgments.rows.values[judgment_rows], n_retrieved),
-        n_tied=ordering.n_tied,
-    )
-    return Hits(queries, judgment_rows, ranks, tie_first[order], tie_last[order], n_retrieved, quality)
-
-
-def _catalogue_block(
-    catalogue: Catalogue, judgments: Judgments, hits: Hits, ordering: Ordering, places: Ints, depth: float
-) -> CatalogueBlock:
-    rows, queries, ranks = _top(ordering, places, len(judgments.query_ids), depth)
-    doc_ids = ordering.ranking.take_doc_ids(rows)
-    block = catalogue.block(doc_ids, ranks, queries, len(judgments.query_ids))
-    grades = np.full(block.codes.shape, np.nan)
-    hit = np.flatnonzero(hits.ranks <= min(depth, len(grades)))
-    grades[hits.ranks[hit] - 1, hits.queries[hit]] = judgments.rows.values[hits.judgment_rows[hit]]
-    return replace(block, grades=grades)
-
-
-def _ranked(ordering: Ordering, hashes: Hashes, places: Ints, n_retrieved: Ints, depth: float) -> Ranked:
-    rows, queries, ranks = _top(ordering, places, len(n_retrieved), depth)
-    order = np.argsort(hashes[rows])
-    return Ranked(hashes[rows[order]], queries[order], ranks[order], np.minimum(n_retrieved, depth).astype(np.float64))
-
-
-def _top(ordering: Ordering, places: Ints, n_queries: int, depth: float) -> tuple[Ints, Ints, Ints]:
-    """The rows of judged queries down to a rank, with query and rank."""
-    queries = places[ordering.ranking.query_codes]
-    rows = np.flatnonzero(queries < n_queries)
-    ranks, _, _ = ordering.ranks(rows)
-    shallow = np.flatnonzero(ranks <= depth)
-    return rows[shallow], queries[rows[shallow]], ranks[shallow]
 
 
 def rejoin(
@@ -418,7 +324,7 @@ def rejoin(
         InputError: a pair was not judged then, so that nobody knows its rank; or a judged query has no output where
             that is an error.
     """
-    places = query_indices(stored, judgments.query_ids)
+    places = query_indices(stored, judgments.places)
     then, now = match(judgments, stored, hash_pairs(stored, places))
     n_retrieved = _of_queries(hits.n_retrieved, stored, judgments)
     _refuse_unknown(stored, hits, judgments, now, path)
@@ -431,7 +337,7 @@ def rejoin(
         hits.quality,
         n_unjudged_queries=n_answered - int((n_retrieved > 0).sum()),
         n_missing_queries=int((n_retrieved == 0).sum()),
-        judged_at_10=_judged_at_10(hits.ranks[kept], judgments.rows.values[judgment_rows], n_retrieved),
+        judged_at_10=judged_at_10(hits.ranks[kept], judgments.rows.values[judgment_rows], n_retrieved),
     )
     columns = (judgments.queries[judgment_rows], judgment_rows)
     ranks = (hits.ranks[kept], hits.tie_first[kept], hits.tie_last[kept])

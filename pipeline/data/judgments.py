@@ -8,8 +8,9 @@ Where a query judges a document for several subtopics, its grade for the query a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import NoReturn
 
@@ -31,6 +32,7 @@ __all__ = [
     "Judgments",
     "Subtopics",
     "find_repeats",
+    "hash_ids",
     "hash_pairs",
     "index_judgments",
     "match",
@@ -59,13 +61,14 @@ def hash_pairs(rows: Rows, queries: npt.NDArray[np.int64]) -> Hashes:
 
     def fill(chunk: Chunk, end: int) -> None:
         span = slice(end - len(chunk.values), end)
-        np.bitwise_xor(_hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
+        np.bitwise_xor(hash_ids(chunk.doc_ids), salts[chunk.query_codes], out=hashes[span])
 
     map_threads(fill, rows.chunks, rows.ends)
     return hashes
 
 
-def _hash_ids(ids: pa.StringArray) -> Hashes:
+def hash_ids(ids: pa.StringArray) -> Hashes:
+    """(n,): the hash of each id."""
     _, offsets, text = ids.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4).astype(np.int64)
     starts, lengths = bounds[:-1], np.diff(bounds)
@@ -192,6 +195,20 @@ class Judgments:
         greatest = float(self.rows.values[self.kept].max())
         return greatest if greatest > 0 else 1.0
 
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each judged query in `query_ids`."""
+        return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
+
+    @cached_property
+    def upper_bits(self) -> tuple[np.uint64, Bools]:
+        """How far a hash is shifted to the right, and by what is left of it whether any row kept has such a hash."""
+        bits = max(16, len(self.hashes).bit_length() + 5)
+        shift = np.uint64(64 - bits)
+        present = np.zeros(1 << bits, dtype=bool)
+        present[self.hashes >> shift] = True
+        return shift, present
+
 
 def index_judgments(
     rows: Rows, *, keep_first: bool = False, remedy: str = "keep one, or say duplicates: keep_first"
@@ -207,7 +224,7 @@ def index_judgments(
         InputError: a query judges a document twice, for the same subtopic where there are such.
     """
     query_ids = sorted(rows.query_ids)  # by code points, which is the order of their UTF-8 bytes
-    places = query_indices(rows, query_ids)
+    places = query_indices(rows, {query_id: place for place, query_id in enumerate(query_ids)})
     hashes = hash_pairs(rows, places)
     queries = places[rows.query_codes]
     by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, queries)
@@ -221,9 +238,8 @@ def index_judgments(
     return Judgments(rows, np.array(query_ids, dtype=object), queries, kept, hashes[order], order, subtopics)
 
 
-def query_indices(rows: Rows, query_ids: Iterable[str]) -> Ints:
+def query_indices(rows: Rows, known: Mapping[str, int]) -> Ints:
     """The place of each of the rows' queries among the judged ones; other queries get numbers beyond them."""
-    known = {query_id: index for index, query_id in enumerate(query_ids)}
     places = (known.get(query_id, len(known) + code) for code, query_id in enumerate(rows.query_ids))
     return np.fromiter(places, dtype=np.int64, count=len(rows.query_ids))
 
@@ -284,10 +300,7 @@ def match(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]
         (n,) rows, ascending, and (n,) rows of the judgments that were kept.
     """
     # Most documents are not judged: a small table of the judgments' upper bits sorts them out before any search.
-    bits = max(16, len(judgments.hashes).bit_length() + 5)
-    shift = np.uint64(64 - bits)
-    present = np.zeros(1 << bits, dtype=bool)
-    present[judgments.hashes >> shift] = True
+    shift, present = judgments.upper_bits
 
     def find(begin: int) -> Ints:
         return begin + np.flatnonzero(present[hashes[begin : begin + SLICE] >> shift])

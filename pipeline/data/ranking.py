@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["Ordering", "order_rows"]
+__all__ = ["Ordering", "beyond_single", "order_rows", "refuse_score"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -117,14 +117,16 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
     Raises:
         InputError: a score is beyond the range of float32, if that is the precision.
     """
+    odd = beyond_single(ranking) if score_precision == "float32" else None
+    if odd is not None:
+        refuse_score(ranking, odd)
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
         return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)
     keys = np.empty(ranking.ends[-1], dtype=np.uint64)
 
     def fill(chunk: Chunk, end: int) -> None:
-        begin = end - len(chunk.values)
-        keys[begin:end] = _pack(ranking, chunk, begin)
+        keys[end - len(chunk.values) : end] = _pack(chunk)
 
     map_threads(fill, ranking.chunks, ranking.ends)
     order = None
@@ -148,14 +150,29 @@ def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], 
     return (codes.astype(np.uint64) << np.uint64(32)) | (steps - steps[starts[codes]]), order
 
 
-def _pack(ranking: Rows, chunk: Chunk, begin: int) -> npt.NDArray[np.uint64]:
-    """The keys of a chunk's rows, the first of which is `begin`: as integers, a query's greatest score comes first."""
+def beyond_single(ranking: Rows) -> int | None:
+    """The first row whose score is beyond the range of float32; None if there is none."""
     with np.errstate(over="ignore"):
-        scores = chunk.values.astype(np.float32)
-    if np.isinf(scores).any():
-        row = begin + int(np.flatnonzero(np.isinf(scores))[0])
-        found = f"score {ranking.values[row]} ({ranking.place(row)})"
-        raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+        for chunk, end in zip(ranking.chunks, ranking.ends, strict=True):
+            ends = np.array([chunk.values.min(), chunk.values.max()]).astype(np.float32)
+            if np.isinf(ends).any():
+                return end - len(chunk.values) + int(np.flatnonzero(np.isinf(chunk.values.astype(np.float32)))[0])
+    return None
+
+
+def refuse_score(ranking: Rows, row: int) -> NoReturn:
+    """Refuse a score that is beyond the range of float32.
+
+    Raises:
+        InputError: always.
+    """
+    found = f"score {ranking.values[row]} ({ranking.place(row)})"
+    raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+
+
+def _pack(chunk: Chunk) -> npt.NDArray[np.uint64]:
+    """The keys of a chunk's rows: as integers, a query's greatest score comes first."""
+    scores = chunk.values.astype(np.float32)
     scores += np.float32(0)  # -0.0 + 0.0 is 0.0: one zero, one tie
     bits = scores.view(np.uint32)
     descending = np.where(bits & _SIGN, bits, ~bits & ~_SIGN)

@@ -14,12 +14,12 @@ Ids are strings and keep their spelling: "01" is not "1". A row that lacks somet
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,17 +27,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.metrics.catalogue import Sparse
-from rankledger.pipeline.data.files import StoredFile, each_file, refusing_unreadable
-from rankledger.pipeline.data.formats import FORMATS, format_of, parse
+from rankledger.pipeline.data.files import Contents, StoredFile, each_file, refusing_unreadable
+from rankledger.pipeline.data.formats import parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.trec import last_fields
+from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Chunk, Ids, InputFile, Rows, Source
 
 __all__ = [
-    "part_of",
+    "RankingRanges",
     "read_documents",
     "read_interactions",
     "read_judgments",
@@ -91,8 +92,68 @@ def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score"
     """
     if by == "score":
         return _read_rows(source, _RANKING)
-    rows = _read_rows(source, _RANKS)
+    return _negative(_read_rows(source, _RANKS))
+
+
+def _negative(rows: Rows) -> Rows:
     return replace(rows, chunks=tuple(replace(chunk, values=-chunk.values) for chunk in rows.chunks))
+
+
+class RankingRanges:
+    """A model's rankings as `read_ranking` reads them, range by range.
+
+    Attributes:
+        path: the input as it was named.
+    """
+
+    def __init__(
+        self, source: Source | str, *, by: Literal["rank", "score"] = "score", n_rows: int = PART_ROWS
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            source: the input, or its path.
+            by: as of `read_ranking`.
+            n_rows: rows of a range, about.
+        """
+        self._by = by
+        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, lambda _: None, n_rows)
+        self.path = self._reading.source.path
+
+    @property
+    def files(self) -> tuple[InputFile, ...]:
+        """The files it consists of, once all ranges were taken."""
+        return tuple(self._reading.files)
+
+    def __iter__(self) -> Iterator[Rows]:
+        """The rows of each range, at least one; each time the input is read anew.
+
+        Raises:
+            InputError: as of `read_ranking`, once everything was read.
+        """
+        begin, odd = 0, None
+        for table, _ in self._reading:
+            if not odd:
+                rows = _rows(self._reading, table, partial(self._placed, begin))
+                odd = _odd_value(rows, self._reading.kind)
+                begin += len(table)
+                if not odd:
+                    yield rows if self._by == "score" else _negative(rows)
+        if odd:
+            _refuse_value(rows, self._reading.kind, *odd)
+
+    def whole(self) -> Rows:
+        """All rows at once, read anew."""
+        rows = read_ranking(self._reading.source, by=self._by)
+        self._reading.files = [*rows.files]
+        return rows
+
+    def place(self, row: int) -> str:
+        """Where a row stands, such as `line 3`; the ranges before it must have been taken."""
+        return self._reading.place(row)
+
+    def _placed(self, begin: int, row: int) -> str:
+        return self.place(begin + row)
 
 
 def read_ratings(source: Source | str) -> Rows:
@@ -112,8 +173,8 @@ def read_interactions(source: Source | str) -> Rows:
 
 def read_trec_ranking(source: Source) -> tuple[Rows, list[bytes]]:
     """A model's rankings as TREC text, and the fields of the last line that holds a row. As `read_judgments`."""
-    table = _read_table(source, _RANKING, lambda part: last_fields(part.data))
-    return _rows(table, _RANKING), table.further[-1]
+    rows, taken = _whole_rows(Reading(source, _RANKING, lambda part: last_fields(part.data)))
+    return rows, taken[-1]
 
 
 def read_queries(source: Source | str, *, further: Sequence[str] = (), others: bool = False) -> Ids:
@@ -183,11 +244,22 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
 
 
 def _read_rows(source: Source | str, kind: Kind) -> Rows:
-    return _rows(_read_table(source, kind, lambda _: None), kind)
+    return _whole_rows(Reading(source, kind, lambda _: None))[0]
 
 
-def _rows(read: _Table[T], kind: Kind) -> Rows:
-    batches = [batch for batch in read.table.unify_dictionaries().to_batches() if batch.num_rows]
+def _whole_rows(reading: Reading[T]) -> tuple[Rows, list[T]]:
+    """All rows, and what else was taken; a value that cannot stand there is refused."""
+    tables, taken = zip(*reading, strict=True)
+    rows = _rows(reading, pa.concat_tables(tables), reading.place)
+    odd = _odd_value(rows, reading.kind)
+    if odd:
+        _refuse_value(rows, reading.kind, *odd)
+    return rows, [*taken]
+
+
+def _rows(reading: Reading[T], table: pa.Table, place: Callable[[int], str]) -> Rows:
+    kind = reading.kind
+    batches = [batch for batch in table.unify_dictionaries().to_batches() if batch.num_rows]
     chunks = tuple(
         Chunk(
             query_codes=numpy_of(batch.column("query_id").indices, np.int32),
@@ -198,100 +270,117 @@ def _rows(read: _Table[T], kind: Kind) -> Rows:
     )
     subtopics = concatenate([batch.column("subtopic") for batch in batches]) if "subtopic" in kind.ids else None
     query_ids = batches[0].column(0).dictionary.to_pylist()
-    rows = Rows(read.path, read.files, query_ids, chunks, read.place, subtopics)
-    if not all(np.isfinite(chunk.values).all() for chunk in chunks):
-        row, problem = int(np.flatnonzero(~np.isfinite(rows.values))[0]), "is not a finite number"
-    elif kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
-        row, problem = int(np.abs(rows.values).argmax()), "has no square in doubles"
-    else:
-        return rows
-    raise InputError(f"{read.path}: {kind.value} {rows.values[row]} ({rows.place(row)}) {problem}; fix it")
+    return Rows(reading.source.path, tuple(reading.files), query_ids, chunks, place, subtopics)
+
+
+def _odd_value(rows: Rows, kind: Kind) -> tuple[int, str] | None:
+    """The first row whose value cannot stand there, and why; None if there is none."""
+    if not all(np.isfinite(chunk.values).all() for chunk in rows.chunks):
+        return int(np.flatnonzero(~np.isfinite(rows.values))[0]), "is not a finite number"
+    if kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
+        return int(np.abs(rows.values).argmax()), "has no square in doubles"
+    return None
+
+
+def _refuse_value(rows: Rows, kind: Kind, row: int, problem: str) -> NoReturn:
+    raise InputError(f"{rows.path}: {kind.value} {rows.values[row]} ({rows.place(row)}) {problem}; fix it")
 
 
 def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]) -> tuple[Ids, list[T]]:
     """The ids, and what `further` takes from each file."""
-    read = _read_table(source, kind, further)
-    ids = read.table.column(kind.ids[0]).cast(pa.string()).combine_chunks()
+    reading = Reading(source, kind, further)
+    tables, taken = zip(*reading, strict=True)
+    path = reading.source.path
+    ids = pa.concat_tables(tables).column(kind.ids[0]).cast(pa.string()).combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):
         first: dict[str, int] = {}
         for row, name in enumerate(ids.to_pylist()):
             if first.setdefault(name, row) != row:
-                rows = f"{read.place(first[name])} and {read.place(row)}"
-                raise InputError(f"{read.path}: {kind.ids[0]} '{shorten(name)}' occurs twice ({rows}); keep one")
-    return Ids(read.path, read.files, ids, place=read.place), read.further
+                rows = f"{reading.place(first[name])} and {reading.place(row)}"
+                raise InputError(f"{path}: {kind.ids[0]} '{shorten(name)}' occurs twice ({rows}); keep one")
+    return Ids(path, tuple(reading.files), ids, place=reading.place), [*taken]
 
 
-@dataclass(frozen=True)
-class _Table(Generic[T]):
-    """What was read of an input; `further` is what else was taken from each of its files."""
+class Reading(Generic[T]):
+    """An input that is parsed from its beginning to its end, each time that it is gone through.
 
-    path: str
-    table: pa.Table
-    files: tuple[InputFile, ...]
-    place: Callable[[int], str]
-    further: list[T]
-
-
-def _read_table(source: Source | str, kind: Kind, further: Callable[[FilePart], T]) -> _Table[T]:
-    """The columns of `kind` from every part of the input, in the order of the parts, and what `further` takes."""
-    source = Source(source) if isinstance(source, str) else source
-    files = []
-    read = []
-    for file in each_file(source):
-        files.append(file)
-        read.append(_parse(file, source, kind, further))
-    tables, described, taken = zip(*read, strict=True)
-
-    def place(row: int) -> str:
-        number = 0
-        while row >= len(tables[number]):
-            row -= len(tables[number])
-            number += 1
-        of = f" of {files[number].path}" if len(files) > 1 else ""
-        return _place(files[number], described[number], source, kind, row) + of
-
-    return _Table(source.path, pa.concat_tables(tables), described, place, [*taken])
-
-
-def _parse(
-    file: StoredFile, source: Source, kind: Kind, further: Callable[[FilePart], T]
-) -> tuple[pa.Table, InputFile, T]:
-    """The rows of one file, its size and digest, and what `further` takes: all of the same bytes, read once."""
-    stored = file.read()
-    with ThreadPoolExecutor(1) as beside, refusing_unreadable(file.path):
-        description = beside.submit(file.describe_bytes, stored)  # hashing takes half as long as parsing
-        part = part_of(file, stored, kind, source)
-        table = parse(part)
-        if not len(table):
-            raise InputError(f"{file.path}: no rows; write the file again")
-        return table, description.result(), further(part)
-
-
-def _place(file: StoredFile, description: InputFile, source: Source, kind: Kind, row: int) -> str:
-    """Where a row of a file stands; its number if the file has changed since it was read."""
-    try:
-        stored = file.read()
-        if file.describe_bytes(stored) == description:
-            return part_of(file, stored, kind, source).position(row)
-    except InputError:
-        pass
-    return f"row {row + 1}"
-
-
-def part_of(file: StoredFile, stored: pa.Buffer, kind: Kind, source: Source) -> FilePart:
-    """One file of an input, uncompressed, with its format: the source's own, or as the file's name tells.
-
-    Args:
-        file: where it is.
-        stored: its bytes as they are stored.
-        kind: what to take from it.
+    Attributes:
         source: the input.
-
-    Raises:
-        InputError: it is compressed otherwise than its name says, or larger than it may be.
+        kind: what to take from it.
+        files: the files that were read to their ends.
     """
-    layout = FORMATS[source.format or format_of(file.suffix)]
-    return FilePart(file.path, layout, file.uncompress(stored), kind, source.columns, file.limit(stored))
+
+    def __init__(
+        self, source: Source | str, kind: Kind, further: Callable[[FilePart], T], n_rows: int | None = None
+    ) -> None:
+        """Read nothing yet.
+
+        Args:
+            source: the input, or its path.
+            kind: what to take from it.
+            further: what else to take from each part.
+            n_rows: rows of a part, about; None if each file is one part.
+        """
+        self.source = Source(source) if isinstance(source, str) else source
+        self.kind = kind
+        self.files: list[InputFile] = []
+        self._further = further
+        self._n_rows = n_rows
+        self._opened: list[StoredFile] = []
+        self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
+
+    def __iter__(self) -> Iterator[tuple[pa.Table, T]]:
+        """The rows of each part that has any, in the order of the files, and what else was taken from it.
+
+        Raises:
+            InputError: a file is missing, empty or malformed, or changed while it was read.
+        """
+        self.files, self._opened, self._sizes = [], [], []
+        for file in each_file(self.source):
+            self._opened.append(file)
+            self._sizes.append([])
+            yield from self._parsed(file)
+
+    def _parsed(self, file: StoredFile) -> Iterator[tuple[pa.Table, T]]:
+        """The parts of one file, and its size and digest: all of the same bytes, read once."""
+        sizes = self._sizes[-1]
+        with refusing_unreadable(file.path), file.contents() as contents:
+            for part in self._parts(file, contents):
+                table = parse(part)
+                sizes.append(len(table))
+                if len(table):
+                    yield table, self._further(part)
+                del part, table  # before the next is read
+            if not sum(sizes):
+                raise InputError(f"{file.path}: no rows; write the file again")
+            self.files.append(contents.describe())
+
+    def _parts(self, file: StoredFile, contents: Contents) -> Iterator[FilePart]:
+        return file_parts(file, contents, self.kind, self.source, self._n_rows)
+
+    def place(self, row: int) -> str:
+        """Where a row stands, such as `line 3`; with its file, if there are several."""
+        number = 0
+        while row >= sum(self._sizes[number]):
+            row -= sum(self._sizes[number])
+            number += 1
+        of = f" of {self._opened[number].path}" if len(self._opened) > 1 else ""
+        return self._place(number, row) + of
+
+    def _place(self, number: int, row: int) -> str:
+        """Where a row of a file stands; its number if the file has changed since it was read."""
+        file, position, left = self._opened[number], "", row
+        try:
+            with file.contents() as contents:
+                for part, size in zip(self._parts(file, contents), self._sizes[number], strict=False):
+                    if 0 <= left < size:
+                        position = part.position(left)
+                    left -= size
+                if self.files[number : number + 1] in ([], [contents.describe()]):
+                    return position
+        except InputError:
+            pass
+        return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)

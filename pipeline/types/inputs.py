@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
@@ -205,6 +205,34 @@ class Rows:
     def values(self) -> Floats:
         """(N,): all chunks' values."""
         return np.concatenate([chunk.values for chunk in self.chunks])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Rows:
+        """A copy of these rows, at least one, with the queries that they have."""
+        from rankledger.pipeline.support.arrow import integers
+
+        codes = self.query_codes[rows]
+        kept = np.bincount(codes, minlength=len(self.query_ids)) > 0
+        numbers = (np.cumsum(kept) - 1).astype(np.int32)
+        return Rows(
+            path=self.path,
+            files=self.files,
+            query_ids=[self.query_ids[code] for code in np.flatnonzero(kept).tolist()],
+            chunks=(Chunk(numbers[codes], self.take_doc_ids(rows), self.values[rows]),),
+            place=lambda row: self.place(int(rows[row])),
+            subtopics=None if self.subtopics is None else self.subtopics.take(integers(rows)),
+        )
+
+    def between(self, begin: int, end: int) -> Rows:
+        """The rows from one number up to another, not copied, with the queries of all rows."""
+        chunks = [
+            Chunk(chunk.query_codes[own], chunk.doc_ids[own], chunk.values[own])
+            for chunk, after in zip(self.chunks, self.ends, strict=True)
+            for first in [after - len(chunk.values)]
+            for own in [slice(max(begin - first, 0), max(end - first, 0))]
+            if begin < after and first < end
+        ]
+        subtopics = None if self.subtopics is None else self.subtopics[begin:end]
+        return replace(self, chunks=tuple(chunks), place=lambda row: self.place(begin + row), subtopics=subtopics)
 
 
 @dataclass(frozen=True, eq=False)

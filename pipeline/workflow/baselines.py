@@ -32,12 +32,11 @@ from rankledger.pipeline.record.lookup import RecordHistory, Resolved, resolve
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.store import digest_of
 from rankledger.pipeline.scoring import families, score
-from rankledger.pipeline.support.arrow import integers
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import stage
 from rankledger.pipeline.types.gates import PlannedGate, Reference
-from rankledger.pipeline.types.inputs import Chunk, InputFile, Rows
+from rankledger.pipeline.types.inputs import InputFile, Rows
 from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
@@ -515,13 +514,4 @@ def _only(rows: Rows, query_ids: Sequence[str]) -> Rows:
     """The rows of these queries."""
     wanted = set(query_ids)
     named = np.array([query_id in wanted for query_id in rows.query_ids])
-    kept = np.flatnonzero(named[rows.query_codes])
-    codes = (np.cumsum(named) - 1)[rows.query_codes[kept]].astype(np.int32)
-    return Rows(
-        path=rows.path,
-        files=rows.files,
-        query_ids=[query_id for query_id in rows.query_ids if query_id in wanted],
-        chunks=(Chunk(codes, rows.take_doc_ids(kept), rows.values[kept]),),
-        place=lambda row: rows.place(int(kept[row])),
-        subtopics=None if rows.subtopics is None else rows.subtopics.take(integers(kept)),
-    )
+    return rows.take(np.flatnonzero(named[rows.query_codes]))

@@ -24,6 +24,7 @@ __all__ = [
     "Format",
     "Kind",
     "Row",
+    "count_lines",
     "line_position",
     "odd_id",
     "parse_csv",
@@ -32,6 +33,7 @@ __all__ = [
     "row_of",
     "schema_of",
     "table_of",
+    "without_bom",
 ]
 
 BLOCK_SIZE = 1 << 22  # bytes that Arrow parses at a time: smaller pieces cost calls, larger ones leave the cache
@@ -57,6 +59,8 @@ class Format:
         cells: gives the cells of these columns by name; a column that is missing or doubled is refused.
         table: gives the same columns as an Arrow table, faster; None if there is no such way.
         typed: whether a cell is a text, a number or a list; if not, all cells are texts.
+        count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
+        cut: cuts a whole file into parts of about so many rows; None if it cannot be cut.
     """
 
     name: str
@@ -67,6 +71,8 @@ class Format:
     cells: Callable[[FilePart, Sequence[str]], Mapping[str, Sequence[Any]]]
     table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None
     typed: bool = False
+    count_lines: Callable[[bytes], int] | None = None
+    cut: Callable[[FilePart, int], Iterator[FilePart]] | None = None
 
 
 @dataclass(frozen=True)
@@ -99,15 +105,18 @@ class Kind:
 
 @dataclass(frozen=True, eq=False)
 class FilePart:
-    """One file of an input.
+    """One file of an input, or a part of it that is read on its own.
 
     Attributes:
         path: as people write it.
         format: its format.
-        stored: its bytes, uncompressed.
+        stored: its bytes, uncompressed; of a part of Parquet those of the whole file.
         kind: what to take from it.
         names: our column names to the file's, where they differ.
         limit: bytes that its rows may take.
+        head: the file's beginning down to its first line that is not blank; None if the part begins the file.
+        before: gives the number of lines, or of rows of Parquet, that stand before the part; messages alone ask.
+        groups: the row groups that are the part; None for all.
     """
 
     path: str
@@ -116,12 +125,20 @@ class FilePart:
     kind: Kind
     names: Mapping[str, str]
     limit: float
+    head: bytes | None = None
+    before: Callable[[], int] = int
+    groups: Sequence[int] | None = None
 
     @property
     def data(self) -> memoryview:
-        """The bytes without a byte-order mark."""
+        """The bytes without the file's byte-order mark."""
         view = memoryview(self.stored).cast("B")
-        return view[len(_BOM) :] if view[: len(_BOM)] == _BOM else view
+        return view if self.head is not None else without_bom(view)
+
+    @property
+    def beginning(self) -> FilePart:
+        """The part that begins the file; of it, for any other, there is only the head."""
+        return self if self.head is None else replace(self, stored=pa.py_buffer(self.head), head=None, before=int)
 
     def lines(self) -> io.BytesIO:
         """The bytes as a file that is read line by line."""
@@ -130,6 +147,10 @@ class FilePart:
     def position(self, row: int) -> str:
         """Where a row, counted from 0, stands, such as `line 3`."""
         return self.format.position(self, row)
+
+    def at(self, number: int) -> str:
+        """A line of the part as a message names it, such as `qrels.txt:3`."""
+        return f"{self.path}:{self.before() + number}"
 
     def name(self, column: str) -> str:
         """Our column as the file calls it."""
@@ -171,7 +192,17 @@ class FilePart:
 
 def line_position(rows: Callable[[FilePart], Iterator[tuple[int, Any]]]) -> Callable[[FilePart, int], str]:
     """The `position` of a format whose rows come with the numbers of their lines."""
-    return lambda part, row: f"line {next(islice(rows(part), row, None))[0]}"
+    return lambda part, row: f"line {part.before() + next(islice(rows(part), row, None))[0]}"
+
+
+def count_lines(data: bytes) -> int:
+    """The lines of bytes that end with one, where a carriage return ends a line, too."""
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+
+
+def without_bom(data: memoryview) -> memoryview:
+    """The bytes without a byte-order mark at their beginning."""
+    return data[len(_BOM) :] if data[: len(_BOM)] == _BOM else data
 
 
 def parse_csv(
@@ -276,7 +307,7 @@ def row_of(part: FilePart, number: int, texts: list[str]) -> Row:
         return (*texts[:-1], float(texts[-1]))
     except ValueError:
         found = shorten(texts[-1])
-        raise InputError(f"{part.path}:{number}: {part.kind.value} '{found}' is not a number; fix it") from None
+        raise InputError(f"{part.at(number)}: {part.kind.value} '{found}' is not a number; fix it") from None
 
 
 def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None:
@@ -284,7 +315,7 @@ def refuse_surrogates(part: FilePart, number: int, texts: Iterable[str]) -> None
     try:
         "".join(texts).encode()
     except UnicodeEncodeError:
-        raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+        raise InputError(f"{part.at(number)}: not UTF-8; convert the file") from None
 
 
 def table_of(part: FilePart, rows: Iterable[Row]) -> pa.Table:

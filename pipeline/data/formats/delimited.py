@@ -14,6 +14,7 @@ import pyarrow.csv
 from rankledger.pipeline.data.formats.common import (
     FilePart,
     Format,
+    count_lines,
     line_position,
     parse_csv,
     refuse_surrogates,
@@ -35,7 +36,10 @@ def delimited(name: str, delimiter: str, *, quotes: bool = False) -> Format:
     """
     layout = _Layout(delimiter, quotes)
     position = line_position(layout.lines)
-    return Format(name, (f".{name}",), layout.parse, position, layout.header, layout.cells, layout.table)
+    lines = None if quotes else count_lines  # a quoted field may hold line ends
+    return Format(
+        name, (f".{name}",), layout.parse, position, layout.header, layout.cells, layout.table, count_lines=lines
+    )
 
 
 class _Layout:
@@ -53,7 +57,8 @@ class _Layout:
         wanted = [part.name(column) for column in part.kind.columns]
         part.check_columns(wanted, header, ":1")
         try:
-            return parse_csv(part, part.data, self._delimiter, wanted, header, header=True, quotes=self._quotes)
+            begins = part.head is None
+            return parse_csv(part, part.data, self._delimiter, wanted, header, header=begins, quotes=self._quotes)
         except pa.ArrowInvalid:
             places = [header.index(name) for name in wanted]
             rows = self._full_lines(part, header)
@@ -61,7 +66,7 @@ class _Layout:
 
     def header(self, part: FilePart) -> list[str]:
         """The column names."""
-        _, header = next(self._records(part), (0, []))
+        _, header = next(self._records(part.beginning), (0, []))
         if not header:
             raise InputError(f"{part.path}: no rows; write the file again")
         refuse_surrogates(part, 1, header)
@@ -69,7 +74,7 @@ class _Layout:
 
     def lines(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
         """The lines that hold a row, numbered from 1: all but the header."""
-        return islice(self._records(part), 1, None)
+        return islice(self._records(part), int(part.head is None), None)
 
     def cells(self, part: FilePart, names: Sequence[str]) -> dict[str, list[str]]:
         """The texts of these columns."""
@@ -103,7 +108,7 @@ class _Layout:
         for number, row in self.lines(part):
             if len(row) != len(header):
                 counts = f"{len(row)} fields found where the header has {len(header)}"
-                raise InputError(f"{part.path}:{number}: {counts}; fix the line")
+                raise InputError(f"{part.at(number)}: {counts}; fix the line")
             yield number, row
 
     def _records(self, part: FilePart) -> Iterator[tuple[int, list[str]]]:
@@ -113,7 +118,8 @@ class _Layout:
         try:
             yield from ((reader.line_num, record) for record in reader if record)
         except csv.Error as error:
-            raise InputError(f"{part.path}: {error} after line {reader.line_num}; fix it") from None
+            after = part.before() + reader.line_num
+            raise InputError(f"{part.path}: {error} after line {after}; fix it") from None
 
 
 TSV = delimited("tsv", "\t")

@@ -111,7 +111,7 @@ def _count_objects(data: memoryview) -> int:
 def _first_keys(part: FilePart) -> list[str]:
     """The keys of the first object; none where the line is malformed, as will be said when it is read."""
     try:
-        found = json.loads(next(_lines(part), (1, b"{}"))[1])
+        found = json.loads(next(_lines(part.beginning), (1, b"{}"))[1])
     except (ValueError, RecursionError):
         return []
     return [*found] if isinstance(found, dict) else []
@@ -128,14 +128,14 @@ def _objects(part: FilePart, names: Sequence[str] = ()) -> Iterator[tuple[int, d
         try:
             found = json.loads(line.decode(), object_pairs_hook=_object)
         except UnicodeDecodeError:
-            raise InputError(f"{part.path}:{number}: not UTF-8; convert the file") from None
+            raise InputError(f"{part.at(number)}: not UTF-8; convert the file") from None
         except (ValueError, RecursionError) as error:
-            raise InputError(f"{part.path}:{number}: not JSON ({error}); fix the line") from None
+            raise InputError(f"{part.at(number)}: not JSON ({error}); fix the line") from None
         if not isinstance(found, _Object):
-            raise InputError(f"{part.path}:{number}: expected one object a line; fix the line")
+            raise InputError(f"{part.at(number)}: expected one object a line; fix the line")
         for name in names:
             if name in found.doubled:
-                raise InputError(f"{part.path}:{number}: '{shorten(name)}' occurs twice; keep one")
+                raise InputError(f"{part.at(number)}: '{shorten(name)}' occurs twice; keep one")
         yield number, found
 
 
@@ -151,13 +151,13 @@ def _value(part: FilePart, number: int, column: str, found: Mapping[str, Any]) -
     name = part.name(column)
     if name not in found:
         keys = shorten(", ".join(found)) or "nothing"
-        raise InputError(f"{part.path}:{number}: no '{name}' among {keys}; {part.missing(column, found)}")
+        raise InputError(f"{part.at(number)}: no '{name}' among {keys}; {part.missing(column, found)}")
     value = found[name]
     if column in part.kind.ids and type(value) not in (str, int):
-        raise InputError(f"{part.path}:{number}: {column} is {written(value)}; write a string or a whole number")
+        raise InputError(f"{part.at(number)}: {column} is {written(value)}; write a string or a whole number")
     if column not in part.kind.ids and type(value) not in (int, float):
         text = f"'{shorten(value)}'" if isinstance(value, str) else written(value)
-        raise InputError(f"{part.path}:{number}: {column} {text} is not a number; fix it")
+        raise InputError(f"{part.at(number)}: {column} {text} is not a number; fix it")
     return str(value)
 
 
@@ -255,5 +255,14 @@ def _object_position(part: FilePart, row: int) -> str:
 
 
 _SUFFIXES = (".jsonl", ".ndjson")
-JSONL = Format("jsonl", _SUFFIXES, _parse_lines, line_position(_lines), _keys, _line_cells, typed=True)
+JSONL = Format(
+    "jsonl",
+    _SUFFIXES,
+    _parse_lines,
+    line_position(_lines),
+    _keys,
+    _line_cells,
+    typed=True,
+    count_lines=lambda data: data.count(b"\n"),
+)
 JSON = Format("json", (".json",), _parse_object, _object_position, _object_columns, _object_cells, typed=True)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -28,19 +31,23 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
 
 
 def _read(part: FilePart, file: Any, names: Sequence[str]) -> pa.Table:
-    """These columns, sound to the last value; if they would take more bytes than the file may, they are refused."""
+    """These columns, sound to the last value; if all of them would take more bytes than the file may, it is refused."""
     # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
     _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
     repeats = len(part.data) < n_rows * len(names) * _REPEATS
     try:
-        table = (_open(part, names) if repeats else file).read(columns=list(names)).select(list(names))
+        table = _columns_of(part, _open(part, names) if repeats else file, list(names)).select(list(names))
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
     _refuse_large(part, n_rows, sum(map(_written_out, table.columns)))
     return table
+
+
+def _columns_of(part: FilePart, file: Any, names: list[str]) -> pa.Table:
+    return file.read(columns=names) if part.groups is None else file.read_row_groups([*part.groups], columns=names)
 
 
 def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
@@ -69,7 +76,7 @@ def _parse(part: FilePart) -> pa.Table:
     for name in names:
         if table.column(name).null_count:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
-            raise InputError(f"{part.path}: {name} is null (row {row + 1}); fill it or remove the row")
+            raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
     columns = [
         column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
         for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
@@ -116,8 +123,26 @@ def _values(part: FilePart, name: str, column: pa.ChunkedArray) -> list[object]:
         raise InputError(f"{part.path}: '{name}' {found}; write texts or numbers") from None
 
 
-def _position(_part: FilePart, row: int) -> str:
-    return f"row {row + 1}"
+def _position(part: FilePart, row: int) -> str:
+    return f"row {part.before() + row + 1}"
 
 
-PARQUET = Format("parquet", (".parquet", ".pq"), _parse, _position, _columns, _cells, _table, typed=True)
+def _cut(part: FilePart, n_rows: int) -> Iterator[FilePart]:
+    """Parts of as many row groups as have at most so many rows together; a larger row group is one."""
+    metadata = _open(part).metadata
+    cuts, before, n_here = [0], [0], 0
+    for number in range(metadata.num_row_groups):
+        n_group = metadata.row_group(number).num_rows
+        if n_here and n_here + n_group > n_rows:
+            cuts.append(number)
+            before.append(before[-1] + n_here)
+            n_here = 0
+        n_here += n_group
+    if len(cuts) == 1:
+        yield part
+        return
+    for (begin, end), n_before in zip(pairwise([*cuts, metadata.num_row_groups]), before, strict=True):
+        yield replace(part, groups=range(begin, end), before=partial(int, n_before))
+
+
+PARQUET = Format("parquet", (".parquet", ".pq"), _parse, _position, _columns, _cells, _table, typed=True, cut=_cut)

@@ -13,6 +13,7 @@ from rankledger.pipeline.data.formats.common import (
     PAGE,
     FilePart,
     Format,
+    count_lines,
     line_position,
     odd_id,
     parse_csv,
@@ -36,8 +37,9 @@ def _parse(part: FilePart) -> pa.Table:
         )
     lines = _single_blanks(part.data)
     first = bytes(lines[:BLOCK_SIZE]).partition(b"\n")[0]
-    _refuse_ranking(part, first.split())
-    _refuse_no_ranking(part, first.split())
+    if part.head is None:
+        _refuse_ranking(part, first.split())
+        _refuse_no_ranking(part, first.split())
     delimiter = "\t" if b"\t" in first else " "
     names = [f"field {place}" for place in range(first.count(delimiter.encode()) + 1)]
     wanted = [names[place] for place in part.kind.trec_places if place < len(names)]
@@ -131,7 +133,7 @@ def _texts(part: FilePart, number: int, fields: list[bytes]) -> list[str]:
     """The wanted fields of a line."""
     if len(fields) <= max(part.kind.trec_places):
         found = f"{len(fields)} fields found where {', '.join(part.kind.trec)} are expected"
-        raise InputError(f"{part.path}:{number}: {found}; fix the line")
+        raise InputError(f"{part.at(number)}: {found}; fix the line")
     texts = [fields[place].decode("utf-8", "surrogateescape") for place in part.kind.trec_places]
     refuse_surrogates(part, number, texts)
     return texts
@@ -162,4 +164,4 @@ def last_fields(data: memoryview) -> list[bytes]:
     return []
 
 
-TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells)
+TREC = Format("trec", (), _parse, line_position(_rows), _columns, _cells, count_lines=count_lines)

@@ -19,8 +19,8 @@ from pyarrow import parquet
 from rankledger.metrics.conventions import PROFILES
 from rankledger.pipeline.data import cache, readers
 from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
-from rankledger.pipeline.data.join import join_ranking
 from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import Content, Rows
 from rankledger.pipeline.types.joined import Hits

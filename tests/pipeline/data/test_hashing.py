@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data import join
 from rankledger.pipeline.data import judgments as indexing
-from rankledger.pipeline.data.join import join_ranking
+from rankledger.pipeline.data import rankings
 from rankledger.pipeline.data.judgments import hash_pairs, index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from tests.support.data_files import contents, refusal, rows_of, rows_of_documents
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -109,7 +109,7 @@ def colliding(n: int) -> Iterator[None]:
         buckets = np.array([zlib.crc32(name) % n for name in documents], dtype=np.uint64)
         return (queries[codes].astype(np.uint64) << np.uint64(40)) + buckets
 
-    with mock.patch.object(join, "hash_pairs", hash_few), mock.patch.object(indexing, "hash_pairs", hash_few):
+    with mock.patch.object(rankings, "hash_pairs", hash_few), mock.patch.object(indexing, "hash_pairs", hash_few):
         yield
 
 

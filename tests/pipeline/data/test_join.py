@@ -16,8 +16,9 @@ from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.catalogue import item_coverage
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.rating import mae, mse, rmse
-from rankledger.pipeline.data.join import Catalogue, join_predictions, join_ranking, spans
+from rankledger.pipeline.data.join import Catalogue, join_predictions, spans
 from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.joined import Joined
 from tests.support.data_files import refusal, rows_of

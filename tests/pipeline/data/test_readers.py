@@ -14,8 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.join import join_predictions, join_ranking
+from rankledger.pipeline.data.join import join_predictions
 from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import (
     read_documents,
     read_judgments,
@@ -359,7 +360,7 @@ def test_reading_does_not_import_pandas():
     write(Path("run"), encode([("q", "d", 1.0)], "trec", "score"))
     program = (
         "import sys\n"
-        "from rankledger.pipeline.data.join import join_ranking\n"
+        "from rankledger.pipeline.data.rankings import join_ranking\n"
         "from rankledger.pipeline.data.judgments import index_judgments\n"
         "from rankledger.pipeline.data.readers import read_judgments, read_ranking\n"
         "from rankledger.metrics.conventions import PROFILES\n"

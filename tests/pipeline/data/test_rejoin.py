@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from rankledger.metrics.block import JudgedBlock
 from rankledger.metrics.conventions import PROFILES, Conventions
-from rankledger.pipeline.data.join import join_ranking, rejoin
+from rankledger.pipeline.data.join import rejoin
 from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import Rows
 from rankledger.pipeline.types.joined import Joined

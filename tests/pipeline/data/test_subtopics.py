@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.metrics.conventions import PROFILES
-from rankledger.pipeline.data.join import join_ranking
 from rankledger.pipeline.data.judgments import index_judgments
+from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.data.readers import read_judgments
 from rankledger.pipeline.types.inputs import Rows, Source
 from rankledger.pipeline.types.joined import Joined

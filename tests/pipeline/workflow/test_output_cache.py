@@ -57,13 +57,13 @@ def entries(config: Path) -> list[Path]:
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The outputs whose rows were parsed since it was last cleared."""
     found: list[str] = []
-    read = readers.read_ranking
 
-    def counting(source: Source, **options: Any) -> Any:
-        found.append(Path(source.path).name)
-        return read(source, **options)
+    class Counting(readers.RankingRanges):
+        def __init__(self, source: Source, **options: Any) -> None:
+            found.append(Path(source.path).name)
+            super().__init__(source, **options)
 
-    monkeypatch.setattr(readers, "read_ranking", counting)
+    monkeypatch.setattr(readers, "RankingRanges", Counting)
     return found
 
 

@@ -1,0 +1,382 @@
+"""A model's rankings joined with judgments, range by range, so that memory does not grow with their rows.
+
+What a query needs of its rows, the ranks of its judged documents, is found once all of them are together. Most outputs
+have a query's rows side by side. So each range gives at once what is asked of the queries that lie within it; the rows
+of its first and its last query, which may go on in the ranges beside it, are put aside and joined in the end. Where a
+query that was joined returns in another range, the rows are scattered, and the whole output is joined at once.
+
+Whatever the ranges are, the result is the same: ranks are whole numbers, and what has an order goes by rank or row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from rankledger.metrics.agreement import Ranked
+from rankledger.metrics.catalogue import CatalogueBlock
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.data.join import Catalogue, assemble, judged_at_10
+from rankledger.pipeline.data.judgments import (
+    SLICE,
+    Hashes,
+    Judgments,
+    find_repeats,
+    hash_ids,
+    hash_pairs,
+    match,
+    query_indices,
+    refuse_repeat,
+)
+from rankledger.pipeline.data.ranking import Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.readers import RankingRanges
+from rankledger.pipeline.support.arrow import concatenate, integers, strings
+from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.joined import Hits, Joined, Quality
+
+__all__ = ["Depths", "JoinedRows", "RankingJoin", "join_ranking", "join_rows"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Depths:
+    """The ranks down to which documents are asked for that nobody need have judged.
+
+    Attributes:
+        recommended: for measures of the documents that were recommended; 0 if there are none.
+        compared: for measures that compare the ranking with another model's; 0 likewise.
+    """
+
+    recommended: float = 0.0
+    compared: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Top:
+    """The documents of judged queries down to a rank, n of them.
+
+    Attributes:
+        numbers: (n,) the row of each in the output.
+        queries: (n,) the query's place among the judged ones.
+        ranks: (n,) from 1.
+        hashes: (n,) those of query and document.
+        doc_ids: (n,) the documents, where they are asked for.
+    """
+
+    numbers: Ints
+    queries: Ints
+    ranks: Ints
+    hashes: Hashes
+    doc_ids: pa.StringArray | None
+
+    @classmethod
+    def concatenated(cls, parts: Sequence[_Top]) -> _Top:
+        """All of them, in the order of the output's rows."""
+        numbers, queries, ranks, hashes = (
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("numbers", "queries", "ranks", "hashes")
+        )
+        order = np.argsort(numbers)
+        ids = [part.doc_ids for part in parts if part.doc_ids is not None]
+        doc_ids = concatenate(ids).take(integers(order)) if ids else None
+        return cls(numbers[order], queries[order], ranks[order], hashes[order], doc_ids)
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedRows:
+    """What the join finds in some rows of an output that are all the rows of their queries.
+
+    Attributes:
+        hits: (5, H) of each judged document the query's place among the judged ones, the row of the judgments, the
+            rank, and the first and the last rank of its group of equal scores.
+        retrieved: (2, q) the places of the judged queries, and how many documents each retrieved.
+        n_rows: rows.
+        n_unjudged_queries: queries that no judgment names.
+        n_tied: rows whose score another row of the query has too.
+        recommended: what measures of recommended documents ask for.
+        compared: what comparisons of rankings ask for.
+    """
+
+    hits: Ints
+    retrieved: Ints
+    n_rows: int
+    n_unjudged_queries: int
+    n_tied: int
+    recommended: _Top | None = None
+    compared: _Top | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """Rows that cannot be joined: how early that is looked at, the row of the output, and what refuses it."""
+
+    order: tuple[int, int]
+    refuse: Callable[[], NoReturn]
+
+
+def join_rows(
+    judgments: Judgments, rows: Rows, numbers: Ints, conventions: Conventions, depths: Depths
+) -> JoinedRows | _Problem:
+    """What the join finds in rows that are all those of their queries.
+
+    Args:
+        judgments: the dataset's judgments.
+        rows: the rows, at least one.
+        numbers: (N,) which of the output's rows they are.
+        conventions: say how scores are rounded and how ties are broken.
+        depths: say what is asked for beside the judged documents.
+    """
+    odd = beyond_single(rows) if conventions.score_precision == "float32" else None
+    if odd is not None:
+        return _Problem((0, int(numbers[odd])), partial(refuse_score, rows, odd))
+    places = query_indices(rows, judgments.places)
+    hashes = hash_pairs(rows, places)
+    ordering = order_rows(rows, conventions.ties, conventions.score_precision)
+    repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
+    if repeats.size:
+        return _Problem((1, int(numbers[repeats[0, 1]])), partial(refuse_repeat, rows, repeats[0], "ranks", "keep one"))
+    found, judgment_rows = match(judgments, rows, hashes)
+    here = rows.counts > 0
+    known = here & (places < len(judgments.query_ids))
+    top = partial(_top, ordering, places, hashes, numbers, len(judgments.query_ids))
+    return JoinedRows(
+        hits=np.stack([judgments.queries[judgment_rows], judgment_rows, *ordering.ranks(found)]),
+        retrieved=np.stack([places[known], rows.counts[known]]),
+        n_rows=len(hashes),
+        n_unjudged_queries=int((here & ~known).sum()),
+        n_tied=ordering.n_tied,
+        recommended=top(depths.recommended, with_ids=True) if depths.recommended else None,
+        compared=top(depths.compared, with_ids=False) if depths.compared else None,
+    )
+
+
+def _top(
+    ordering: Ordering, places: Ints, hashes: Hashes, numbers: Ints, n_queries: int, depth: float, *, with_ids: bool
+) -> _Top:
+    """The rows of judged queries down to a rank."""
+    queries = places[ordering.ranking.query_codes]
+    rows = np.flatnonzero(queries < n_queries)
+    ranks, _, _ = ordering.ranks(rows)
+    shallow = np.flatnonzero(ranks <= depth)
+    rows = rows[shallow]
+    doc_ids = ordering.ranking.take_doc_ids(rows) if with_ids else None
+    return _Top(numbers[rows], queries[rows], ranks[shallow], hashes[rows], doc_ids)
+
+
+class RankingJoin:
+    """The join of one model's rankings with a dataset's judgments.
+
+    Attributes:
+        knows_query: whether any of its queries is judged.
+    """
+
+    def __init__(self, judgments: Judgments, conventions: Conventions, depths: Depths) -> None:
+        """Join nothing yet.
+
+        Args:
+            judgments: the dataset's judgments.
+            conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
+            depths: say what is asked for beside the judged documents.
+        """
+        self.knows_query = False
+        self._judgments = judgments
+        self._conventions = conventions
+        deepest = conventions.depth or np.inf
+        self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
+        self._found: list[JoinedRows] = []
+        self._problem: _Problem | None = None
+
+    def add(self, rows: Rows, numbers: Ints) -> None:
+        """Join rows that are all those of their queries; `numbers` are theirs in the output."""
+        self.knows_query |= any(query_id in self._judgments.places for query_id in rows.query_ids)
+        joined = join_rows(self._judgments, rows, numbers, self._conventions, self._depths)
+        if isinstance(joined, JoinedRows):
+            self._found.append(joined)
+        elif self._problem is None or joined.order < self._problem.order:
+            self._problem = joined
+
+    def add_ranges(self, ranges: RankingRanges) -> None:
+        """Join all ranges of an output.
+
+        Raises:
+            InputError: a file is missing, empty or malformed, or changed while it was read.
+        """
+        queries, aside, begin = _Queries(), list[tuple[Rows, Ints]](), 0
+        for rows, is_last in _with_last(ranges):
+            if is_last and not begin:
+                return self.add(rows, np.arange(rows.ends[-1]))
+            ends = _ends(rows, is_first=not begin, is_last=is_last)
+            within, beside = _split(rows, ends)
+            if len(within):
+                self.add(_some(rows, within), begin + within)
+            aside.append((rows.take(beside), begin + beside))
+            begin += rows.ends[-1]
+            queries.add(rows, ends)
+            if queries.are_scattered(is_last=is_last):
+                self._found, self._problem = [], None
+                whole = ranges.whole()
+                return self.add(whole, np.arange(whole.ends[-1]))
+        numbers = np.concatenate([found for _, found in aside])
+        return self.add(_merged([rows for rows, _ in aside], lambda row: ranges.place(int(numbers[row]))), numbers)
+
+    def joined(
+        self,
+        path: str,
+        n_documents: float = float("nan"),
+        catalogue: Catalogue | None = None,
+        *,
+        _cells: int | None = None,
+    ) -> Joined:
+        """The ranks and grades of the judged documents that the model retrieved.
+
+        Args:
+            path: the output as it was named.
+            n_documents: documents in the catalogue, NaN if unknown.
+            catalogue: what is known of documents, where it is asked which of them were recommended.
+
+        Raises:
+            InputError: a query ranks a document twice, a score is beyond the range of float32, or a judged query has no
+                output where that is an error.
+        """
+        if self._problem:
+            self._problem.refuse()
+        hits = self._hits()
+        return replace(
+            assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
+            catalogue=self._recommended(catalogue, hits) if catalogue and self._depths.recommended else None,
+            ranked=self._compared(hits) if self._depths.compared else None,
+        )
+
+    def _hits(self) -> Hits:
+        columns = np.concatenate([found.hits for found in self._found], axis=1)
+        queries, judgment_rows, ranks, first, last = columns[:, np.lexsort((columns[2], columns[0]))]
+        n_retrieved = np.zeros(len(self._judgments.query_ids), dtype=np.int64)
+        for found in self._found:
+            n_retrieved[found.retrieved[0]] = found.retrieved[1]
+        quality = Quality(
+            n_rows=sum(found.n_rows for found in self._found),
+            n_unjudged_queries=sum(found.n_unjudged_queries for found in self._found),
+            n_missing_queries=int((n_retrieved == 0).sum()),
+            judged_at_10=judged_at_10(ranks, self._judgments.rows.values[judgment_rows], n_retrieved),
+            n_tied=sum(found.n_tied for found in self._found),
+        )
+        return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
+
+    def _recommended(self, catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
+        top = _Top.concatenated([found.recommended for found in self._found if found.recommended])
+        assert top.doc_ids is not None, "what was asked for"
+        block = catalogue.block(top.doc_ids, top.ranks, top.queries, len(hits.n_retrieved))
+        grades = np.full(block.codes.shape, np.nan)
+        hit = np.flatnonzero(hits.ranks <= min(self._depths.recommended, len(grades)))
+        judgments = self._judgments.rows.values
+        grades[hits.ranks[hit] - 1, hits.queries[hit]] = judgments[hits.judgment_rows[hit]]
+        return replace(block, grades=grades)
+
+    def _compared(self, hits: Hits) -> Ranked:
+        top = _Top.concatenated([found.compared for found in self._found if found.compared])
+        order = np.argsort(top.hashes)
+        n_compared = np.minimum(hits.n_retrieved, self._depths.compared).astype(np.float64)
+        return Ranked(top.hashes[order], top.queries[order], top.ranks[order], n_compared)
+
+
+class _Queries:
+    """Which queries the ranges have, by their hashes: those that were joined, and those whose rows were put aside."""
+
+    def __init__(self) -> None:
+        self._joined: list[Hashes] = []
+        self._aside: list[Hashes] = []
+
+    def add(self, rows: Rows, aside: Collection[int]) -> None:
+        """A range's queries, some of them put aside."""
+        hashes = hash_ids(strings(rows.query_ids))
+        self._aside.append(hashes[[*aside]])
+        self._joined.append(np.delete(hashes, [*aside]))
+
+    def are_scattered(self, *, is_last: bool) -> bool:
+        """Whether a query that was joined is in another range, too; looked at as often as the ranges double."""
+        n_ranges = len(self._joined)
+        if n_ranges & (n_ranges - 1) and not is_last:
+            return False
+        joined = np.sort(np.concatenate(self._joined))
+        aside = np.concatenate(self._aside)
+        places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
+        returned = len(joined) and (joined[places] == aside).any()
+        return bool(returned or (joined[1:] == joined[:-1]).any())
+
+
+def join_ranking(
+    judgments: Judgments,
+    ranking: Rows,
+    conventions: Conventions,
+    *,
+    n_documents: float = float("nan"),
+    catalogue: Catalogue | None = None,
+    depth: float = float("inf"),
+    compared: float = 0.0,
+    _cells: int | None = None,
+) -> Joined:
+    """The ranks and grades of the judged documents that a model retrieved, of an output in memory.
+
+    Args:
+        judgments: the dataset's judgments.
+        ranking: the model's rankings.
+        conventions: say how scores are rounded, how ties are broken and whether a query may lack output.
+        n_documents: documents in the catalogue, NaN if unknown.
+        catalogue: what is known of documents, where it is asked which of them were recommended.
+        depth: the ranks down to which it is asked.
+        compared: the ranks down to which a measure compares the ranking with another model's; 0 if none does.
+
+    Raises:
+        InputError: as of `RankingJoin.joined`.
+    """
+    join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, compared))
+    join.add(ranking, np.arange(ranking.ends[-1]))
+    return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
+
+
+def _with_last(ranges: Iterable[Rows]) -> Iterator[tuple[Rows, bool]]:
+    """The ranges, and whether each is the last one."""
+    before = None
+    for rows in ranges:
+        if before is not None:
+            yield before, False
+        before = rows
+    if before is not None:
+        yield before, True
+
+
+def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
+    """The rows of all queries but these, by their codes, and theirs."""
+    beside = np.zeros(len(rows.query_codes), dtype=bool)
+    for code in ends:
+        beside |= rows.query_codes == code
+    return np.flatnonzero(~beside), np.flatnonzero(beside)
+
+
+def _some(rows: Rows, numbers: Ints) -> Rows:
+    """These rows, ascending; they are copied only if they do not stand side by side."""
+    begin, end = int(numbers[0]), int(numbers[-1]) + 1
+    return rows.between(begin, end) if end - begin == len(numbers) else rows.take(numbers)
+
+
+def _ends(rows: Rows, *, is_first: bool, is_last: bool) -> set[int]:
+    """The codes of the queries that may have rows in the ranges beside this one."""
+    first = set() if is_first else {int(rows.query_codes[0])}
+    return first if is_last else first | {int(rows.query_codes[-1])}
+
+
+def _merged(parts: Sequence[Rows], place: Callable[[int], str]) -> Rows:
+    """The rows of all parts, of whose queries some are the same."""
+    codes: dict[str, int] = {}
+    chunks = []
+    for rows in parts:
+        own = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
+        chunks += [replace(chunk, query_codes=own[chunk.query_codes]) for chunk in rows.chunks]
+    return Rows(parts[0].path, (), list(codes), tuple(chunks), place)

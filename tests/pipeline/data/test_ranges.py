@@ -1,0 +1,236 @@
+"""Rankings read range by range: what the join gives, and what is refused, is that of the whole output."""
+
+from __future__ import annotations
+
+import dataclasses
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from rankledger.metrics.conventions import PROFILES, Conventions
+from rankledger.pipeline.data import readers
+from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.readers import RankingRanges, read_ranking
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
+from tests.support.data_files import SUFFIXES, contents, encode, refusal, write
+
+TREC_EVAL = PROFILES["trec_eval"].conventions
+WHOLE = 10**9
+JUDGED = [("q1", "a", 1), ("q1", "c", 2), ("q2", "b", 0), ("q2", "x", 3), ("q3", "a", 1), ("q9", "a", 1)]
+ROW = st.tuples(
+    st.sampled_from(["q1", "q2", "q3", "u1", "é"]), st.sampled_from("abcdefgh"), st.sampled_from([0, 1, 2.5])
+)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> DatasetInput:
+    """Judgments of four queries, one of which no output has."""
+    folder = tmp_path_factory.mktemp("dataset")
+    documents = write(folder / "documents.tsv", "doc_id\nb\nzz\na\n")
+    judged = write(folder / "judged.txt", encode(JUDGED, "trec"))
+    return read_dataset(DatasetSource(Source(judged), documents=Source(documents)), TREC_EVAL)
+
+
+def parts_of(value: Any) -> Iterator[Any]:
+    """The fields of a value, those of its fields, and so on: arrays as their types, shapes and bytes."""
+    if isinstance(value, np.ndarray):
+        yield value.dtype.str, value.shape, value.tolist() if value.dtype == object else value.tobytes()
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from parts_of(each)
+    elif dataclasses.is_dataclass(value):
+        for field in dataclasses.fields(value):
+            yield from ((field.name, part) for part in parts_of(getattr(value, field.name)))
+    else:
+        yield value.to_pylist() if isinstance(value, pa.Array) else value
+
+
+def outcome(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: int, **options: Any) -> Any:
+    """What the join gives, and the files; or why the output is refused."""
+    depths = {"with_catalogue": True, "depth": 3.0, "compared": 2.0} | options
+    try:
+        files, joined = read_output(dataset, Source(path), conventions, n_rows=n_rows, **depths)
+    except InputError as error:
+        return str(error)
+    return files, repr([*parts_of(joined)])
+
+
+def plain_bytes(rows: list[tuple[str, str, float]], format: str, group: int) -> bytes:
+    """The rows in a format; in Parquet as row groups of so many rows."""
+    if format != "parquet":
+        return encode(rows, format, "score")
+    sink = pa.BufferOutputStream()
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    table = pa.Table.from_arrays([*columns[:2], columns[2].cast(pa.float64())], names=["query_id", "doc_id", "score"])
+    parquet.write_table(table, sink, row_group_size=group)
+    return sink.getvalue().to_pybytes()
+
+
+@st.composite
+def outputs(draw: st.DrawFn) -> tuple[str, bytes]:
+    """A file's ending and its bytes: queries side by side or scattered, with ties and perhaps repeats or a bad line."""
+    rows = draw(st.lists(ROW, min_size=1, max_size=24))
+    if draw(st.integers(0, 3)):
+        rows = [*{row[:2]: row for row in rows}.values()]
+    if draw(st.integers(0, 3)):
+        places = {query: place for place, (query, *_) in enumerate(rows)}
+        rows.sort(key=lambda row: places[row[0]])
+    layout = draw(st.sampled_from([*SUFFIXES]))
+    data = plain_bytes(rows, layout, draw(st.sampled_from([1, 3, 7])))
+    if layout == "parquet":
+        return ".parquet", data
+    lines = data.split(b"\n")
+    for _ in range(draw(st.integers(0, 2))):
+        at = draw(st.integers(0, len(lines) - 1))
+        junk = draw(st.sampled_from([b"", b"", b"broken", b"q1\tb\tinf", b"q1 Q0 b 1 1e99 t", b"# a comment"]))
+        lines.insert(at, junk)
+    text = draw(st.sampled_from([b"\n", b"\r\n"])).join(lines)
+    text = draw(st.sampled_from([b"", b"\xef\xbb\xbf"])) + (text if draw(st.booleans()) else text.rstrip(b"\r\n"))
+    return (SUFFIXES[layout] + ".gz", gzip.compress(text)) if draw(st.booleans()) else (SUFFIXES[layout], text)
+
+
+@given(
+    output=outputs(),
+    n_rows=st.sampled_from([1, 2, 3, 5, 8]),
+    ties=st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order", "expected", "rank_column"]),
+    precision=st.sampled_from(["float32", "float64"]),
+)
+def test_ranges_give_what_the_whole_gives(tmp_path_factory, dataset, output, n_rows, ties, precision):
+    """Ranges of a few rows: every bit of the join, what was counted, digests, and of bad files the whole message."""
+    suffix, data = output
+    path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
+    conventions = dataclasses.replace(TREC_EVAL, ties=ties, score_precision=precision)
+
+    assert outcome(dataset, path, conventions, n_rows) == outcome(dataset, path, conventions, WHOLE)
+
+
+def lines_of(*queries: str, n_documents: int = 3) -> list[str]:
+    """Lines of TREC text: so many documents of each query, a tie at the top."""
+    documents = "abcdefghijklmnop"[:n_documents]
+    return [f"{query} Q0 {name} 1 {max(place, 1)} t\n" for query in queries for place, name in enumerate(documents)]
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 4])
+def test_a_query_may_be_longer_than_several_ranges(tmp_path, dataset, n_rows):
+    """Twelve documents of one query in ranges of one to four rows, between two shorter queries."""
+    text = lines_of("u1") + lines_of("q1", n_documents=12) + lines_of("q2")
+    path = write(tmp_path / "run.txt", "".join(text))
+
+    assert len([*RankingRanges(path, n_rows=n_rows)]) > 3
+    assert outcome(dataset, path, TREC_EVAL, n_rows) == outcome(dataset, path, TREC_EVAL, WHOLE)
+
+
+def test_ranges_are_cut_by_the_input(tmp_path):
+    """Lines of 13 bytes: a range of two rows ends at the first line end at or behind each 26 bytes."""
+    path = write(tmp_path / "run.txt", "".join(f"q{row} Q0 d 1 1 t\n" for row in range(5)))
+
+    ranges = [[row[0] for row in contents(rows)] for rows in RankingRanges(path, n_rows=2)]
+    assert ranges == [["q0", "q1"], ["q2", "q3"], ["q4"]]
+    assert len([*RankingRanges(path, n_rows=WHOLE)]) == 1
+
+
+def test_row_groups_are_not_cut(tmp_path):
+    """Groups of 3, 3 and 2 rows in ranges of up to 5 rows: a group each, as two are more; of up to 6: two and one."""
+    rows = [(f"q{row}", "d", float(row)) for row in range(8)]
+    path = write(tmp_path / "run.parquet", plain_bytes(rows, "parquet", 3))
+
+    assert [[row[0][1] for row in contents(found)] for found in RankingRanges(path, n_rows=4)] == [
+        ["0", "1", "2"], ["3", "4", "5"], ["6", "7"],
+    ]  # fmt: skip
+    assert [found.ends[-1] for found in RankingRanges(path, n_rows=6)] == [6, 2]
+    assert [found.place(1) for found in RankingRanges(path, n_rows=6)] == ["row 2", "row 8"]
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_the_digest_is_that_of_the_whole_file(tmp_path, suffix):
+    """Bytes are hashed as they are stored, whatever is made of them."""
+    data = "".join(lines_of("q1", "q2", "q3")).encode()
+    path = write(tmp_path / f"run.txt{suffix}", gzip.compress(data) if suffix else data)
+    ranges = RankingRanges(path, n_rows=2)
+    for _ in ranges:
+        pass
+
+    assert (
+        ranges.files
+        == read_ranking(path).files
+        == (InputFile(path, Path(path).stat().st_size, ranges.files[0].sha256),)
+    )
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ("q7 Q0 a 1\n", "run.txt{}:42: 4 fields found where query_id, Q0, doc_id, rank, score, tag are expected; fix"),
+        ("q7 Q0 a 1 high t\n", "run.txt{}:42: score 'high' is not a number; fix it"),
+        ("q7 Q0 a 1 nan t\n", "run.txt{}: score nan (line 42) is not a finite number; fix it"),
+        ("q7 Q0 a 1 1e60 t\n", "run.txt{}: score 1e+60 (line 42) is beyond single precision; rescale the scores"),
+        ("u15 Q0 b 1 3 t\n", "run.txt{}: query 'u15' ranks document 'b' twice (line 40 and line 42); keep one"),
+    ],
+)
+def test_an_error_in_a_late_range_names_its_line(tmp_path, monkeypatch, dataset, bad, message, suffix):
+    """Line 42, behind a comment, a blank line and thirteen queries, in ranges of four rows."""
+    monkeypatch.chdir(tmp_path)
+    text = "# made by hand\n\n" + "".join(lines_of(*(f"u{n}" for n in range(3, 16)))[:-1]) + "u15 Q0 z 1 0 t\n"
+    data = (text + bad + "".join(lines_of("q1", "q2"))).encode()
+    assert data.split(b"\n")[41] + b"\n" == bad.encode()
+    path = write(Path(f"run.txt{suffix}"), gzip.compress(data) if suffix else data)
+
+    assert outcome(dataset, path, TREC_EVAL, 4).startswith(message.format(suffix))
+
+
+def test_the_first_of_several_errors_is_named(tmp_path, dataset):
+    """A repeat in an early range and a malformed line in a late one: the line, as nothing is joined of such a file."""
+    text = [*lines_of("q1"), "q1 Q0 a 1 0 t\n", *lines_of("q2", "q3"), "broken\n"]
+    path = write(tmp_path / "run.txt", "".join(text))
+
+    assert outcome(dataset, path, TREC_EVAL, 2).startswith(f"{path}:11: 1 fields found")
+    write(tmp_path / "run.txt", "".join(text[:-1]))
+    assert "ranks document 'a' twice (line 1 and line 4)" in outcome(dataset, path, TREC_EVAL, 2)
+
+
+def test_no_byte_is_parsed_twice(tmp_path, monkeypatch, dataset):
+    """Of an output whose queries stand together each byte is in one part, and no part is parsed again."""
+    parsed: list[bytes] = []
+    parse = readers.parse
+
+    def counting(part: Any) -> Any:
+        parsed.append(bytes(part.data))
+        return parse(part)
+
+    monkeypatch.setattr(readers, "parse", counting)
+    text = "".join(lines_of("u1", "q1", "q2", "u2", "q3", n_documents=9))
+    path = write(tmp_path / "run.txt", text)
+    read_output(dataset, Source(path), TREC_EVAL, with_catalogue=True, compared=2.0, n_rows=6)
+
+    assert len(parsed) > 6
+    assert b"".join(parsed) == text.encode()
+
+
+def test_parts_of_an_input_are_one_output(tmp_path, dataset):
+    """A query that goes on in the next file of a folder is one query; a repeat there names both files."""
+    write(tmp_path / "parts/1.txt", "".join(lines_of("u1", "q1")))
+    write(tmp_path / "parts/2.txt", "q1 Q0 x 1 5 t\n" + "".join(lines_of("q2")))
+    path = str(tmp_path / "parts")
+
+    assert outcome(dataset, path, TREC_EVAL, 2) == outcome(dataset, path, TREC_EVAL, WHOLE)
+    write(tmp_path / "parts/2.txt", "q1 Q0 c 1 5 t\n" + "".join(lines_of("q2")))
+    places = f"(line 6 of {path}/1.txt and line 1 of {path}/2.txt)"
+    assert places in outcome(dataset, path, TREC_EVAL, 2)
+
+
+def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
+    """The number of its queries is that of all ranges."""
+    path = write(tmp_path / "run.txt", "".join(lines_of("Q1", "Q2", "Q3", "Q4")))
+
+    message = refusal(read_output, dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2)
+    assert message.startswith(f"{path}: none of its 4 queries is judged, such as 'Q1'; the judgments have 'q1'")
