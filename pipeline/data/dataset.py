@@ -194,6 +194,7 @@ def read_output(
     compared: float = 0.0,
     allow_no_overlap: bool = False,
     n_rows: int = PART_ROWS,
+    folder: Path | None = None,
 ) -> tuple[tuple[InputFile, ...], Joined]:
     """One model's output on a dataset: the files it consists of, and what the join gives.
 
@@ -206,6 +207,7 @@ def read_output(
         compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
         allow_no_overlap: whether it may have no query, document or pair of the dataset.
         n_rows: rows of a ranking that are parsed at a time, about.
+        folder: where a ranking's scattered rows are brought together in a temporary folder; None for the system's.
 
     Raises:
         InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
@@ -219,7 +221,7 @@ def read_output(
         return rows.files, joined
     ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
     join = RankingJoin(dataset.judgments, conventions, Depths(depth if with_catalogue else 0.0, compared))
-    join.add_ranges(ranges)
+    join.add_ranges(ranges, folder)
     files = ranges.files
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
         _refuse_other_rows(ranges, dataset)  # the join's message would say less

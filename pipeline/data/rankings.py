@@ -3,7 +3,7 @@
 What a query needs of its rows, the ranks of its judged documents, is found once all of them are together. Most outputs
 have a query's rows side by side. So each range gives at once what is asked of the queries that lie within it; the rows
 of its first and its last query, which may go on in the ranges beside it, are put aside and joined in the end. Where a
-query that was joined returns in another range, the rows are scattered, and the whole output is joined at once.
+query that was joined returns in another range, the rows are scattered; they are then brought together on disk first.
 
 Whatever the ranges are, the result is the same: ranks are whole numbers, and what has an order goes by rank or row.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
@@ -34,6 +35,7 @@ from rankledger.pipeline.data.judgments import (
     query_indices,
     refuse_repeat,
 )
+from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.ranking import Ordering, beyond_single, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
@@ -175,6 +177,7 @@ class RankingJoin:
 
     Attributes:
         knows_query: whether any of its queries is judged.
+        remarks: what is worth saying of how it was read, a line each.
     """
 
     def __init__(self, judgments: Judgments, conventions: Conventions, depths: Depths) -> None:
@@ -186,6 +189,7 @@ class RankingJoin:
             depths: say what is asked for beside the judged documents.
         """
         self.knows_query = False
+        self.remarks: tuple[str, ...] = ()
         self._judgments = judgments
         self._conventions = conventions
         deepest = conventions.depth or np.inf
@@ -202,16 +206,31 @@ class RankingJoin:
         elif self._problem is None or joined.order < self._problem.order:
             self._problem = joined
 
-    def add_ranges(self, ranges: RankingRanges) -> None:
+    def add_ranges(self, ranges: RankingRanges, folder: Path | None = None) -> None:
         """Join all ranges of an output.
+
+        Args:
+            ranges: the ranges; they are read anew if a query is scattered over them.
+            folder: where scattered rows are brought together in a temporary folder; None for the system's.
 
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
+        if self._add_together(ranges):
+            return
+        found = "the rows of its queries are scattered, so they were brought together on disk"
+        self.remarks = (f"{ranges.path}: {found}; write a query's rows together to read it faster",)
+        self._found, self._problem = [], None
+        for rows, numbers in partitioned(ranges, folder):
+            self.add(_placed(rows, numbers, ranges), numbers)
+
+    def _add_together(self, ranges: RankingRanges) -> bool:
+        """Join ranges in which the rows of each query stand together; whether they do."""
         queries, aside, begin = _Queries(), list[tuple[Rows, Ints]](), 0
         for rows, is_last in _with_last(ranges):
             if is_last and not begin:
-                return self.add(rows, np.arange(rows.ends[-1]))
+                self.add(rows, np.arange(rows.ends[-1]))
+                return True
             ends = _ends(rows, is_first=not begin, is_last=is_last)
             within, beside = _split(rows, ends)
             if len(within):
@@ -220,11 +239,10 @@ class RankingJoin:
             begin += rows.ends[-1]
             queries.add(rows, ends)
             if queries.are_scattered(is_last=is_last):
-                self._found, self._problem = [], None
-                whole = ranges.whole()
-                return self.add(whole, np.arange(whole.ends[-1]))
+                return False
         numbers = np.concatenate([found for _, found in aside])
-        return self.add(_merged([rows for rows, _ in aside], lambda row: ranges.place(int(numbers[row]))), numbers)
+        self.add(_placed(_merged([rows for rows, _ in aside]), numbers, ranges), numbers)
+        return True
 
     def joined(
         self,
@@ -252,6 +270,7 @@ class RankingJoin:
             assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
             catalogue=self._recommended(catalogue, hits) if catalogue and self._depths.recommended else None,
             ranked=self._compared(hits) if self._depths.compared else None,
+            remarks=self.remarks,
         )
 
     def _hits(self) -> Hits:
@@ -372,11 +391,16 @@ def _ends(rows: Rows, *, is_first: bool, is_last: bool) -> set[int]:
     return first if is_last else first | {int(rows.query_codes[-1])}
 
 
-def _merged(parts: Sequence[Rows], place: Callable[[int], str]) -> Rows:
+def _placed(rows: Rows, numbers: Ints, ranges: RankingRanges) -> Rows:
+    """The rows with the places that they have in the output."""
+    return replace(rows, path=ranges.path, place=lambda row: ranges.place(int(numbers[row])))
+
+
+def _merged(parts: Sequence[Rows]) -> Rows:
     """The rows of all parts, of whose queries some are the same."""
     codes: dict[str, int] = {}
     chunks = []
     for rows in parts:
         own = np.array([codes.setdefault(query_id, len(codes)) for query_id in rows.query_ids], dtype=np.int32)
         chunks += [replace(chunk, query_codes=own[chunk.query_codes]) for chunk in rows.chunks]
-    return Rows(parts[0].path, (), list(codes), tuple(chunks), place)
+    return replace(parts[0], query_ids=list(codes), chunks=tuple(chunks))

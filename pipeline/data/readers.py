@@ -142,12 +142,6 @@ class RankingRanges:
         if odd:
             _refuse_value(rows, self._reading.kind, *odd)
 
-    def whole(self) -> Rows:
-        """All rows at once, read anew."""
-        rows = read_ranking(self._reading.source, by=self._by)
-        self._reading.files = [*rows.files]
-        return rows
-
     def place(self, row: int) -> str:
         """Where a row stands, such as `line 3`; the ranges before it must have been taken."""
         return self._reading.place(row)

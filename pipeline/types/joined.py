@@ -134,6 +134,7 @@ class Joined:
         ranked: the documents retrieved, where they are compared with those of another model.
         hits: what the blocks were made of; None for ratings.
         unmatched: that no document is known; None if one is, or if that was not looked at.
+        remarks: what is worth saying of how the output was read, a line each.
     """
 
     query_ids: npt.NDArray[np.object_]
@@ -145,6 +146,7 @@ class Joined:
     ranked: Ranked | None = None
     hits: Hits | None = None
     unmatched: Unmatched | None = None
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,8 +150,10 @@ class OutputReader:
             depth=self.depth,
             compared=self.compared,
             allow_no_overlap=allow_no_overlap,
+            folder=self.kept.store.folder if self.kept else None,
         )
-        return _ReadOutput(files, joined, parsed=True, remarks=(*remarks, *self._keep(output, files, joined)))
+        remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
+        return _ReadOutput(files, joined, parsed=True, remarks=remarks)
 
     def keep_judgments(self) -> tuple[str, ...]:
         """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""

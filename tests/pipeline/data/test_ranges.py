@@ -18,10 +18,11 @@ from pyarrow import parquet
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
+from rankledger.pipeline.data.partitions import partitioned
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
-from tests.support.data_files import SUFFIXES, contents, encode, refusal, write
+from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
 WHOLE = 10**9
@@ -61,7 +62,7 @@ def outcome(dataset: DatasetInput, path: str, conventions: Conventions, n_rows: 
         files, joined = read_output(dataset, Source(path), conventions, n_rows=n_rows, **depths)
     except InputError as error:
         return str(error)
-    return files, repr([*parts_of(joined)])
+    return files, repr([*parts_of(dataclasses.replace(joined, remarks=()))])
 
 
 def plain_bytes(rows: list[tuple[str, str, float]], format: str, group: int) -> bytes:
@@ -226,6 +227,49 @@ def test_parts_of_an_input_are_one_output(tmp_path, dataset):
     write(tmp_path / "parts/2.txt", "q1 Q0 c 1 5 t\n" + "".join(lines_of("q2")))
     places = f"(line 6 of {path}/1.txt and line 1 of {path}/2.txt)"
     assert places in outcome(dataset, path, TREC_EVAL, 2)
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_scattered_rows_are_brought_together_on_disk(tmp_path, dataset, suffix):
+    """Three queries that take turns, in ranges of two rows: the join of the whole, a remark, nothing left on disk."""
+    lines = [line for some in zip(*(lines_of(query) for query in ("q1", "u1", "q2")), strict=True) for line in some]
+    data = "".join(lines).encode()
+    path = write(tmp_path / f"run.txt{suffix}", gzip.compress(data) if suffix else data)
+    folder = tmp_path / "runs/cache"
+
+    assert outcome(dataset, path, TREC_EVAL, 2, folder=folder) == outcome(dataset, path, TREC_EVAL, WHOLE)
+    assert [*folder.iterdir()] == []
+    joined = read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2, folder=folder)[1]
+    assert joined.remarks == (
+        f"{path}: the rows of its queries are scattered, so they were brought together on disk; "
+        "write a query's rows together to read it faster",
+    )
+    assert read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False)[1].remarks == ()
+
+
+def test_scattered_rows_are_noticed_early(tmp_path, monkeypatch, dataset):
+    """Of 200 ranges in which all queries return, two are joined before all are read again, once."""
+    parsed: list[int] = []
+    parse = readers.parse
+    monkeypatch.setattr(readers, "parse", lambda part: parsed.append(len(part.data)) or parse(part))
+    lines = [f"{query} Q0 d{n:03} 1 1 t\n" for n in range(200) for query in ("q1", "u1", "q2", "q3")]
+    path = write(tmp_path / "run.txt", "".join(lines))
+    read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=4, allow_no_overlap=True)
+
+    assert len(parsed) <= 203
+    assert sum(parsed[-200:]) == Path(path).stat().st_size
+
+
+def test_rows_are_partitioned_in_their_order():
+    """A file has all rows of its queries, with their numbers, ascending."""
+    rows = [(f"q{row % 5}", f"d{row}", float(row)) for row in range(40)]
+    found = [*partitioned([rows_of(rows[:7]), rows_of(rows[7:30]), rows_of(rows[30:])], None)]
+
+    assert sorted(int(number) for _, numbers in found for number in numbers) == list(range(40))
+    for some, numbers in found:
+        assert contents(some) == [rows[number] for number in numbers]
+        assert sorted(numbers) == numbers.tolist()
+        assert len(numbers) == 8 * len(some.query_ids)
 
 
 def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
