@@ -235,11 +235,12 @@ class RankingJoin:
             within, beside = _split(rows, ends)
             if len(within):
                 self.add(_some(rows, within), begin + within)
-            aside.append((rows.take(beside), begin + beside))
+            aside.append((_placed(rows.take(beside), begin + beside, ranges), begin + beside))
             begin += rows.ends[-1]
             queries.add(rows, ends)
             if queries.are_scattered(is_last=is_last):
                 return False
+            del rows, within, beside  # before the next range is read
         numbers = np.concatenate([found for _, found in aside])
         self.add(_placed(_merged([rows for rows, _ in aside]), numbers, ranges), numbers)
         return True
