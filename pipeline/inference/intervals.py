@@ -14,10 +14,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from rankledger.metrics.block import Floats
-from rankledger.pipeline.inference.distributions import t_quantile
+from rankledger.pipeline.inference.distributions import t_quantile, t_tail
 from rankledger.pipeline.inference.replicates import ReplicateEffects, TotalError
 
-__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end"]
+__all__ = ["ENOUGH", "ROUNDING", "Method", "Resampled", "interval", "known", "tail_end", "tail_p_value"]
 
 Method: TypeAlias = Literal["bca+t", "bca", "percentile", "basic"]
 
@@ -29,6 +29,7 @@ ENOUGH = 8.0
 
 _NORMAL = NormalDist()
 _MOST_UNDEFINED = 0.01  # of the resamples: with more, those that are left are no sample of all
+_HALVINGS = 60
 _UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -198,12 +199,41 @@ def tail_end(resampled: Resampled, tail: float, *, upper: bool) -> float:
     if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
         return math.nan
     t, sign = t_quantile(1 - tail, resampled.n_clusters - 1), 1.0 if upper else -1.0
-    skewness, its_error = _skewness(resampled)
-    skewed = max(0.0, sign * skewness + its_error) / 6
-    reach = t + skewed * (2 * t * t + 1) + skewed * skewed * t * (10 * t * t - 2.5)
-    end = resampled.estimate + sign * reach * resampled.error
+    end = resampled.estimate + sign * _stretched(t, _tail_skewness(resampled, sign)) * resampled.error
     least, greatest = map(float, resampled.range)
     return min(max(end, least), greatest)
+
+
+def tail_p_value(resampled: Resampled) -> float:
+    """The p-value of a figure against 0, the inversion of `tail_end`: how long the tails may be together to exclude 0.
+
+    It is below a just where 0 is outside the two ends of a / 2. NaN for fewer than two clusters; 1 if the figure is
+    closer to 0 than either end can come to it.
+
+    Args:
+        resampled: the figure, which varies; only its influences count.
+    """
+    if resampled.n_clusters < 2 or not math.isfinite(resampled.estimate):
+        return math.nan
+    distance = abs(resampled.estimate) / resampled.error
+    skewness = _tail_skewness(resampled, -math.copysign(1.0, resampled.estimate))
+    low, high = 0.0, distance  # of t, by which the distance grows
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _stretched(middle, skewness) < distance else (low, middle)
+    return 2 * t_tail(low, resampled.n_clusters - 1)
+
+
+def _stretched(t: float, skewness: float) -> float:
+    """How many standard errors an end is away, in place of t, where the tail has this skewness; it grows with t."""
+    sixth = skewness / 6
+    return t + sixth * (2 * t * t + 1) + sixth * sixth * t * (10 * t * t - 2.5)
+
+
+def _tail_skewness(resampled: Resampled, sign: float) -> float:
+    """The skewness towards one side with its standard error, in [0, 2]."""
+    skewness, its_error = _skewness(resampled)
+    return max(0.0, sign * skewness + its_error)
 
 
 def _skewness(resampled: Resampled) -> tuple[float, float]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from rankledger.metrics.aggregation import MEAN, Aggregation
 from rankledger.metrics.block import Floats, divide
-from rankledger.pipeline.inference.intervals import ROUNDING, Resampled
+from rankledger.pipeline.inference.intervals import ROUNDING, Resampled, tail_end, tail_p_value
 from rankledger.pipeline.inference.samples import Pair, Sample
 
 __all__ = ["JointDifference", "differences_with_errors", "joint_differences"]
@@ -42,12 +42,16 @@ class JointDifference:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """A difference with its standard error, (B,) the sorted |t*| of its resamples, and its range."""
+    """A difference with its standard error, (B,) the sorted |t*| of its resamples, and its range.
+
+    If a few queries decide it, also the whole of it; else None.
+    """
 
     estimate: float
     error: float
     away: Floats
     limits: tuple[float, float]
+    sparse: Resampled | None
 
     @property
     def t(self) -> float:
@@ -63,6 +67,12 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     A resample without spread counts as infinitely far. A difference that has many of them, because fewer than about
     seven queries differ, would widen all other intervals without end; it is left out.
 
+    Of a difference that a few queries decide, so that it has a mark, the interval has the outer ends of this one and of
+    Student's t with its tails corrected for skewness, with a part of the error for each difference; its p-values are
+    the greater ones. A sample that lacks the far end of a long tail lies on the other side of the truth, and its spread
+    is too small: among five models with very skewed differences that is found to be a difference twice as often as
+    alpha without this.
+
     Args:
         sample: one dataset's models with B resamples.
         pairs: the family; none of their differences is undefined.
@@ -72,7 +82,8 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         By pair; None for one that is left out.
 
     Reference:
-        Romano & Wolf 2005, doi:10.1198/016214504000000539, in a single step; Efron & Tibshirani 1993, section 12.5.
+        Romano & Wolf 2005, doi:10.1198/016214504000000539, in a single step; Efron & Tibshirani 1993, section 12.5;
+        Johnson 1978, doi:10.1080/01621459.1978.10480051, and Hall 1992 for the correction.
     """
     greatest = np.zeros(sample.n_resamples)
     found: list[_Found | None] = []
@@ -83,15 +94,10 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
             found.append(None)
             continue
         np.maximum(greatest, away, out=greatest)
-        found.append(_Found(difference.centre, float(errors[0]), np.sort(away), difference.range))
-    ordered = np.sort(greatest)
-    reach = _critical(ordered, alpha) + ROUNDING
-    return tuple(
-        None
-        if one is None
-        else JointDifference(_p_value(one.away, one), _p_value(ordered, one), _ends(one, reach * one.error))
-        for one in found
-    )
+        sparse = difference if difference.mark else None
+        found.append(_Found(difference.centre, float(errors[0]), np.sort(away), difference.range, sparse))
+    ordered, n_found = np.sort(greatest), sum(one is not None for one in found)
+    return tuple(one and _joint(one, ordered, alpha, n_found) for one in found)
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
@@ -167,8 +173,26 @@ def _p_value(ordered: Floats, found: _Found) -> float:
     return (1 + n_beyond) / (len(ordered) + 1)
 
 
+def _joint(found: _Found, ordered: Floats, alpha: float, n_found: int) -> JointDifference:
+    """The difference among all that were found, given (B,) the greatest |t*| of each resample, sorted."""
+    joint = JointDifference(
+        _p_value(found.away, found), _p_value(ordered, found), _ends(found, _critical(ordered, alpha) + ROUNDING)
+    )
+    if found.sparse is None:
+        return joint
+    own = tail_p_value(found.sparse)
+    low, high = joint.ends
+    if low is not None and high is not None:
+        part = alpha / (2 * n_found)
+        low = min(low, tail_end(found.sparse, part, upper=False))
+        high = max(high, tail_end(found.sparse, part, upper=True))
+    return JointDifference(max(joint.p_value, own), max(joint.p_joint, min(n_found * own, 1.0)), (low, high))
+
+
 def _ends(found: _Found, reach: float) -> tuple[float | None, float | None]:
+    """The interval that reaches so many standard errors."""
     if not math.isfinite(reach):
         return None, None
     least, greatest = map(float, found.limits)
-    return max(found.estimate - reach, least), min(found.estimate + reach, greatest)
+    away = reach * found.error
+    return max(found.estimate - away, least), min(found.estimate + away, greatest)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rankledger.pipeline.inference import paired
+from rankledger.pipeline.inference.intervals import tail_end
 from rankledger.pipeline.inference.primary import differences_with_errors, joint_differences
 from rankledger.pipeline.inference.samples import Pair
 from rankledger.pipeline.inference.summary import IntervalRule
@@ -85,8 +86,9 @@ def test_equal_queries_have_no_error():
 
 def test_p_values_by_plain_loops():
     """How many resamples have a t* at least as far as t: of a model's own, and of the greatest of all models'."""
-    both, pairs = family(3)
+    both, pairs = family(3, n_queries=120)
     found = joint_differences(both, pairs, 0.05)
+    assert not any(difference.mark for difference in both.differences(pairs))
     differences, errors = zip(*differences_with_errors(both, pairs), strict=True)
     stars = [
         np.abs(each.resamples - each.estimate) / error[1:] for each, error in zip(differences, errors, strict=True)
@@ -107,6 +109,48 @@ def test_a_p_value_is_below_alpha_where_0_is_outside(seed, alpha):
         outside = found.ends[0] > 0 or found.ends[1] < 0
         assert outside == (found.p_joint < alpha)
         assert found.p_value <= found.p_joint
+
+
+def long_tailed(seed, n_queries=30, n_models=3):
+    """Models whose differences from a baseline have a long tail, so that a few queries decide most of them."""
+    rng = np.random.default_rng(seed)
+    apart = 0.01 * (rng.lognormal(0, 1.5, (n_models, n_queries)) - rng.uniform(1, 9))
+    models = [scores(f"m{i}", 0.2 + np.clip(row, -0.2, 0.8)) for i, row in enumerate(apart)]
+    both = sample(scores("n", np.full(n_queries, 0.2)), *models, resamples=400)
+    return both, [Pair(f"m{i}", "n", AP) for i in range(n_models)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_what_few_queries_decide_is_within_both_intervals(seed):
+    """With a mark an interval has the outer ends of the plain one and of t with corrected tails, at the pair's part."""
+    both, pairs = long_tailed(seed)
+    differences = both.differences(pairs)
+    assert any(difference.mark for difference in differences)
+    found = joint_differences(both, pairs, 0.06)
+    stars = []
+    for difference, errors in differences_with_errors(both, pairs):
+        stars.append(np.abs(difference.resamples - difference.centre) / errors[1:])
+    critical = np.sort(np.max(stars, axis=0))[-24]  # (1 + 23) / 401 is the greatest p-value below 0.06
+
+    for difference, joint in zip(differences, found, strict=True):
+        ends = [difference.estimate + sign * critical * difference.error for sign in (-1, 1)]
+        if difference.mark:
+            tails = [tail_end(difference, 0.01, upper=upper) for upper in (False, True)]
+            ends = [min(ends[0], tails[0]), max(ends[1], tails[1])]
+        assert joint.ends == pytest.approx([max(ends[0], -1), min(ends[1], 1)], abs=1e-9)
+        assert (joint.ends[0] > 0 or joint.ends[1] < 0) == (joint.p_joint < 0.06)
+
+
+@pytest.mark.parametrize("n_models", [1, 3])
+@given(st.integers(0, 2**32))
+def test_no_word_contradicts_its_p_value_where_few_queries_decide(n_models, seed):
+    """Marked lines are called better and worse just where p is below 0.05, too."""
+    both, pairs = long_tailed(seed, n_models=n_models)
+
+    for line in paired.compare(both, [(pair.model, "n") for pair in pairs], [AP], OUTER, RULE, AP):
+        if line.is_primary:
+            assert (effect_label(line, {}) in ("better", "worse")) == (line.p_corrected < 0.05)
+            assert line.p_value <= line.p_corrected
 
 
 def test_too_few_resamples_decide_nothing():
