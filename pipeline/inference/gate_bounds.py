@@ -376,6 +376,7 @@ class GateCheck:
         factor: the share of the baseline's figure that is taken off; 1 where the margin is not relative.
         theirs: the baseline's figure over the same queries.
         crashes: the queries that dropped by more than `CRASH`; None for a figure, and for other scales than [0, 1].
+        note: what a reader should know of how it was compared; empty for nothing.
     """
 
     subject: Subject
@@ -389,6 +390,7 @@ class GateCheck:
     factor: float = 1.0
     theirs: float = math.nan
     crashes: CrashCount | None = None
+    note: str = ""
 
     @property
     def unchanged(self) -> bool:
@@ -497,8 +499,9 @@ def reason_of(line: GateCheck, found: Found, outcome: Outcome, limit: Limit, nee
         return f"{name} is undefined: no query counts" + (" for both models" if line.baseline else "")
     said = f"{name} {_figures(line, found, limit)}"
     if outcome == "inconclusive":
-        return f"{said}, {_undecided(line, found.ends, needed)}"
-    return f"{said}; {_unseen(line.crashes)}" if outcome == "pass" and line.crashes and not line.unchanged else said
+        said = f"{said}, {_undecided(line, found.ends, needed)}"
+    unseen = _unseen(line.crashes) if outcome == "pass" and line.crashes and not line.unchanged else ""
+    return "; ".join(filter(None, [said, unseen, line.note]))
 
 
 def _unseen(crashes: CrashCount) -> str:

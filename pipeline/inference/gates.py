@@ -273,8 +273,18 @@ def _differences(
         count = _counted_crashes(sample, drops, np.flatnonzero(drops > CRASH + _ROUNDING))
         crashes = count if subject[2].metric.range == (0, 1) else None
         yield GateCheck(
-            subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs, crashes
+            *(subject, name, judged, plain, (limit,), _unit(sample), values, baseline, factor, theirs, crashes),
+            note=_unpaired(sample, pair),
         )
+
+
+def _unpaired(sample: Sample, pair: Pair) -> str:
+    """That families share their seeds and cannot be paired by them, and why; empty otherwise."""
+    names = sample.unshared_replicates(pair)
+    if not names:
+        return ""
+    missing = f"replicate {names[0]} is" if len(names) == 1 else f"replicates {', '.join(names)} are"
+    return f"not paired by seed: {missing} on one side only"
 
 
 def _pairs(gate: PlannedGate, subject: Subject, slice: str, evidence: Evidence) -> list[Pair]:

@@ -36,7 +36,15 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.joined import Groups
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison, ModelKey
+from rankledger.pipeline.types.results import (
+    ALL,
+    LEAST_CLUSTERS,
+    PAIRED_REPLICATE_TEST,
+    REPLICATE_TEST,
+    SPARSE_TEST,
+    Comparison,
+    ModelKey,
+)
 
 __all__ = [
     "Correction",
@@ -48,6 +56,7 @@ __all__ = [
     "effect_size",
     "most_tests",
     "refuse_too_few",
+    "refuse_unlike_clusters",
     "t_test",
     "take_differences",
 ]
@@ -178,8 +187,9 @@ def compare(
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])
             p_value = float(p_values[place])
-            made = REPLICATE_TEST if sample.has_replicates(asked[i]) else test.test
-            lines[i] = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=made)
+            made = _replicate_test(sample, asked[i]) or test.test
+            line = replace(lines[i], p_value=p_value, p_corrected=p_corrected, family=family, test=made, role=role)
+            lines[i] = replace(line, p_least=_least_p_value(sample, test, p_value))
     return tuple(lines)
 
 
@@ -265,6 +275,21 @@ def refuse_too_few(dataset: str, n_tests: int, n_resamples: int, test: TestRule)
         )
 
 
+def refuse_unlike_clusters(dataset: str, groups: Groups, test: TestRule) -> None:
+    """Before anything is scored, refuse t where clusters of all judged queries are too unlike, as `compare` does later.
+
+    Args:
+        dataset: whose clusters these are.
+        groups: the clusters of its queries.
+        test: how differences are tested.
+
+    Raises:
+        InputError: clusters are too unlike for the test t.
+    """
+    if test.test == "t" and groups.clusters is not None:
+        _refuse_unlike(np.bincount(groups.clusters).astype(np.float64), "clusters", f"of {dataset}")
+
+
 def _line(
     sample: Sample, pair: Pair, difference: Resampled, changed: tuple[Bools, Bools], rule: IntervalRule, alpha: float
 ) -> Comparison:
@@ -323,7 +348,9 @@ def _p_values(
     )
     if test.test == "t":
         for pair in tested:
-            _refuse_unlike(sample, pair)
+            unit = "queries" if sample.groups.clusters is None else "clusters"
+            where = sample.dataset if pair.slice == ALL else f"{sample.dataset}, {pair.slice}"
+            _refuse_unlike(sample.sides(pair)[0].denominators, unit, f"of {pair.measure} on {where}")
         p_values = np.array(by_t)
     elif test.test == "bootstrap":
         p_values, stepped = bootstrap_test(sample, tested)
@@ -339,21 +366,32 @@ def _p_values(
     return p_values, stepped if test.correction == "maxt" else None
 
 
-def _refuse_unlike(sample: Sample, pair: Pair) -> None:
+def _replicate_test(sample: Sample, pair: Pair) -> str:
+    """The test of a pair with a family of replicates; empty for other pairs."""
+    if not sample.has_replicates(pair):
+        return ""
+    return PAIRED_REPLICATE_TEST if sample.has_paired_replicates(pair) else REPLICATE_TEST
+
+
+def _least_p_value(sample: Sample, test: TestRule, p_value: float) -> float | None:
+    """The least p-value that the test's draws can give; None if it was not drawn."""
+    if test.test == "t":
+        return None
+    least = 1 / (1 + (test.permutations if test.test == "randomization" else sample.n_resamples))
+    return least if p_value >= least else None  # else all permutations were counted
+
+
+def _refuse_unlike(weights: Floats, unit: str, what: str) -> None:
     """Refuse t where clusters have such unlike weights that it would find differences that there are not.
 
     Reference:
         Carter, Schnepel & Steigerwald 2017, doi:10.1162/REST_a_00639, on t by clusters of unlike sizes.
     """
-    weights = sample.sides(pair)[0].denominators
     n, effective = int((weights > 0).sum()), effective_clusters(weights)
     if effective < min(LEAST_CLUSTERS, _LEAST_ALIKE * n):
-        unit = "queries" if sample.groups.clusters is None else "clusters"
-        where = sample.dataset if pair.slice == ALL else f"{sample.dataset}, {pair.slice}"
         raise InputError(
-            f"comparison.test: t needs {unit} of like weights, and the {n} of {pair.measure} on {where} count as "
-            f"{effective:.1f} of one weight: it would often find differences that there are not; set test: "
-            f"randomization or bootstrap"
+            f"comparison.test: t needs {unit} of like weights, and the {n} {what} count as {effective:.1f} of one "
+            f"weight: it would often find differences that there are not; set test: randomization or bootstrap"
         )
 
 
@@ -390,9 +428,10 @@ def _judge_primary(
     name = _family(sample.dataset, [asked[i] for i in judged], "primary")
     for i, joint in judged.items():
         low, high = joint.ends
-        made = REPLICATE_TEST if sample.has_replicates(asked[i]) else "bootstrap-t"
-        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test=made)
-        lines[i] = replace(line, p_value=joint.p_value, p_corrected=joint.p_joint)
+        made = _replicate_test(sample, asked[i]) or (SPARSE_TEST if lines[i].mark else "bootstrap-t")
+        line = replace(lines[i], ci_low=low, ci_high=high, family=name, test=made, role="primary")
+        least = 1 / (1 + sample.n_resamples)
+        lines[i] = replace(line, p_value=joint.p_value, p_corrected=joint.p_joint, p_least=least)
     return [i for i in chosen if i not in judged]
 
 

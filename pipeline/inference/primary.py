@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations_with_replacement
 
 import numpy as np
@@ -41,16 +42,56 @@ class JointDifference:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
-    """A difference with its standard error, (B,) the sorted |t*| of its resamples, and its range.
+class _Stars:
+    """How far resamples are from the sample in their standard errors, t*, or the farthest of several differences.
 
-    If a few queries decide it, also the whole of it; else None.
+    Attributes:
+        long: (B,) to the side of its long tail; the queries have theirs on the other.
+        short: (B,) to the other side.
+    """
+
+    long: Floats
+    short: Floats
+
+    @cached_property
+    def ascending(self) -> tuple[Floats, Floats, Floats]:
+        """(B,) each: |t*|, and to either side."""
+        return np.sort(np.maximum(self.long, self.short)), np.sort(self.long), np.sort(self.short)
+
+    def p_value(self, found: _Found) -> float:
+        """Of a difference against 0: by |t*|, and if few queries decide it by its side, too."""
+        p_value = _share_beyond(np.maximum(self.long, self.short), found.t)
+        if found.sparse is None:
+            return p_value
+        side = self.long if found.estimate * found.side > 0 else self.short
+        return max(p_value, min(2 * _share_beyond(side, found.t), 1.0))
+
+    def reaches(self, found: _Found, alpha: float) -> tuple[float, float]:
+        """How many standard errors the lower and the upper end are away, the inversion of `p_value`."""
+        both, long, short = self.ascending
+        reach = _critical(both, alpha)
+        if found.sparse is None:
+            return reach, reach
+        above, below = (long, short) if found.side > 0 else (short, long)
+        return max(reach, _critical(above, alpha / 2)), max(reach, _critical(below, alpha / 2))
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A difference.
+
+    Attributes:
+        estimate: the difference.
+        error: its standard error.
+        limits: its range.
+        side: 1 if the long tail of t* is above, -1 if it is below.
+        sparse: the whole of it if few queries decide it; else None.
     """
 
     estimate: float
     error: float
-    away: Floats
     limits: tuple[float, float]
+    side: float
     sparse: Resampled | None
 
     @property
@@ -67,11 +108,10 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
     A resample without spread counts as infinitely far. A difference that has many of them, because fewer than about
     seven queries differ, would widen all other intervals without end; it is left out.
 
-    Of a difference that a few queries decide, so that it has a mark, the interval has the outer ends of this one and of
-    Student's t with its tails corrected for skewness, with a part of the error for each difference; its p-values are
-    the greater ones. A sample that lacks the far end of a long tail lies on the other side of the truth, and its spread
-    is too small: among five models with very skewed differences that is found to be a difference twice as often as
-    alpha without this.
+    A sample that lacks the far end of a long tail lies on the other side of the truth, and its spread is too small. So
+    if few queries decide a difference (it has a mark), its interval has the outer ends of three: of this one; of the
+    same with half of the error for either side, over the pairs' long tails and over their short ones; and of Student's
+    t with tails corrected for skewness, by Bonferroni. Its p-values are the greatest of the three.
 
     Args:
         sample: one dataset's models with B resamples.
@@ -85,19 +125,23 @@ def joint_differences(sample: Sample, pairs: Sequence[Pair], alpha: float) -> tu
         Romano & Wolf 2005, doi:10.1198/016214504000000539, in a single step; Efron & Tibshirani 1993, section 12.5;
         Johnson 1978, doi:10.1080/01621459.1978.10480051, and Hall 1992 for the correction.
     """
-    greatest = np.zeros(sample.n_resamples)
-    found: list[_Found | None] = []
+    long, short = np.zeros((2, sample.n_resamples))
+    found: list[tuple[_Found, float] | None] = []
     for difference, errors in differences_with_errors(sample, pairs):
-        away = divide(np.abs(difference.resamples - difference.centre), errors[1:])
-        away = np.where(np.isnan(away) | (errors[1:] == 0), np.inf, away)
-        if np.isinf(away).mean() > _FEW * alpha / len(pairs):
+        side = -1.0 if difference.acceleration > 0 else 1.0
+        away = side * divide(difference.resamples - difference.centre, errors[1:])
+        spreadless = np.isnan(away) | (errors[1:] == 0)
+        if spreadless.mean() > _FEW * alpha / len(pairs):
             found.append(None)
             continue
-        np.maximum(greatest, away, out=greatest)
+        stars = _Stars(np.where(spreadless, np.inf, away), np.where(spreadless, np.inf, -away))
+        np.maximum(long, stars.long, out=long)
+        np.maximum(short, stars.short, out=short)
         sparse = difference if difference.mark else None
-        found.append(_Found(difference.centre, float(errors[0]), np.sort(away), difference.range, sparse))
-    ordered, n_found = np.sort(greatest), sum(one is not None for one in found)
-    return tuple(one and _joint(one, ordered, alpha, n_found) for one in found)
+        one = _Found(difference.centre, float(errors[0]), difference.range, side, sparse)
+        found.append((one, stars.p_value(one)))
+    family, n_found = _Stars(long, short), sum(one is not None for one in found)
+    return tuple(one and _joint(*one, family, alpha, n_found) for one in found)
 
 
 def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[tuple[Resampled, Floats]]:
@@ -168,31 +212,29 @@ def _critical(ordered: Floats, alpha: float) -> float:
     return float(ordered[len(ordered) - 1 - allowed]) if 0 <= allowed < len(ordered) else math.inf
 
 
-def _p_value(ordered: Floats, found: _Found) -> float:
-    n_beyond = len(ordered) - int(np.searchsorted(ordered, found.t - ROUNDING, side="left"))
-    return (1 + n_beyond) / (len(ordered) + 1)
+def _share_beyond(stars: Floats, t: float) -> float:
+    """The share of the resamples that are at least as far, the sample being one of them."""
+    return (1 + int(np.count_nonzero(stars >= t - ROUNDING))) / (len(stars) + 1)
 
 
-def _joint(found: _Found, ordered: Floats, alpha: float, n_found: int) -> JointDifference:
-    """The difference among all that were found, given (B,) the greatest |t*| of each resample, sorted."""
-    joint = JointDifference(
-        _p_value(found.away, found), _p_value(ordered, found), _ends(found, _critical(ordered, alpha) + ROUNDING)
-    )
+def _joint(found: _Found, p_value: float, family: _Stars, alpha: float, n_found: int) -> JointDifference:
+    """The difference, whose own p-value this is, among so many that were found together."""
+    p_joint = family.p_value(found)
+    low, high = _ends(found, *family.reaches(found, alpha))
     if found.sparse is None:
-        return joint
+        return JointDifference(p_value, p_joint, (low, high))
     own = tail_p_value(found.sparse)
-    low, high = joint.ends
     if low is not None and high is not None:
-        part = alpha / (2 * n_found)
-        low = min(low, tail_end(found.sparse, part, upper=False))
-        high = max(high, tail_end(found.sparse, part, upper=True))
-    return JointDifference(max(joint.p_value, own), max(joint.p_joint, min(n_found * own, 1.0)), (low, high))
+        tail = alpha / (2 * n_found)
+        low = min(low, tail_end(found.sparse, tail, upper=False))
+        high = max(high, tail_end(found.sparse, tail, upper=True))
+    return JointDifference(max(p_value, own), max(p_joint, min(n_found * own, 1.0)), (low, high))
 
 
-def _ends(found: _Found, reach: float) -> tuple[float | None, float | None]:
+def _ends(found: _Found, below: float, above: float) -> tuple[float | None, float | None]:
     """The interval that reaches so many standard errors."""
-    if not math.isfinite(reach):
+    if not (math.isfinite(below) and math.isfinite(above)):
         return None, None
     least, greatest = map(float, found.limits)
-    away = reach * found.error
-    return max(found.estimate - away, least), min(found.estimate + away, greatest)
+    low, high = (found.estimate + reach * found.error for reach in (-(below + ROUNDING), above + ROUNDING))
+    return max(low, least), min(high, greatest)

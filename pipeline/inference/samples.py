@@ -219,6 +219,25 @@ class Sample:
         """Whether one of the two is a family of replicates."""
         return any((name, pair.measure) in self._replicated for name in (pair.model, pair.baseline))
 
+    def has_paired_replicates(self, pair: Pair) -> bool:
+        """Whether both are families of the same replicates that share their seeds, so that these are paired."""
+        return self._sharing(pair) and not self.unshared_replicates(pair)
+
+    def unshared_replicates(self, pair: Pair) -> tuple[str, ...]:
+        """Sorted, the replicates that only one of two families with shared seeds has: so these are not paired."""
+        if not self._sharing(pair):
+            return ()
+        ours, theirs = (self._replicate_names(name, pair.measure) for name in (pair.model, pair.baseline))
+        return tuple(sorted(ours ^ theirs))
+
+    def _sharing(self, pair: Pair) -> bool:
+        """Whether both are families that share their seeds."""
+        found = [self._replicated.get((name, pair.measure)) for name in (pair.model, pair.baseline)]
+        return all(family is not None and family[0].shared_seeds for family in found)
+
+    def _replicate_names(self, model: ModelKey, measure: Measure) -> frozenset[str]:
+        return frozenset(own.replicate for own in self._replicated[model, measure][0].replicates)
+
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
         return self._drawn_of((model, measure, ALL)).figures
@@ -329,12 +348,7 @@ class Sample:
         both = self.contributions[names[0], pair.measure].counted & self.contributions[names[1], pair.measure].counted
         ours, theirs = (self._replicate_cells(name, pair.measure, pair.slice, both) for name in names)
         theirs = {name: pair.factor * cells for name, cells in theirs.items()}
-        shared = [
-            self._replicated[name, pair.measure][0].shared_seeds
-            for name in names
-            if (name, pair.measure) in self._replicated
-        ]
-        if ours.keys() == theirs.keys() and all(shared):
+        if self.has_paired_replicates(pair):
             return self._effects({name: cells - theirs[name] for name, cells in ours.items()})
         return self._effects(ours) + self._effects(theirs)
 

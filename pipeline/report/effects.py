@@ -7,7 +7,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Literal, TypeAlias
 
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, REPLICATE_TEST, Comparison
+from rankledger.pipeline.types.results import (
+    ALL,
+    LEAST_CLUSTERS,
+    PAIRED_REPLICATE_TEST,
+    REPLICATE_TEST,
+    SPARSE_TEST,
+    Comparison,
+)
 
 __all__ = ["EffectLabel", "decisive_p", "effect_label", "effect_rule", "is_alike", "letter_display", "p_value_notes"]
 
@@ -72,6 +79,7 @@ _TESTS = {
     "t": "t test",
     "bootstrap": "bootstrap",
     REPLICATE_TEST: f"{REPLICATE_TEST} (of models with replicates)",
+    PAIRED_REPLICATE_TEST: f"{PAIRED_REPLICATE_TEST} (where seeds are shared)",
 }
 
 
@@ -94,7 +102,7 @@ def _without_primary(lines: Sequence[Comparison]) -> Iterator[str]:
     """A line per dataset whose differences by the lead measure are all left to the exploratory tests."""
     for dataset in dict.fromkeys(line.dataset for line in lines):
         own = [line for line in lines if line.dataset == dataset and line.slice == ALL]
-        if any(" exploratory test" in line.family for line in own) and not any(line.is_primary for line in own):
+        if any(line.role == "exploratory" for line in own) and not any(line.is_primary for line in own):
             few = "each difference by the lead measure rests on fewer than about 7 queries"
             yield f"no primary family on {dataset}: {few}"
 
@@ -105,12 +113,8 @@ def _families(lines: Iterable[Comparison]) -> list[str]:
 
 def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
     line = lines[0]
-    n_of_replicates = sum(own.is_of_replicates for own in lines)
     if line.is_primary:
-        if n_of_replicates == len(lines):
-            return f"p and intervals: {REPLICATE_TEST}, by Bonferroni over {line.family}"
-        mixed = f"; of models with replicates {REPLICATE_TEST}, by Bonferroni" if n_of_replicates else ""
-        return f"p and intervals: bootstrap-t, simultaneous over {line.family}{mixed}"
+        return f"p and intervals: {_primary_tests(lines)}"
     if not n_primary:
         return f"corrected p: among {line.family}"
     named = dict.fromkeys(_TESTS[own.test] for own in lines if own.test in _TESTS)
@@ -119,6 +123,17 @@ def _family_note(lines: Sequence[Comparison], n_primary: int) -> str:
     lacks_primary = len(pairs) * len(measures) * len(slices) == len(lines) + n_primary
     without = f", without the {n_primary} primary)" if lacks_primary else ")"
     return f"exploratory p: {test}corrected among {line.family.removesuffix(')')}{without}"
+
+
+def _primary_tests(lines: Sequence[Comparison]) -> str:
+    """By what the intervals of a primary family are made, and over what they hold."""
+    of_replicates = " and ".join(dict.fromkeys(line.test for line in lines if line.is_of_replicates))
+    if all(line.is_of_replicates for line in lines):
+        return f"{of_replicates}, by Bonferroni over {lines[0].family}"
+    tests = f"bootstrap-t, simultaneous over {lines[0].family}"
+    if any(line.test == SPARSE_TEST for line in lines):
+        tests += "; of sparse ones also t with corrected tails, by Bonferroni"
+    return f"{tests}; of models with replicates {of_replicates}, by Bonferroni" if of_replicates else tests
 
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"

@@ -24,7 +24,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.types.manifest import RecordedConventions
-from rankledger.pipeline.types.results import REPLICATE_TEST, Comparison
+from rankledger.pipeline.types.results import SPARSE_TEST, Comparison
 from rankledger.pipeline.types.views import Page
 
 __all__ = ["escaped", "latex"]
@@ -174,7 +174,9 @@ def _significance(figures: PageFigures, dataset: str, columns: Sequence[MeasureC
         families = {line.is_primary: line.family for line in lines if line.family}
         if primary := families.pop(True, ""):
             own = [line for line in lines if line.is_primary]
-            tests = _tests(own, "bootstrap-$t$", "corrected by max-$T$")
+            sparse = any(line.test == SPARSE_TEST for line in own)
+            test = "bootstrap-$t$, of sparse differences also $t$ with corrected tails" if sparse else "bootstrap-$t$"
+            tests = _tests(own, test, "corrected by max-$T$")
             yield f"By {escaped(columns[0].measure)}: {tests} among {_product(primary)}."
         family = families.get(False, "")
         among = f" among {_product(family)}" if family and comparison.correction != "none" else ""
@@ -192,7 +194,7 @@ def _tests(lines: Sequence[Comparison], test: str, correction: str) -> str:
     n_of_replicates = sum(line.is_of_replicates for line in lines)
     if not n_of_replicates:
         return f"{test}, {correction}"
-    own = f"test by {REPLICATE_TEST}"
+    own = "test by " + " and ".join(dict.fromkeys(line.test for line in lines if line.is_of_replicates))
     other = "corrected by Bonferroni's method" if "max-$T$" in correction else correction
     if n_of_replicates == len(lines):
         return f"{own}, {other}"

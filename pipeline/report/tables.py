@@ -77,11 +77,16 @@ def signed(value: float | None) -> str:
     return f"+{figure(value)}" if value is not None and value > 0 else figure(value)
 
 
-def p_value(value: float | None) -> str:
-    """A p-value with four decimals, or with an exponent if it is too small; empty if there is none."""
+def p_value(value: float | None, least: float | None = None) -> str:
+    """A p-value with four decimals, or with an exponent if it is too small; empty if there is none.
+
+    Args:
+        value: the p-value.
+        least: the least that so many draws can give; one that equals it is an upper bound, such as `≤ 0.0001`.
+    """
     if value is None:
         return ""
-    return f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
+    return ("≤ " if value == least else "") + (f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}")
 
 
 def models(model: str, baseline: str) -> str:
@@ -488,8 +493,8 @@ def difference_table(
         sides[1]: [figure(line.estimate) for line in lines],
         "difference": [signed(line.difference) for line in lines],
         "interval": [interval_text(line.ci_low, line.ci_high, signed) for line in lines],
-        "p": [p_value(line.p_value) for line in lines],
-        "corrected": [p_value(line.p_corrected) for line in lines],
+        "p": [p_value(line.p_value, line.p_least) for line in lines],
+        "corrected": [p_value(line.p_corrected, line.p_least) for line in lines],
         "+ / = / −": [f"{line.wins:,} / {line.ties:,} / {line.losses:,}" for line in lines],
         "mark": [row.mark for row in rows],
         **({"conclusion": [str(row.label) for row in rows]} if labels else {}),

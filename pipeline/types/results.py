@@ -176,6 +176,12 @@ class Estimate:
 REPLICATE_TEST = "variance components"
 """What makes the p-values of differences with a family of replicates."""
 
+PAIRED_REPLICATE_TEST = "variance components of paired replicates"
+"""The same, of two families whose replicates share their seeds."""
+
+SPARSE_TEST = "bootstrap-t and corrected t"
+"""What makes the p-values of primary differences that a few queries decide."""
+
 _ROUNDING = 1e-12  # of the greater of two figures: a difference that is not greater is none
 
 
@@ -206,8 +212,13 @@ class Comparison:
         n_queries: queries that are defined in both.
         n_clusters: clusters that they are in; the queries themselves if there are none.
         mark: why the line is not to be trusted: `sparse`, `degenerate`, or empty.
-        test: what made the p-value: `variance components` if one of the two models has replicates, else `bootstrap-t`
-            in the primary family, `randomization`, `t` or `bootstrap`; empty if there is none.
+        test: what made the p-value: `variance components`, or `variance components of paired replicates`, if one of the
+            two models has replicates; else in the primary family `bootstrap-t`, or `bootstrap-t and corrected t` if the
+            line is sparse; else `randomization`, `t` or `bootstrap`; empty if there is none.
+        role: `primary`, of the family whose intervals hold together and whose p-values are their inversion;
+            `exploratory`, beside such a family; empty if there is no p-value, or no primary family was asked for.
+        p_least: the least p-value that so many resamples or permutations can give: a p-value that equals it would be
+            less with more of them. None if the p-value is not counted among draws.
     """
 
     dataset: str
@@ -233,16 +244,18 @@ class Comparison:
     n_clusters: int
     mark: str = ""
     test: str = ""
+    role: str = ""
+    p_least: float | None = None
 
     @property
     def is_primary(self) -> bool:
         """Whether it is of the primary family, whose intervals hold together and whose p-values are their inversion."""
-        return self.family.endswith((" primary test)", " primary tests)"))
+        return self.role == "primary"
 
     @property
     def is_of_replicates(self) -> bool:
         """Whether one of the two models has replicates, by whose variance components the p-value is."""
-        return self.test == REPLICATE_TEST
+        return self.test in (REPLICATE_TEST, PAIRED_REPLICATE_TEST)
 
     def without_rounding(self) -> Comparison:
         """The line with 0 for a difference or an end of its interval that is but the rounding of the two figures.

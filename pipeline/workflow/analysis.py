@@ -22,6 +22,7 @@ from rankledger.pipeline.inference.paired import (
     compare,
     most_tests,
     refuse_too_few,
+    refuse_unlike_clusters,
     take_differences,
 )
 from rankledger.pipeline.inference.ranks import order_agreement, with_ranks
@@ -304,7 +305,8 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Wor
     """Refuse, before anything is scored, what no comparison could come of.
 
     Raises:
-        InputError: the permutations are too few for the correction over that many tests.
+        InputError: the permutations are too few for the correction over that many tests, or clusters are too unlike
+            for the test t.
     """
     comparison = planned.comparison
     if comparison is None:
@@ -314,6 +316,8 @@ def check_comparison(config: Config, planned: Plan, inputs: Inputs, workers: Wor
         n_pairs = len(_pairs(comparison, name, inputs.evaluated))
         n_tests = most_tests(n_pairs, comparison.measures[name], dataset.groups, len(dataset.query_ids))
         refuse_too_few(name, n_tests, config.bootstrap.resamples, test)
+        if n_tests > (n_pairs if comparison.primary else 0):  # the primary family has a test of its own
+            refuse_unlike_clusters(name, dataset.groups, test)
 
 
 def _search_slices(

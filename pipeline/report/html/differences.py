@@ -126,7 +126,7 @@ def _difference_cells(row: DifferenceRow, bars: DifferenceBars) -> Row:
     return (
         *(short_text(line.model), short_text(line.baseline), figure(line.estimate), figure(line.baseline_estimate)),
         *bars.cells(row.interval, tone),
-        *(p_value(line.p_value), p_value(line.p_corrected)),
+        *(p_value(line.p_value, line.p_least), p_value(line.p_corrected, line.p_least)),
         "" if line.effect_size is None else signed(line.effect_size),
         "" if line.minimum_detectable_difference is None else figure(line.minimum_detectable_difference),
         *(f"{line.wins:,}", f"{line.ties:,}", f"{line.losses:,}"),

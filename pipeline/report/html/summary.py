@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,7 +49,8 @@ from rankledger.pipeline.report.tables import (
 from rankledger.pipeline.report.text_table import counted, printable, queries, short_text
 from rankledger.pipeline.report.verdicts import REASON, headline, not_judged, passed, raised
 from rankledger.pipeline.types.gates import Effect, Outcome, Verdict, overall_outcome
-from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate
+from rankledger.pipeline.types.results import ALL, LEAST_CLUSTERS, Comparison, Estimate, Evaluation
+from rankledger.pipeline.types.views import VarianceComponents
 
 __all__ = ["SECTIONS", "leaderboard", "overview", "verdict"]
 
@@ -56,6 +58,11 @@ _SLICE_ROWS = 20  # of a dataset
 _IF_SMALL = f"if it has under {LEAST_CLUSTERS} queries, also the one of those that have more"
 _MODEL, _INTERVAL = Column("model", "name"), Column("interval", "difference")
 _CONCLUSION = Column("conclusion", "text")
+_COMPONENTS = (
+    *(_MODEL, Column("queries"), Column("replicates")),
+    *(Column("between queries"), Column("between replicates"), Column("rest"), Column("standard error")),
+    *(Column("with twice the queries"), Column("with twice the replicates"), Column("more would help", "text")),
+)
 _KINDS: dict[str, Kind] = {"effect": "text", "outcome": "text", "reason": "reason"}
 _EFFECTS: dict[Effect, tuple[str, Tone]] = {
     "fail": ("✗ fail", "bad"),
@@ -357,14 +364,40 @@ def leaderboard(figures: PageFigures) -> Section:
         if columns[0].ranks:
             blocks += [Words(f"{printable(rank_note(columns[0], figures.page.evaluation.confidence))}.", "quiet")]
         evaluation = figures.page.evaluation
-        further = (*agreement_notes(evaluation, dataset), *replicate_notes(evaluation, dataset))
-        blocks += [Words(f"{printable(text)}.", "quiet") for text in further]
+        blocks += [Words(f"{printable(text)}.", "quiet") for text in agreement_notes(evaluation, dataset)]
+        blocks += _components(evaluation, dataset)
         parts.append(PagePart(dataset_title(dataset), tuple(blocks)))
         layouts.append(layout)
         drawn += lines
     unreliable = any(line.mark and line.ci_low is not None for line in drawn)
     parts += [Words(text, "quiet") for text in _legend(unreliable, layouts)]
     return Section("leaderboard", "Leaderboard", tuple(parts))
+
+
+def _components(evaluation: Evaluation, dataset: str) -> Iterator[Block]:
+    """What the errors of families of replicates are made of, and by the lead measure what would help."""
+    own: dict[str, list[VarianceComponents]] = {}
+    for line in evaluation.components:
+        if line.dataset == dataset:
+            own.setdefault(line.measure, []).append(line)
+    if not own:
+        return
+    lead = evaluation.leading[dataset]
+    groups = tuple(
+        Group(tuple(map(_component_cells, lines)), measure, measure, ALL, open=measure == lead)
+        for measure, lines in own.items()
+    )
+    caption = f"More queries or more replicates? Standard deviations on {dataset_title(dataset)}"
+    name = f"components-{short_text(dataset)}"
+    yield Table(name, caption, _COMPONENTS, groups, chosen=len(groups) > 1, searched="model")
+    yield from (Words(f"{printable(text)}.", "quiet") for text in replicate_notes(evaluation, dataset))
+
+
+def _component_cells(line: VarianceComponents) -> Row:
+    errors = (line.std_error, line.std_error_twice_queries, line.std_error_twice_replicates)
+    parts = (math.sqrt(variance) for variance in (line.queries, line.replicates, line.rest))
+    counts = (f"{n:,}" for n in (line.n_queries, line.n_replicates))
+    return (short_text(line.model), *counts, *map(figure, parts), *map(figure, errors), line.more)
 
 
 def _board(figures: PageFigures, dataset: str, columns: Sequence[MeasureColumn], layout: _Layout) -> Table:
@@ -423,7 +456,7 @@ def _difference_cells(row: DifferenceRow | None, bars: DifferenceBars) -> Sequen
     """The difference from the baseline, its interval and its p-value; empty for the baseline itself."""
     if row is None:
         return ("", "", "")
-    return (*bars.cells(row.interval, TONES[row.label]), p_value(decisive_p(row.line)))
+    return (*bars.cells(row.interval, TONES[row.label]), p_value(decisive_p(row.line), row.line.p_least))
 
 
 def _ties(line: Estimate) -> str:

@@ -233,12 +233,15 @@ def test_t_is_refused_for_clusters_of_unlike_sizes(sizes, refused):
     both = two_models(*values, groups=Groups(clusters=clusters))
 
     assert compare(both)[0].p_value is not None
+    paired.refuse_unlike_clusters("d", Groups(clusters=clusters), rule("randomization"))
     if refused:
-        with pytest.raises(
-            InputError, match=r"t needs clusters of like weights.* set test: randomization or bootstrap"
-        ):
+        message = r"t needs clusters of like weights.* set test: randomization or bootstrap"
+        with pytest.raises(InputError, match=message):
             compare(both, test=rule("t", "holm"))
+        with pytest.raises(InputError, match=message):
+            paired.refuse_unlike_clusters("d", Groups(clusters=clusters), rule("t", "holm"))
     else:
+        paired.refuse_unlike_clusters("d", Groups(clusters=clusters), rule("t", "holm"))
         assert compare(both, test=rule("t", "holm"))[0].p_value is not None
 
 

@@ -122,18 +122,29 @@ def long_tailed(seed, n_queries=30, n_models=3):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_what_few_queries_decide_is_within_both_intervals(seed):
-    """With a mark an interval has the outer ends of the plain one and of t with corrected tails, at the pair's part."""
+    """With a mark an interval has the outer ends of three: by |t*|, by t* to each side, and of a corrected t.
+
+    To either side go the long tails of t* of all pairs together, and the short ones: t* of a sample that is skewed to
+    the right has its long tail on the left.
+    """
     both, pairs = long_tailed(seed)
     differences = both.differences(pairs)
     assert any(difference.mark for difference in differences)
     found = joint_differences(both, pairs, 0.06)
-    stars = []
-    for difference, errors in differences_with_errors(both, pairs):
-        stars.append(np.abs(difference.resamples - difference.centre) / errors[1:])
-    critical = np.sort(np.max(stars, axis=0))[-24]  # (1 + 23) / 401 is the greatest p-value below 0.06
+    signs = [-np.sign((difference.influence**3).sum()) for difference in differences]
+    stars = [
+        sign * (difference.resamples - difference.centre) / errors[1:]
+        for sign, (difference, errors) in zip(signs, differences_with_errors(both, pairs), strict=True)
+    ]
+    plain = np.sort(np.max(np.abs(stars), axis=0))[-24]  # (1 + 23) / 401 is the greatest p-value below 0.06
+    long, short = (np.sort(np.max(side * np.array(stars), axis=0))[-12] for side in (1, -1))  # and 12 / 401 below 0.03
 
-    for difference, joint in zip(differences, found, strict=True):
-        ends = [difference.estimate + sign * critical * difference.error for sign in (-1, 1)]
+    for sign, difference, joint in zip(signs, differences, found, strict=True):
+        reaches = [plain, plain]
+        if difference.mark:
+            reaches = [max(plain, long), max(plain, short)] if sign > 0 else [max(plain, short), max(plain, long)]
+        below, above = (reach * difference.error for reach in reaches)
+        ends = [difference.estimate - below, difference.estimate + above]
         if difference.mark:
             tails = [tail_end(difference, 0.01, upper=upper) for upper in (False, True)]
             ends = [min(ends[0], tails[0]), max(ends[1], tails[1])]

@@ -70,17 +70,20 @@ def test_a_primary_family_that_is_missing_is_named():
     primary = "2 pairs x 1 measure x 1 slice on web (2 primary tests)"
     said = "no primary family on web: each difference by the lead measure rests on fewer than about 7 queries"
 
-    assert said in shown(replace(LINE, family=family), width=300)
+    assert said in shown(replace(LINE, family=family, role="exploratory"), width=300)
     assert "no primary" not in shown(LINE) + shown(
-        replace(LINE, family=family), replace(RRF, family=primary, test="bootstrap-t")
+        replace(LINE, family=family, role="exploratory"),
+        replace(RRF, family=primary, test="bootstrap-t", role="primary"),
     )
 
 
 def test_each_family_says_how_its_tests_are_made():
     """Primary intervals hold together. If 2 pairs x 2 measures x 2 slices are 6 tests, 2 more are primary."""
     primary, rest = "2 pairs on web (2 primary tests)", "2 pairs x 2 measures on web (6 exploratory tests)"
-    lines = [replace(line, family=primary, test="bootstrap-t") for line in (LINE, RRF)]
-    others = [replace(line, measure="ap", family=rest, test="randomization") for line in (LINE, RRF)]
+    lines = [replace(line, family=primary, test="bootstrap-t", role="primary") for line in (LINE, RRF)]
+    others = [
+        replace(line, measure="ap", family=rest, test="randomization", role="exploratory") for line in (LINE, RRF)
+    ]
     sliced = [replace(line, measure="ndcg@10", slice="market=de") for line in others]
     text = " ".join(shown(*lines, *others).split())
 
@@ -95,15 +98,42 @@ def test_each_family_says_how_its_tests_are_made():
 def test_families_of_replicates_say_how_they_are_tested():
     """By variance components and Bonferroni, beside the test of the other pairs where there are some."""
     primary, rest = "2 pairs on web (2 primary tests)", "2 pairs on web (2 exploratory tests)"
-    own = replace(LINE, family=primary, test="variance components")
-    beside = replace(RRF, family=primary, test="bootstrap-t")
-    text = shown(own, replace(RRF, family=primary, test="variance components"), width=300)
+    own = replace(LINE, family=primary, test="variance components", role="primary")
+    beside = replace(RRF, family=primary, test="bootstrap-t", role="primary")
+    text = shown(own, replace(own, model="rrf"), width=300)
     assert f"p and intervals: variance components, by Bonferroni over {primary}" in text
+    paired = replace(own, test="variance components of paired replicates")
+    text = shown(paired, replace(own, model="rrf"), width=300)
+    assert "variance components of paired replicates and variance components, by Bonferroni" in text
     text = shown(own, beside, width=300)
     assert f"bootstrap-t, simultaneous over {primary}; of models with replicates variance components, by Bonf" in text
-    text = shown(beside, replace(own, measure="ap", family=rest), replace(beside, family=rest, test="t"), width=300)
+    others = [replace(own, measure="ap"), replace(beside, test="t")]
+    text = shown(beside, *(replace(line, family=rest, role="exploratory") for line in others), width=300)
 
     assert "exploratory p: variance components (of models with replicates) and t test, corrected among" in text
+
+
+def test_sparse_differences_of_the_primary_family_say_how_they_are_made():
+    """If few queries decide one of them, the note names the second interval that it must keep to."""
+    line = replace(LINE, family="2 pairs on web (2 primary tests)", test="bootstrap-t", role="primary")
+    said = "; of sparse ones also t with corrected tails, by Bonferroni"
+
+    assert said not in shown(line, width=300)
+    sparse = replace(line, model="rrf", mark="sparse", test="bootstrap-t and corrected t")
+    assert f"{line.family}{said}" in shown(line, sparse, width=300)
+
+
+def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():
+    """1 of 10,001 is the least that 10,000 draws can give; 2 of 10,001 and an exact p-value are as they are."""
+    least = 1 / 10_001
+    found = [replace(LINE, p_value=p, p_corrected=2 * least, p_least=least) for p in (least, 2 * least)]
+    exact = replace(LINE, p_value=least, p_corrected=least)
+
+    assert [row[5:7] for row in cells(shown(*found, exact))] == [
+        ["≤ 0.0001", "0.0002"],
+        ["0.0002", "0.0002"],
+        ["0.0001", "0.0001"],
+    ]
 
 
 def test_pairs_name_both_models():

@@ -140,9 +140,17 @@ def test_the_caption_names_the_primary_family():
     """
     lines = [
         replace(
-            comparison("dense", 0.05, 0.03), family="2 pairs x 1 measure on web (2 primary tests)", test="bootstrap-t"
+            comparison("dense", 0.05, 0.03),
+            family="2 pairs x 1 measure on web (2 primary tests)",
+            test="bootstrap-t",
+            role="primary",
         ),
-        replace(comparison("dense", 0.05, 0.03), measure="rr", family="2 pairs on web (9 exploratory tests)"),
+        replace(
+            comparison("dense", 0.05, 0.03),
+            measure="rr",
+            family="2 pairs on web (9 exploratory tests)",
+            role="exploratory",
+        ),
     ]
     text = latex([page(estimates("web", FIGURES), lines, comparison=COMPARED)])
 
@@ -153,17 +161,21 @@ def test_the_caption_names_the_primary_family():
     sparse = [lines[0], replace(lines[1], mark="sparse")]
     text = latex([page(estimates("web", FIGURES), sparse, comparison=COMPARED)])
     assert "Differences that a few queries decide have no mark." in text
+    decided = replace(lines[0], mark="sparse", test="bootstrap-t and corrected t")
+    text = latex([page(estimates("web", FIGURES), [decided], comparison=COMPARED)])
+    assert "bootstrap-$t$, of sparse differences also $t$ with corrected tails, corrected by max-$T$" in text
 
 
 def test_the_caption_names_the_test_of_families():
     """A family of replicates is tested by its variance components, with Bonferroni in place of max T."""
     own = replace(
-        comparison("dense", 0.05, 0.03), family="2 pairs on web (2 primary tests)", test="variance components"
+        comparison("dense", 0.05, 0.03),
+        family="2 pairs on web (2 primary tests)",
+        test="variance components",
+        role="primary",
     )
-    others = [
-        replace(own, measure="rr", family="2 pairs on web (9 exploratory tests)"),
-        replace(own, measure="ap", family="2 pairs on web (9 exploratory tests)", test="randomization"),
-    ]
+    other = replace(own, measure="rr", family="2 pairs on web (9 exploratory tests)", role="exploratory")
+    others = [other, replace(other, measure="ap", test="randomization")]
     text = latex([page(estimates("web", FIGURES), [own, others[0]], comparison=COMPARED)])
     by_bonferroni = "test by variance components, corrected by Bonferroni's method among 2 pairs on web"
     assert f": {by_bonferroni} (2 primary tests). Others: paired {by_bonferroni} (9 exploratory tests)." in text

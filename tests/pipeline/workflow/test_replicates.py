@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import shutil
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from rankledger.pipeline.workflow.evaluate import evaluate, validate
 from rankledger.pipeline.workflow.explain import explain
 from rankledger.pipeline.workflow.nightly import nightly
 from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.upkeep import accept
 
 QUERIES = [f"q{i:02}" for i in range(40)]
 DOCUMENTS = [f"d{i}" for i in range(8)]
@@ -299,13 +301,43 @@ def test_shared_seeds_are_paired(folder):
     config = config.replace(
         "suites:", '  better: {outputs: "runs-of/better-{replicate}.tsv", shared_seeds: true}\nsuites:'
     )
-    errors = []
+    errors, tests = [], []
     for text in (config, config.replace(", shared_seeds: true", "")):
         Path("c.yaml").write_text(text)
         found = evaluate("c.yaml").comparison_lines
-        errors.append(next(line.std_error for line in found if (line.model, line.measure) == ("better", "ndcg@5")))
+        line = next(line for line in found if (line.model, line.measure) == ("better", "ndcg@5"))
+        errors.append(line.std_error)
+        tests.append(line.test)
 
     assert errors[0] < 0.7 * errors[1]
+    assert tests == ["variance components of paired replicates", "variance components"]
+
+
+def test_a_gate_names_the_replicate_that_undoes_its_pairing(folder):
+    """Of three accepted seeds one is missing tonight: the gate compares, and says that seeds were not paired."""
+    gate = 'gates: [{name: drop, models: dense, measure: "ndcg@5", against: self@accepted, margin: 0.1}]\n'
+    Path("c.yaml").write_text(CONFIG.replace('replicate}.tsv"', 'replicate}.tsv", shared_seeds: true') + gate)
+    accept(str(evaluate("c.yaml").record), reason="first")
+    (paired,) = evaluate("c.yaml").verdicts
+    Path("runs-of/dense/seed-2.tsv").unlink()
+    (unpaired,) = evaluate("c.yaml").verdicts
+
+    assert "by seed" not in paired.reason
+    assert "not paired by seed: replicate 2 is on one side only" in unpaired.reason
+
+
+def test_the_page_asks_for_queries_or_replicates(folder):
+    """A row per family and measure, with what would help most, as in the record's table."""
+    Path("c.yaml").write_text(CONFIG.replace("report: false", ""))
+    record = evaluate("c.yaml").record
+    page = (record / "report.html").read_text()
+    rows = [line for line in read_record(record).components if line.measure == "ndcg@5"]
+
+    assert "More queries or more replicates? Standard deviations on web" in page
+    assert len(rows) == 1
+    assert f"{math.sqrt(rows[0].replicates):.4f}" in page.partition("More queries or more replicates?")[2]
+    Path("c.yaml").write_text(CONFIG.replace("report: false", "").replace("{model}/seed-{replicate}", "{model}/seed-1"))
+    assert "More queries or more" not in (evaluate("c.yaml").record / "report.html").read_text()
 
 
 @pytest.mark.parametrize(
