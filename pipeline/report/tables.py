@@ -82,11 +82,13 @@ def p_value(value: float | None, least: float | None = None) -> str:
 
     Args:
         value: the p-value.
-        least: the least that so many draws can give; one that equals it is an upper bound, such as `≤ 0.0001`.
+        least: the least that so many draws can give; one that equals it is an upper bound, such as `≤.0001`, as wide
+            as others are.
     """
     if value is None:
         return ""
-    return ("≤ " if value == least else "") + (f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}")
+    text = f"{value:.4f}" if value >= 0.00005 else f"{value:.0e}"
+    return f"≤{text.removeprefix('0')}" if value == least else text
 
 
 def models(model: str, baseline: str) -> str:

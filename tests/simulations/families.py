@@ -21,7 +21,7 @@ from rankledger.pipeline.types.results import Comparison, Scores
 __all__ = ["table"]
 
 _AP = Measure.parse("ap")
-_MODELS, _FAMILIES, _RESAMPLES = 5, 500, 1_000
+_MODELS, _FAMILIES, _RESAMPLES = 5, 500, 500
 _ALPHA = 0.05
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 

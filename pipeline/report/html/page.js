@@ -9,7 +9,7 @@ const rowsOf = body => [...body.rows].filter(row => row.className !== "head");
 
 // The number that a cell begins with, behind a bracket too; NaN if there is none.
 const numberIn = text => {
-  const found = /^\[?(?:≤ )?([+-]?\d[\d,]*\.?\d*(?:e[+-]?\d+)?)/.exec(text.trim());
+  const found = /^\[?≤?([+-]?(?:\d[\d,]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)/.exec(text.trim());
   return found ? Number(found[1].replaceAll(",", "")) : NaN;
 };
 

@@ -130,7 +130,7 @@ def test_a_p_value_that_draws_cannot_go_below_is_an_upper_bound():
     exact = replace(LINE, p_value=least, p_corrected=least)
 
     assert [row[5:7] for row in cells(shown(*found, exact))] == [
-        ["≤ 0.0001", "0.0002"],
+        ["≤.0001", "0.0002"],
         ["0.0002", "0.0002"],
         ["0.0001", "0.0001"],
     ]
