@@ -71,8 +71,8 @@ def hash_ids(ids: pa.StringArray) -> Hashes:
     """(n,): the hash of each id."""
     _, offsets, text = ids.buffers()
     bounds = np.frombuffer(offsets, np.int32, len(ids) + 1, ids.offset * 4).astype(np.int64)
-    starts, lengths = bounds[:-1], np.diff(bounds)
-    words = _overlapping_words(text, int(bounds[-1]))
+    starts, lengths = bounds[:-1] - bounds[0], np.diff(bounds)
+    words = _overlapping_words(text, int(bounds[0]), int(bounds[-1]))
     hashes = lengths.astype(np.uint64) * _ODD
     rows: npt.NDArray[np.int64] | slice = slice(None)
     for begin in range(0, int(lengths.max(initial=0)), _WORD):
@@ -84,11 +84,12 @@ def hash_ids(ids: pa.StringArray) -> Hashes:
     return hashes
 
 
-def _overlapping_words(text: pa.Buffer | None, size: int) -> Hashes:
-    """The eight bytes that begin at every byte of the text, as one number each; zeros follow the text."""
+def _overlapping_words(text: pa.Buffer | None, begin: int, end: int) -> Hashes:
+    """The eight bytes that begin at every byte of a part of the text, as one number each; zeros follow it."""
+    size = end - begin
     padded = np.zeros(size + _WORD, dtype=np.uint8)
     if text is not None:
-        padded[:size] = np.frombuffer(text, np.uint8, size)
+        padded[:size] = np.frombuffer(text, np.uint8, size, begin)
     return np.ndarray(size + 1, dtype=np.uint64, buffer=padded, strides=(1,))
 
 

@@ -49,6 +49,7 @@ __all__ = [
     "read_trec_ranking",
 ]
 
+_CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
 _GREATEST_RATING = 1e100
 _JUDGMENTS = Kind(("query_id", "doc_id"), "relevance", ("query_id", "iteration", "doc_id", "relevance"))
 _SUBTOPICS = Kind((*_JUDGMENTS.ids, "subtopic"), "relevance", ("query_id", "subtopic", "doc_id", "relevance"))
@@ -253,7 +254,7 @@ def _whole_rows(reading: Reading[T]) -> tuple[Rows, list[T]]:
 
 def _rows(reading: Reading[T], table: pa.Table, place: Callable[[int], str]) -> Rows:
     kind = reading.kind
-    batches = [batch for batch in table.unify_dictionaries().to_batches() if batch.num_rows]
+    batches = [batch for batch in table.unify_dictionaries().to_batches(max_chunksize=_CHUNK) if batch.num_rows]
     chunks = tuple(
         Chunk(
             query_codes=numpy_of(batch.column("query_id").indices, np.int32),

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from rankledger.pipeline.data.formats.common import FilePart, Format, schema_of
+from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
 __all__ = ["PARQUET"]
 
+_CODE = 4  # bytes of the code of an id
 _CELL = 8  # bytes that a value takes at least once it is read
 _REPEATS = 2  # bytes stored of a value, below which texts are read as dictionaries: a few may stand in all rows
 
@@ -30,19 +33,28 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
         raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
 
 
-def _read(part: FilePart, file: Any, names: Sequence[str]) -> pa.Table:
-    """These columns, sound to the last value; if all of them would take more bytes than the file may, it is refused."""
+def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] = ()) -> pa.Table:
+    """These columns, sound to the last value; if all of them would take more bytes than the file may, it is refused.
+
+    Args:
+        part: the file, or a part of it.
+        file: the same, opened.
+        names: the columns.
+        coded: those whose texts are read as dictionaries, however many there are.
+    """
     # Of single columns nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
     _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
     repeats = len(part.data) < n_rows * len(names) * _REPEATS
     try:
-        table = _columns_of(part, _open(part, names) if repeats else file, list(names)).select(list(names))
+        opened = _open(part, names if repeats else coded) if repeats or coded else file
+        table = _columns_of(part, opened, list(names)).select(list(names))
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: damaged Parquet ({_first_line(error)}); write it again") from None
-    _refuse_large(part, n_rows, sum(map(_written_out, table.columns)))
+    written_out = (_written_out(table.column(name)) for name in names if repeats or name not in coded)
+    _refuse_large(part, n_rows, sum(written_out))
     return table
 
 
@@ -72,16 +84,39 @@ def _parse(part: FilePart) -> pa.Table:
     part.check_columns(names, file.schema_arrow.names)
     for column, name in zip(part.kind.columns, names, strict=True):
         _check_type(part, column, file.schema_arrow.field(name).type)
-    table = _read(part, file, names)
+    queries = names[:1] if part.kind.ids[0] == "query_id" else []
+    table = _read(part, file, names, [name for name in queries if file.schema_arrow.field(name).type == pa.string()])
     for name in names:
         if table.column(name).null_count:
             row = pc.index(pc.is_null(table.column(name)), True).as_py()
             raise InputError(f"{part.path}: {name} is null ({part.position(row)}); fill it or remove the row")
     columns = [
-        column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
+        _coded(column)
+        if field.name in queries
+        else column.cast(field.type, safe=pa.types.is_string(field.type))  # a whole number beyond 2**53 is rounded
         for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
     ]
     return pa.Table.from_arrays(columns, names=list(part.kind.columns))
+
+
+def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Ids as codes of the distinct ones, which stand in the order in which they first appear; no text is made twice."""
+    plain = not pa.types.is_dictionary(column.type)
+    coded = (column.dictionary_encode() if plain else column).unify_dictionaries()
+    if not len(coded):
+        return column.cast(pa.string())
+    ids = coded.chunk(0).dictionary.cast(pa.string())
+    if pc.count_distinct(ids).as_py() < len(ids):  # a writer's dictionary may hold an id twice
+        return column.cast(pa.string())
+    codes = [numpy_of(chunk.indices.cast(pa.int32()), np.int32) for chunk in coded.chunks]
+    begins = (own[np.flatnonzero(np.diff(own, prepend=-1))].tolist() for own in codes)
+    order = [*dict.fromkeys(chain.from_iterable(begins))]
+    places = np.zeros(len(ids), dtype=np.int32)
+    places[order] = np.arange(len(order))
+    found = ids.take(integers(np.array(order, dtype=np.int64)))
+    numbers = (pa.py_buffer(places[own]) for own in codes)
+    arrays = (pa.Int32Array.from_buffers(pa.int32(), own.size // _CODE, [None, own]) for own in numbers)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(own, found) for own in arrays])
 
 
 def _check_type(part: FilePart, column: str, found: pa.DataType) -> None:

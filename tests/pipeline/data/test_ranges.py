@@ -151,6 +151,32 @@ def test_row_groups_are_not_cut(tmp_path):
     assert [found.place(1) for found in RankingRanges(path, n_rows=6)] == ["row 2", "row 8"]
 
 
+DOUBLED = pa.DictionaryArray.from_arrays(pa.array([3, 1, 0, 2], pa.int8()), pa.array(["5", "7", "9", "7", "unused"]))
+
+
+@pytest.mark.parametrize("n_rows", [2, WHOLE])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["7", "7", "5", "9"]),
+        pa.array(["7", "7", "5", "9"]).dictionary_encode(),
+        pa.array(["7", "7", "5", "9"], pa.large_string()),
+        pa.array([7, 7, 5, 9], pa.int16()),
+        pa.array([7, 7, 5, 9]).dictionary_encode(),
+        DOUBLED,
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_queries_of_parquet_however_a_writer_codes_them(tmp_path, column, n_rows):
+    """Each query once, in the order in which it first appears; of a writer's dictionary what no row has is no query."""
+    table = pa.table({"query_id": column, "doc_id": list("abcd"), "score": [1.0, 2.0, 3.0, 4.0]})
+    parquet.write_table(table, tmp_path / "run.parquet", row_group_size=2)
+
+    found = [*RankingRanges(str(tmp_path / "run.parquet"), n_rows=n_rows)]
+    assert [rows.query_ids for rows in found] == ([["7"], ["5", "9"]] if n_rows == 2 else [["7", "5", "9"]])
+    assert [row[0] for rows in found for row in contents(rows)] == ["7", "7", "5", "9"]
+
+
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_the_digest_is_that_of_the_whole_file(tmp_path, suffix):
     """Bytes are hashed as they are stored, whatever is made of them."""
