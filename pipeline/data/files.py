@@ -194,6 +194,9 @@ class _Stored:
         self.readinto(view)
         return view
 
+    def close(self) -> None:
+        """Nothing, though Arrow asks for it: who opened the file closes it."""
+
     def sha256(self) -> str:
         """The hex digest of all bytes; those that nobody asked for are read."""
         while self.left:
