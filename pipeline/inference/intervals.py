@@ -117,19 +117,28 @@ class Resampled:
         if self.n_undefined > _MOST_UNDEFINED * len(self.resamples):
             return math.nan
         defined = self.ascending if self.n_undefined else self.resamples
-        own = float((defined - defined[0]).std(ddof=1))  # shifted, so that equal figures have none at all
+        apart = defined - defined[0]  # so that equal figures have none at all
+        apart -= apart.sum() / len(apart)
+        own = math.sqrt(float((apart * apart).sum()) / (len(apart) - 1)) if len(apart) > 1 else math.nan
         return math.hypot(own, self.total_error.replicates) if self.families else own
 
     @cached_property
     def ascending(self) -> Floats:
         """The resamples that define the figure, in order."""
         ordered = np.sort(self.resamples)  # NaN last
-        return ordered[: int(np.searchsorted(ordered, np.nan))]
+        return ordered[: int(ordered.searchsorted(np.nan))]
 
     @property
     def n_undefined(self) -> int:
         """How many resamples leave it undefined."""
         return len(self.resamples) - len(self.ascending)
+
+    @cached_property
+    def n_below(self) -> int:
+        """Twice how many resamples are below the centre, those that are equal to it counting half."""
+        nearly = ROUNDING * math.sqrt(self.variance)
+        below = self.ascending.searchsorted(self.centre - nearly, side="left")
+        return int(below + self.ascending.searchsorted(self.centre + nearly, side="right"))
 
     def outer(self, low: float, high: float, reach: float) -> tuple[float, float]:
         """The ends as they are, or as far as this from the estimate if that is further out; NaN for a single cluster.
@@ -259,7 +268,7 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
     """
     if resampled.variance == 0:
         return level
-    bias, acceleration = _bias(resampled, math.sqrt(resampled.variance), first=first), resampled.acceleration
+    bias, acceleration = _bias(resampled, first=first), resampled.acceleration
     moved = bias + _NORMAL.inv_cdf(level)
     room = 1 - acceleration * moved
     if room <= 0:  # so skewed that the level is beyond the last resample
@@ -267,13 +276,10 @@ def _corrected(resampled: Resampled, level: float, *, first: bool) -> float:
     return _NORMAL.cdf(bias + moved / room)
 
 
-def _bias(resampled: Resampled, error: float, *, first: bool) -> float:
+def _bias(resampled: Resampled, *, first: bool) -> float:
     """How far the median resample is from the estimate, in standard normal units."""
-    nearly = ROUNDING * error
-    below = int(np.searchsorted(resampled.ascending, resampled.centre - nearly, side="left"))
-    up_to = int(np.searchsorted(resampled.ascending, resampled.centre + nearly, side="right"))
     n_resamples = len(resampled.resamples)
-    share = (below + up_to) / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
+    share = resampled.n_below / (2 * n_resamples) + (resampled.n_undefined / n_resamples if first else 0.0)
     least = 1 / (2 * n_resamples)  # where all resamples lie on one side, half of one is taken to lie on the other
     return _NORMAL.inv_cdf(min(max(share, least), 1 - least))
 

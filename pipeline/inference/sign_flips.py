@@ -238,10 +238,14 @@ class _Columns:
         weights: dict[bytes, int] = {}  # most measures weigh the queries alike, and one column serves them all
         at = [weights.setdefault(ratio.denominators[rows].tobytes(), len(weights)) for ratio in distinct]
         numerators = [row[rows] for ratio in distinct for row in ratio.numerators]
-        columns = np.stack([*numerators, *map(np.frombuffer, weights)])
+        columns = [*numerators, *map(np.frombuffer, weights)]
         bounds = np.array([*(ratio.bound for ratio in distinct for _ in ratio.added), *[0.0] * len(weights)])
-        self.rounded = round_to_exact(columns, bounds)
-        self._greatest = np.maximum(np.abs(columns).max(axis=1, initial=0.0), bounds)
+        self.rounded = np.empty((len(columns[0]), len(columns)))
+        self._greatest = np.empty(len(columns))
+        for begin in range(0, len(columns), _COLUMNS):
+            some, own = np.stack(columns[begin : begin + _COLUMNS]), slice(begin, begin + _COLUMNS)
+            self.rounded[:, own] = round_to_exact(some, bounds[own])
+            self._greatest[own] = np.maximum(np.abs(some).max(axis=1, initial=0.0), bounds[own])
         ends = np.cumsum([len(ratio.added) for ratio in distinct])
         self.places: dict[Ratio, Indices] = {
             ratio: np.append(np.arange(end - len(ratio.added), end), len(numerators) + place)
@@ -330,6 +334,7 @@ def _placed(values: Floats, order: Indices) -> Floats:
 
 _CHUNK = 1 << 20  # signs of a chunk: 8 MB as doubles. Each has a stream of its own, so this is part of every p-value.
 _TASK = 4  # chunks of a task
+_COLUMNS = 64  # columns that are rounded at a time
 _HELD = 1 << 20  # statistics that are looked at together: 8 MB
 _MOST_ENUMERATED = 10**8  # statistics of a family: up to so many, all patterns are counted, else random ones
 _ALWAYS_ENUMERATED = 13  # clusters, however many the tests: 8,192 patterns are fewer than are usually drawn

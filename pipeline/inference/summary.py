@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 
+from rankledger.metrics.block import Bools
 from rankledger.metrics.conventions import Conventions, Profile
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.intervals import Method, Resampled, interval, known
@@ -75,8 +76,9 @@ def estimate(
         for measure, scores in product(block, results):
             if measure in scores.measures:
                 row = scores.measures.index(measure)
+                undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
                 for name in sample.slices:
-                    lines[scores.key, name, measure] = _line(sample, scores, row, name, conventions, rule)
+                    lines[scores.key, name, measure] = _line(sample, scores, row, name, undefined, conventions, rule)
         if meanwhile is not None:
             meanwhile(block)
     return tuple(line for scores in results for line in _in_order(sample, scores, lines))
@@ -92,7 +94,7 @@ def _in_order(
 
 
 def _line(
-    sample: Sample, scores: Scores, row: int, slice: str, conventions: Conventions, rule: IntervalRule
+    sample: Sample, scores: Scores, row: int, slice: str, undefined: Bools, conventions: Conventions, rule: IntervalRule
 ) -> Estimate:
     measure = scores.measures[row]
     resampled = sample.figure(scores.model, measure, slice)
@@ -105,7 +107,6 @@ def _line(
             contributions_of(scores, row, bound, conventions).ratio(mask, None) for bound in scores.tie_bounds[:, row]
         ]
         bounds = [known(ratio.estimate) for ratio in ratios]
-    undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
     return Estimate(
         dataset=scores.dataset,
         model=scores.model,
