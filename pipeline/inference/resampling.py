@@ -87,9 +87,14 @@ class Ratio:
         return figures
 
     @cached_property
+    def totals(self) -> tuple[Floats, Floats]:
+        """(S,) and (): the sums over all clusters."""
+        return self.numerators.sum(axis=1), self.denominators.sum()
+
+    @cached_property
     def estimate(self) -> float:
         """The figure over all clusters."""
-        return float(self.figure(self.numerators.sum(axis=1), self.denominators.sum()))
+        return float(self.figure(*self.totals))
 
     @property
     def influence(self) -> Floats:
@@ -102,8 +107,8 @@ class Ratio:
 
     def influence_of(self, replicate: Ratio) -> Floats:
         """(C,): how much each cluster of a replicate moves its figure from this one, to the first order."""
-        total, numerators = self.denominators.sum(), self.numerators
-        means = divide(numerators.sum(axis=1), total)
+        sums, total = self.totals
+        means = divide(sums, total)
         apart = replicate.numerators - means[:, np.newaxis] * replicate.denominators
         if self.aggregation is not MEAN:
             apart = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0, keepdims=True)

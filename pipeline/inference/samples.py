@@ -470,7 +470,7 @@ class Sample:
             for name, own in zip(sliced.names, found, strict=True):
                 for drawn in columns.drawn(own):
                     key = (*keys[drawn.ratio], name)
-                    self._drawn[key] = replace(drawn, ratio=self._ratio_of(key))
+                    self._drawn[key] = _Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
         for columns, found in zip(singles, sums[len(products) :], strict=True):
             self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
 

@@ -320,8 +320,10 @@ def exceedances(statistics: Floats, thresholds: Floats, floor: Floats | float = 
         (H,) how many of B statistics reach it, (H,) how many of the greatest down to each do, and (B,) the greatest of
         all.
     """
-    greatest = np.maximum.accumulate(np.maximum(statistics, floor), axis=0)
-    alone, jointly = ((~(each < thresholds[:, np.newaxis])).sum(axis=1) for each in (statistics, greatest))
+    greatest = np.maximum.accumulate(statistics, axis=0)
+    np.maximum(greatest, floor, out=greatest)
+    short = ((each < thresholds[:, np.newaxis]).sum(axis=1) for each in (statistics, greatest))
+    alone, jointly = (statistics.shape[1] - n for n in short)  # NaN is not short of anything
     return alone, jointly, greatest[-1]
 
 
