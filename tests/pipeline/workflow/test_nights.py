@@ -394,6 +394,23 @@ def test_too_few_permutations_are_refused_before_anything_is_scored(folder, monk
         run("config.yaml")
 
 
+def test_clusters_that_t_cannot_take_are_refused_before_anything_is_scored(folder):
+    """40 of 60 queries are of one user: `validate` says so. The primary family alone is not tested by t."""
+    rows = "".join(f"{query_id}\t{max(0, number - 39)}\n" for number, query_id in enumerate(QUERIES))
+    Path("queries.tsv").write_text(f"query_id\tuser\n{rows}")
+    models = {name: {"outputs": f"{name}.txt"} for name in ("bm25", "dense")}
+    dataset = {"judgments": "qrels.txt", "queries": "queries.tsv", "cluster": "user"}
+    further = {"datasets": {"web": dataset}, "comparison": {"baseline": "bm25", "test": "t"}}
+    write_output("bm25")
+    write_output("dense")
+    write_config([], models, **further)
+    assert validate("config.yaml")
+
+    write_config([], models, **further, suites={"search": ["rr", "ap"]})
+    with pytest.raises(InputError, match=r"t needs clusters of like weights, and the 21 of web count as 2\.2 of one"):
+        validate("config.yaml")
+
+
 def test_a_broken_list_of_what_was_accepted_stops_no_evaluation(folder):
     """Nothing measured is lost to a merge conflict in `accepted.yaml`: the gate cannot compare, and says why."""
     write_config([NO_DROP | {"against": "accepted"}])
