@@ -415,9 +415,10 @@ def read_trec_files(qrels: str, ranking: str, conventions: Conventions, *, n_doc
     """
     judged = readers.read_judgments(Source(qrels, "trec", streams=True))
     _refuse_fractions(judged)
-    ranked, last = readers.read_trec_ranking(Source(ranking, "trec", streams=True))
-    judgments = index_judgments(judged, remedy="keep one")
-    joined = join_ranking(judgments, ranked, conventions, n_documents=float(n_documents))
+    ranges = readers.RankingRanges(Source(ranking, "trec", streams=True))
+    join = RankingJoin(index_judgments(judged, remedy="keep one"), conventions, Depths())
+    join.add_ranges(ranges)
+    joined, last = join.joined(ranking, float(n_documents)), ranges.last_fields
     if len(last) <= _TAG:
         raise InputError(f"{ranking}: the last line has no sixth field, the tag of the output; add it")
     return joined, last[_TAG].decode("utf-8", errors="surrogateescape")

@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 
 from rankledger.metrics.catalogue import Sparse
 from rankledger.pipeline.data.files import Contents, StoredFile, each_file, refusing_unreadable
-from rankledger.pipeline.data.formats import parse
+from rankledger.pipeline.data.formats import FORMATS, parse
 from rankledger.pipeline.data.formats.common import FilePart, Kind, refuse_surrogates
 from rankledger.pipeline.data.formats.json import double, written
 from rankledger.pipeline.data.formats.trec import last_fields
@@ -46,7 +46,6 @@ __all__ = [
     "read_queries",
     "read_ranking",
     "read_ratings",
-    "read_trec_ranking",
 ]
 
 _CHUNK = 1 << 17  # rows that are worked on at a time: a chunk fits into the cache
@@ -105,6 +104,7 @@ class RankingRanges:
 
     Attributes:
         path: the input as it was named.
+        last_fields: of TREC text, the fields of the last line that holds a row, once all ranges were taken.
     """
 
     def __init__(
@@ -118,7 +118,8 @@ class RankingRanges:
             n_rows: rows of a range, about.
         """
         self._by = by
-        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, lambda _: None, n_rows)
+        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, _last_fields, n_rows)
+        self.last_fields: list[bytes] = []
         self.path = self._reading.source.path
 
     @property
@@ -133,7 +134,8 @@ class RankingRanges:
             InputError: as of `read_ranking`, once everything was read.
         """
         begin, odd = 0, None
-        for table, _ in self._reading:
+        for table, last in self._reading:
+            self.last_fields = last
             if not odd:
                 rows = _rows(self._reading, table, partial(self._placed, begin))
                 odd = _odd_value(rows, self._reading.kind)
@@ -151,6 +153,10 @@ class RankingRanges:
         return self.place(begin + row)
 
 
+def _last_fields(part: FilePart) -> list[bytes]:
+    return last_fields(part.data) if part.format is FORMATS["trec"] else []
+
+
 def read_ratings(source: Source | str) -> Rows:
     """Ratings: (query_id, doc_id, rating). Errors are those of `read_judgments`."""
     return _read_rows(source, _RATINGS)
@@ -164,12 +170,6 @@ def read_predictions(source: Source | str) -> Rows:
 def read_interactions(source: Source | str) -> Rows:
     """What queries consumed before: (query_id, doc_id), repeated or not; the value is 0. As `read_judgments`."""
     return _read_rows(source, _INTERACTIONS)
-
-
-def read_trec_ranking(source: Source) -> tuple[Rows, list[bytes]]:
-    """A model's rankings as TREC text, and the fields of the last line that holds a row. As `read_judgments`."""
-    rows, taken = _whole_rows(Reading(source, _RANKING, lambda part: last_fields(part.data)))
-    return rows, taken[-1]
 
 
 def read_queries(source: Source | str, *, further: Sequence[str] = (), others: bool = False) -> Ids:
@@ -239,17 +239,12 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
 
 
 def _read_rows(source: Source | str, kind: Kind) -> Rows:
-    return _whole_rows(Reading(source, kind, lambda _: None))[0]
-
-
-def _whole_rows(reading: Reading[T]) -> tuple[Rows, list[T]]:
-    """All rows, and what else was taken; a value that cannot stand there is refused."""
-    tables, taken = zip(*reading, strict=True)
-    rows = _rows(reading, pa.concat_tables(tables), reading.place)
-    odd = _odd_value(rows, reading.kind)
+    reading = Reading(source, kind, lambda _: None)
+    rows = _rows(reading, pa.concat_tables(table for table, _ in reading), reading.place)
+    odd = _odd_value(rows, kind)
     if odd:
-        _refuse_value(rows, reading.kind, *odd)
-    return rows, [*taken]
+        _refuse_value(rows, kind, *odd)
+    return rows
 
 
 def _rows(reading: Reading[T], table: pa.Table, place: Callable[[int], str]) -> Rows:
