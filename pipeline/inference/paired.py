@@ -44,6 +44,7 @@ from rankledger.pipeline.types.results import (
     SPARSE_TEST,
     Comparison,
     ModelKey,
+    Role,
 )
 
 __all__ = [
@@ -182,7 +183,7 @@ def compare(
     if chosen:
         tested = [asked[i] for i in chosen]
         p_values, corrected = _p_values(sample, tested, [differences[pair].by_t for pair in tested], test)
-        role = "" if lead is None or lead.metric.direction == "neither" else "exploratory"
+        role: Role = "" if lead is None or lead.metric.direction == "neither" else "exploratory"
         family = _family(sample.dataset, tested, role) if corrected is not None else ""
         for place, i in enumerate(chosen):
             p_corrected = None if corrected is None else float(corrected[place])

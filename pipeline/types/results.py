@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ __all__ = [
     "ModelKey",
     "Record",
     "RecordedModel",
+    "Role",
     "Scores",
     "Validation",
     "frame",
@@ -176,6 +177,9 @@ class Estimate:
 REPLICATE_TEST = "variance components"
 """What makes the p-values of differences with a family of replicates."""
 
+Role: TypeAlias = Literal["primary", "exploratory", ""]
+"""Of a comparison; see `Comparison.role`."""
+
 PAIRED_REPLICATE_TEST = "variance components of paired replicates"
 """The same, of two families whose replicates share their seeds."""
 
@@ -244,7 +248,7 @@ class Comparison:
     n_clusters: int
     mark: str = ""
     test: str = ""
-    role: str = ""
+    role: Role = ""
     p_least: float | None = None
 
     @property

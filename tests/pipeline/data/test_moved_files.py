@@ -69,7 +69,7 @@ def test_parts_are_read_in_the_order_in_which_they_were(tmp_path):
     folder = link_files(files, [recorded(name, name.encode()) for name in names], tmp_path / "links")
 
     found = find_files(str(folder))
-    assert [file.read().to_pybytes().decode() for file in found] == names
+    assert [Path(file.path).read_text(encoding="utf-8") for file in found] == names
     assert [file.suffix for file in found] == [".tsv"] * 4
 
 
