@@ -52,6 +52,7 @@ if TYPE_CHECKING:
 __all__ = [
     "FIGURES",
     "Judged",
+    "RecordTables",
     "config_of",
     "new_evaluation_id",
     "read_curves",
@@ -83,21 +84,44 @@ def new_evaluation_id(name: str, now: datetime) -> str:
     return f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}-{name}-{secrets.token_hex(4)}"
 
 
+@dataclass(frozen=True, eq=False)
+class RecordTables:
+    """The tables of a record beside the per-query scores, a file each if it has lines or was asked for.
+
+    Attributes:
+        estimates: the lines of the summary.
+        agreement: how far each measure agrees with the lead measure on the order of models.
+        replicates: the figures of replicates.
+        components: what the errors of families of replicates are made of.
+        comparisons: the paired comparisons; None if none were asked for.
+        slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
+        judged: what the gates came to; None if there are none.
+        curves: the points of the models' curves.
+    """
+
+    estimates: tuple[Estimate, ...]
+    agreement: tuple[OrderAgreement, ...] = ()
+    replicates: tuple[ReplicateEstimate, ...] = ()
+    components: tuple[VarianceComponents, ...] = ()
+    comparisons: tuple[Comparison, ...] | None = None
+    slice_changes: tuple[SliceChange, ...] | None = None
+    judged: Judged | None = None
+    curves: tuple[CurvePoint, ...] = ()
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """What the gates say; none if there are no gates."""
+        return self.judged.verdicts if self.judged else ()
+
+
 def write_record(
     folder: Path,
     *,
     manifest: Description,
     config: str,
     results: Sequence[Scores],
-    estimates: Sequence[Estimate],
+    tables: RecordTables,
     timings: Mapping[str, float] = MappingProxyType({}),
-    agreement: Sequence[OrderAgreement] = (),
-    replicates: Sequence[ReplicateEstimate] = (),
-    components: Sequence[VarianceComponents] = (),
-    comparisons: Sequence[Comparison] | None = None,
-    slice_changes: Sequence[SliceChange] | None = None,
-    judged: Judged | None = None,
-    curves: Sequence[CurvePoint] = (),
     query_changes: Sequence[QueryChange] = (),
     page: str | None = None,
     own: bool = False,
@@ -109,15 +133,8 @@ def write_record(
         manifest: what `manifest.json` says of the evaluation.
         config: the text of `config.yaml`.
         results: the per-query scores.
-        estimates: the lines of the summary.
+        tables: all other figures.
         timings: the seconds that each stage took.
-        agreement: how far measures agree on the order of models.
-        replicates: the figures of replicates.
-        components: what the errors of families of replicates are made of.
-        comparisons: the paired comparisons; None where none were asked for.
-        slice_changes: the slices in which a difference is not that of the rest; None where they were not searched.
-        judged: what the gates came to; None if there are none.
-        curves: the points of the models' curves.
         query_changes: the queries that moved most.
         page: the text of `report.html`; None where there is to be none.
         own: whether it is put on the list of the user's own records; `sync` asks for the store of any other.
@@ -134,14 +151,9 @@ def write_record(
         write_scores(partial / SCORES, results)
         if own_scores := [each for scores in results for each in scores.replicates]:
             write_scores(partial / REPLICATES, own_scores)
-        write_lines(partial / "summary.csv", Estimate, estimates)
-        if agreement:
-            write_lines(partial / "agreement.csv", OrderAgreement, agreement)
-        if replicates:
-            write_lines(partial / "replicates.csv", ReplicateEstimate, replicates)
-        if components:
-            write_lines(partial / "variance_components.csv", VarianceComponents, components)
-        _write_optional(partial, comparisons, slice_changes, judged, curves, query_changes)
+        _write_tables(partial, tables)
+        if query_changes:
+            write_query_changes(partial / "movers.csv", query_changes)
         written = _finish(partial, manifest, timings)
         if own:  # before it has its name: a process that is killed in between leaves no record that is not known
             with contextlib.suppress(OSError):
@@ -149,39 +161,36 @@ def write_record(
         partial.rename(path)
     with contextlib.suppress(OSError):  # some filesystems know no fsync of a folder; the record is whole all the same
         _sync(folder)
-    verdicts = () if judged is None else judged.verdicts
     return Record(
         path,
         written,
-        summary=lambda: tuple(estimates),
-        comparisons=lambda: tuple(comparisons or ()),
-        slice_changes=lambda: tuple(slice_changes or ()),
-        verdicts=lambda: verdicts,
-        agreement=lambda: tuple(agreement),
-        replicates=lambda: tuple(replicates),
-        components=lambda: tuple(components),
+        summary=lambda: tables.estimates,
+        comparisons=lambda: tables.comparisons or (),
+        slice_changes=lambda: tables.slice_changes or (),
+        verdicts=lambda: tables.verdicts,
+        agreement=lambda: tables.agreement,
+        replicates=lambda: tables.replicates,
+        components=lambda: tables.components,
     )
 
 
-def _write_optional(
-    folder: Path,
-    comparisons: Sequence[Comparison] | None,
-    slice_changes: Sequence[SliceChange] | None,
-    judged: Judged | None,
-    curves: Sequence[CurvePoint],
-    query_changes: Sequence[QueryChange],
-) -> None:
-    """Write the tables that not every record has."""
-    if comparisons is not None:
-        write_lines(folder / "comparisons.csv", Comparison, comparisons)
-    if slice_changes is not None:
-        write_lines(folder / "slice_changes.csv", SliceChange, slice_changes)
-    if judged is not None:
-        write_gates(folder / "gates.json", judged.verdicts, judged.references, judged.looks)
-    if curves:
-        write_lines(folder / "curves.csv", CurvePoint, curves)
-    if query_changes:
-        write_query_changes(folder / "movers.csv", query_changes)
+def _write_tables(folder: Path, tables: RecordTables) -> None:
+    """Write the summary, and the tables that not every record has."""
+    write_lines(folder / "summary.csv", Estimate, tables.estimates)
+    if tables.agreement:
+        write_lines(folder / "agreement.csv", OrderAgreement, tables.agreement)
+    if tables.replicates:
+        write_lines(folder / "replicates.csv", ReplicateEstimate, tables.replicates)
+    if tables.components:
+        write_lines(folder / "variance_components.csv", VarianceComponents, tables.components)
+    if tables.comparisons is not None:
+        write_lines(folder / "comparisons.csv", Comparison, tables.comparisons)
+    if tables.slice_changes is not None:
+        write_lines(folder / "slice_changes.csv", SliceChange, tables.slice_changes)
+    if tables.judged is not None:
+        write_gates(folder / "gates.json", tables.judged.verdicts, tables.judged.references, tables.judged.looks)
+    if tables.curves:
+        write_lines(folder / "curves.csv", CurvePoint, tables.curves)
 
 
 def _finish(partial: Path, description: Description, timings: Mapping[str, float]) -> Manifest:

@@ -38,7 +38,7 @@ from rankledger.pipeline.inference.summary import (
     replicate_estimates,
     variance_components,
 )
-from rankledger.pipeline.record.folder import Judged
+from rankledger.pipeline.record.folder import Judged, RecordTables
 from rankledger.pipeline.record.folder import config_of as recorded_config
 from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.scoring import families, score
@@ -49,13 +49,7 @@ from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey, night_of
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
-from rankledger.pipeline.types.views import (
-    CurvePoint,
-    OrderAgreement,
-    ReplicateEstimate,
-    SliceChange,
-    VarianceComponents,
-)
+from rankledger.pipeline.types.views import CurvePoint, SliceChange
 from rankledger.pipeline.workflow.inputs import Inputs, source_of
 from rankledger.pipeline.workflow.replicates import absent_replicates
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
@@ -74,30 +68,16 @@ class Analysis:
     """What is said of an evaluation's scores.
 
     Attributes:
-        estimates: the lines of the summary.
-        agreement: how far each measure agrees with the lead measure on the order of models.
-        comparisons: the paired comparisons; None if none were asked for.
-        slice_changes: the slices in which a difference is not that of the rest; None if they were not searched.
-        judged: what the gates came to; None if there are none.
-        curves: the points of the models' curves.
+        tables: what the record keeps of it.
         baselines: by gate and model, what the model was compared with.
         external_metrics: the external metrics, by model.
         warnings: what slices were searched, and damaged records that gates skipped, a line each.
-        replicates: the figures of replicates.
-        components: what the errors of families of replicates are made of.
     """
 
-    estimates: tuple[Estimate, ...]
-    agreement: tuple[OrderAgreement, ...]
-    comparisons: tuple[Comparison, ...] | None
-    slice_changes: tuple[SliceChange, ...] | None
-    judged: Judged | None
-    curves: tuple[CurvePoint, ...]
+    tables: RecordTables
     baselines: Mapping[str, Mapping[str, RecordedBaseline]]
     external_metrics: Mapping[str, RecordedExternalMetrics]
     warnings: tuple[str, ...]
-    replicates: tuple[ReplicateEstimate, ...] = ()
-    components: tuple[VarianceComponents, ...] = ()
 
 
 def analyze(
@@ -138,21 +118,9 @@ def analyze(
             opened, inputs, results, samples, past, external_metrics, night_of(planned.date, before), search
         )
     slice_changes, searched = _search_slices(planned, results, samples, search)
-    return Analysis(
+    tables = RecordTables(
         estimates=estimates,
         agreement=order_agreement(estimates, samples, planned.lead, config.bootstrap.confidence),
-        comparisons=tuple(line for own in found for line in own.comparisons) if planned.comparison else None,
-        slice_changes=slice_changes,
-        judged=judged,
-        curves=tuple(point for own in found for point in own.curves),
-        baselines=past.references if past else {},
-        external_metrics={
-            model: RecordedExternalMetrics(reason=extra)
-            if isinstance(extra, str)
-            else RecordedExternalMetrics(**asdict(extra.file), numbers=dict(extra.numbers))
-            for model, extra in external_metrics.items()
-        },
-        warnings=(*searched, *(past.warnings if past else ())),
         replicates=tuple(
             line
             for sample in samples
@@ -163,6 +131,21 @@ def analyze(
         components=tuple(
             line for sample in samples for line in variance_components(sample, _of(sample.dataset, results))
         ),
+        comparisons=tuple(line for own in found for line in own.comparisons) if planned.comparison else None,
+        slice_changes=slice_changes,
+        judged=judged,
+        curves=tuple(point for own in found for point in own.curves),
+    )
+    return Analysis(
+        tables=tables,
+        baselines=past.references if past else {},
+        external_metrics={
+            model: RecordedExternalMetrics(reason=extra)
+            if isinstance(extra, str)
+            else RecordedExternalMetrics(**asdict(extra.file), numbers=dict(extra.numbers))
+            for model, extra in external_metrics.items()
+        },
+        warnings=(*searched, *(past.warnings if past else ())),
     )
 
 

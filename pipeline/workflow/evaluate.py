@@ -149,15 +149,8 @@ def _write(
         manifest=manifest,
         config=yaml.safe_dump(config, sort_keys=False, allow_unicode=True),
         results=computed.results,
-        estimates=computed.inferred.estimates,
+        tables=computed.inferred.tables,
         timings=computed.timings,
-        agreement=computed.inferred.agreement,
-        replicates=computed.inferred.replicates,
-        components=computed.inferred.components,
-        comparisons=computed.inferred.comparisons,
-        slice_changes=computed.inferred.slice_changes,
-        judged=computed.inferred.judged,
-        curves=computed.inferred.curves,
         query_changes=rendered.query_changes,
         page=rendered.page,
         own=opened.is_own,  # else its config is still somebody else's
@@ -171,7 +164,9 @@ def _render_page(
     """The page, and the queries that changed most; an error is kept until the record is safe."""
     try:
         with _timed("report", computed.timings):
-            page, query_changes = new_page(evaluation, manifest, computed.inputs, computed.inferred.curves, workspace)
+            page, query_changes = new_page(
+                evaluation, manifest, computed.inputs, computed.inferred.tables.curves, workspace
+            )
             return _RenderedPage(html([page]), query_changes)
     except Exception as error:
         error.add_note(f"the record is complete but for its page: {evaluation.record}")
@@ -328,25 +323,25 @@ def _false_alarms(config: Config, planned: Plan) -> str:
 
 
 def _evaluation(path: Path, opened: Opened, computed: _Computed) -> Evaluation:
-    planned, inputs, inferred = opened.planned, computed.inputs, computed.inferred
+    planned, inputs, tables = opened.planned, computed.inputs, computed.inferred.tables
     return DisplayedEvaluation(
         evaluation_id=path.name,
         name=opened.loaded.config.name,
         directions={str(m): m.metric.direction for dataset in planned.datasets for m in dataset.measures},
         results=computed.results,
-        estimates=inferred.estimates,
+        estimates=tables.estimates,
         quality=inputs.model_quality,
         failures=inputs.failures,
         record=path,
         delivery=sync_command(opened.loaded),
-        warnings=(*planned.warnings, *inputs.remarks, *inferred.warnings),
+        warnings=(*planned.warnings, *inputs.remarks, *computed.inferred.warnings),
         data_warnings=inputs.warnings,
-        comparison_lines=inferred.comparisons or (),
-        slice_changes=inferred.slice_changes or (),
-        verdicts=inferred.judged.verdicts if inferred.judged else (),
-        agreement=inferred.agreement,
-        replicates=inferred.replicates,
-        components=inferred.components,
+        comparison_lines=tables.comparisons or (),
+        slice_changes=tables.slice_changes or (),
+        verdicts=tables.verdicts,
+        agreement=tables.agreement,
+        replicates=tables.replicates,
+        components=tables.components,
         confidence=opened.loaded.config.bootstrap.confidence,
         lead={dataset: str(measure) for dataset, measure in planned.lead.items()},
         baseline=opened.loaded.config.comparison.baseline if opened.loaded.config.comparison else "",

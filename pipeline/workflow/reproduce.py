@@ -227,17 +227,7 @@ def _evaluated(opened: Opened, recorded: Description, workers: Workers, runs_dir
         opened, computed.inputs, evaluation_id=recorded.evaluation_id, created=started, command="rankledger reproduce"
     )
     written = write_record(
-        runs_dir / "records",
-        manifest=manifest,
-        config="",
-        results=computed.results,
-        estimates=computed.inferred.estimates,
-        agreement=computed.inferred.agreement,
-        replicates=computed.inferred.replicates,
-        components=computed.inferred.components,
-        comparisons=computed.inferred.comparisons,
-        slice_changes=computed.inferred.slice_changes,
-        curves=computed.inferred.curves,
+        runs_dir / "records", manifest=manifest, config="", results=computed.results, tables=computed.inferred.tables
     )
     known = {failure.output for failure in recorded.failures}
     reasons = tuple(

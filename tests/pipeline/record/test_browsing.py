@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rankledger.pipeline.record.folder import Judged, new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.folder import Judged, RecordTables, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.record.lookup import RecordEntry, scan_records
 from rankledger.pipeline.record.store import Records, Remote
 from rankledger.pipeline.record.tables import lines_of
@@ -49,9 +49,8 @@ def written(folder: Path, name: str = "nightly", lines: Sequence[Estimate] = LIN
         folder,
         config="name: nightly\n",
         results=[scores],
-        estimates=lines,
+        tables=RecordTables(tuple(lines), judged=Judged((VERDICT,), {})),
         manifest=description(name, evaluation_id=new_evaluation_id(name, NIGHT), lines=lines, **said),
-        judged=Judged((VERDICT,), {}),
     ).path
 
 

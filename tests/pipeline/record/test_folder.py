@@ -25,7 +25,7 @@ from pyarrow import parquet
 import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.record.folder import new_evaluation_id, read_record, write_record
+from rankledger.pipeline.record.folder import RecordTables, new_evaluation_id, read_record, write_record
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Estimate, Evaluation, Record, Scores
 from rankledger.pipeline.workflow.manifest import define_measures
@@ -74,11 +74,12 @@ RESULTS = (
 
 
 def write(folder: Path, **changes: Any) -> Record:
+    tables = {name: tuple(changes.pop(name)) for name in vars(RecordTables(())) if name in changes}
     given: dict[str, Any] = {
         "config": "name: nightly\n",
         "results": RESULTS,
-        "estimates": ESTIMATES,
-        "manifest": description(lines=changes.get("estimates", ESTIMATES), seed=1),
+        "tables": RecordTables(**({"estimates": ESTIMATES} | tables)),
+        "manifest": description(lines=tables.get("estimates", ESTIMATES), seed=1),
     }
     return write_record(folder, **(given | changes))
 

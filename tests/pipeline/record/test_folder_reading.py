@@ -19,7 +19,7 @@ import rankledger
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.inference.resampling import contributions_of
-from rankledger.pipeline.record.folder import Judged, read_record, write_record
+from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
 from rankledger.pipeline.record.scores import read_scores
 from rankledger.pipeline.record.tables import lines_in, write_lines
 from rankledger.pipeline.support.errors import InputError
@@ -45,12 +45,13 @@ VERDICT = Verdict(
 
 
 def write(folder: Path, **changes: Any) -> Path:
-    estimates, queries = changes.get("estimates", [ESTIMATE, DENSE]), changes.pop("queries", None)
+    tables = {name: changes.pop(name) for name in vars(RecordTables(())) if name in changes}
+    tables = {"estimates": (ESTIMATE, DENSE)} | tables
     given: dict[str, Any] = {
         "config": "name: nightly\n",
         "results": (),
-        "estimates": estimates,
-        "manifest": description(lines=estimates, queries=queries),
+        "tables": RecordTables(**tables),
+        "manifest": description(lines=tables["estimates"], queries=changes.pop("queries", None)),
     }
     return write_record(folder, **(given | changes)).path
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from rankledger.pipeline.record import lookup as lookup_module
-from rankledger.pipeline.record.folder import Judged, read_record, write_record
+from rankledger.pipeline.record.folder import Judged, RecordTables, read_record, write_record
 from rankledger.pipeline.record.lookup import (
     ACCEPTED,
     RecordHistory,
@@ -61,9 +61,8 @@ def night(
         folder,
         config="",
         results=(),
-        estimates=(),
+        tables=RecordTables((), judged=Judged(verdicts, dict(references), looks) if verdicts else None),
         manifest=description(name, models=models, failed=failed, **said),
-        judged=Judged(verdicts, dict(references), looks) if verdicts else None,
     )
 
 

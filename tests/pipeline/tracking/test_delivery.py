@@ -20,7 +20,7 @@ import pytest
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.record.folder import write_record
+from rankledger.pipeline.record.folder import RecordTables, write_record
 from rankledger.pipeline.support.errors import TrackingError
 from rankledger.pipeline.tracking.client import TrackingStore
 from rankledger.pipeline.tracking.delivery import Delivered
@@ -114,7 +114,7 @@ def write(folder: Path, name: str = "nightly", hex_id: str = "1f0c9a2b", **chang
         folder,
         config=f"name: {name}\n",
         results=[result],
-        estimates=estimates,
+        tables=RecordTables(tuple(estimates)),
         manifest=Description(**{name: value for name, value in said if name in Description.model_fields}),
     )
 
