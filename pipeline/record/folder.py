@@ -21,6 +21,7 @@ from rankledger.pipeline.record.scores import REPLICATES, SCORES, scores_in, wri
 from rankledger.pipeline.record.store import digest_of, remember_own
 from rankledger.pipeline.record.tables import (
     Line,
+    is_text,
     lines_in,
     query_changes_in,
     read_file,
@@ -422,13 +423,13 @@ def _of_lines(path: Path) -> ComparedFigures:
     types = get_type_hints(kind)
     columns = {name: [getattr(line, name) for line in lines] for name in types}
     figures = {name: cells for name, cells in columns.items() if name not in _KEYS}
-    numbers = {name: cells for name, cells in figures.items() if types[name] is not str}
+    numbers = {name: cells for name, cells in figures.items() if not is_text(types[name])}
     return ComparedFigures(
         file=path.name,
         rows=list(zip(*(map(str, columns[name]) for name in _KEYS if name in columns), strict=True)),
         numbers={name: np.array(cells, dtype=np.float64) for name, cells in numbers.items()},
         blank={name: np.array([cell is None for cell in cells], dtype=bool) for name, cells in numbers.items()},
-        words={name: cells for name, cells in figures.items() if types[name] is str},
+        words={name: cells for name, cells in figures.items() if is_text(types[name])},
     )
 
 

@@ -46,6 +46,7 @@ __all__ = [
     "Rows",
     "damaged_files",
     "figure",
+    "is_text",
     "lines_in",
     "lines_of",
     "looks_in",
@@ -100,7 +101,7 @@ class Rows:
 def write_lines(path: Path, kind: type[Line], lines: Sequence[Line]) -> None:
     """Write a header and the lines; shortest digits that give the same double again."""
     names, types = [field.name for field in fields(kind)], get_type_hints(kind)
-    texts = [place for place, name in enumerate(names) if _is_text(types[name])]
+    texts = [place for place, name in enumerate(names) if is_text(types[name])]
     known = {text for place in texts for text in set(map(attrgetter(names[place]), lines))}
     rows = map(attrgetter(*names), lines)  # None is an empty cell
     with path.open("w", encoding="utf-8", newline="") as file:
@@ -199,7 +200,8 @@ def _cells(row: Sequence[Any], texts: Sequence[int]) -> list[Any]:
     return cells
 
 
-def _is_text(type_: Any) -> bool:
+def is_text(type_: Any) -> bool:
+    """Whether a column of that type holds texts, be they any or some words."""
     return type_ is str or get_origin(type_) is Literal
 
 

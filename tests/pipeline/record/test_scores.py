@@ -11,6 +11,7 @@ from rankledger.pipeline.record.folder import read_figures
 from rankledger.pipeline.record.scores import write_scores
 from rankledger.pipeline.record.tables import write_lines
 from rankledger.pipeline.types.results import Estimate, Scores
+from rankledger.pipeline.types.views import VarianceComponents
 
 
 def test_an_empty_cell_is_no_figure(tmp_path):
@@ -38,6 +39,18 @@ def test_a_summary_without_lines_has_none(tmp_path):
     found = read_figures(tmp_path / "summary.csv")
     assert (found.rows, found.n_figures) == ([], 0)
     assert "estimate" in found.numbers
+
+
+def test_one_of_a_few_words_is_a_word(tmp_path):
+    """As `more` of variance components is: it is no figure, and cannot be compared as one."""
+    path = tmp_path / "variance_components.csv"
+    line = VarianceComponents("web", "dense", "ap", 50, 3, 0.04, 0.01, 0.02, 0.1, 0.09, 0.08, "replicates")
+    write_lines(path, VarianceComponents, [line])
+
+    found = read_figures(path)
+
+    assert found.words == {"more": ["replicates"]}
+    assert found.numbers["rest"].tolist() == [0.02]
 
 
 def test_scores_know_undefined_from_not_measured(tmp_path):
