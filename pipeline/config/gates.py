@@ -30,7 +30,7 @@ __all__ = ["Gate", "Looks", "Waive"]
 
 @dataclass(frozen=True)
 class _Kind:
-    """One kind of gate: the keys of which one makes it so, those it needs beside them, and those it may have."""
+    """One kind of gate: the keys that each make it so, those it needs beside them, and those it may have."""
 
     kind: GateKind
     made_by: tuple[str, ...]

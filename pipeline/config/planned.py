@@ -75,7 +75,7 @@ class PlannedDataset:
     """The column of the queries table whose queries of equal text are drawn as one; None where each is by itself."""
 
     slices: tuple[str, ...] = ()
-    """The columns of the queries table each text of which makes a slice."""
+    """The columns of the queries table whose texts make a slice each."""
 
     search_slices: bool = False
     """Whether all columns of the queries table are read, so that slices can be searched by them."""

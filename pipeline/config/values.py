@@ -246,7 +246,7 @@ def _split(data: Mapping[str, Value], path: KeyPath) -> tuple[KeyPath, str] | No
 
 
 def _value(data: Value | Mapping[str, Value], path: KeyPath) -> Value:
-    """The value at a key path, each key of which is there."""
+    """The value at a key path whose keys all exist."""
     for key in path:
         data = data[int(key)] if isinstance(data, list) else cast("Mapping[str, Value]", data)[str(key)]
     return cast("Value", data)
@@ -325,7 +325,7 @@ def number_of(amount: float | str) -> float:
 
 
 def format_duration(duration: timedelta) -> str:
-    """The duration as it is written in a config, in the greatest unit of which it is a whole number."""
+    """The duration as it is written in a config, in the greatest unit that gives a whole number."""
     seconds = round(duration.total_seconds())
     for unit, size in (("h", 3600), ("m", 60)):
         if seconds and seconds % size == 0:

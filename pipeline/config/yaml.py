@@ -156,7 +156,7 @@ def parse(
         name: what origins and errors name: the file, or `--set key.path`.
         at: the key path of the whole value.
         numbered: whether origins have lines.
-        budget: of which its keys and values are taken.
+        budget: its keys and values are taken from it.
 
     Returns:
         The value, the origin of each value by its path, and what is wrong.

@@ -79,7 +79,7 @@ def group_queries(
         query_ids: (Q,) ids, all of them in the table.
         queries: the queries table, with the texts of the columns.
         cluster: the column whose queries of equal text are one cluster; None where each query stands for itself.
-        slices: the columns each text of which makes a slice; a query without text is in none of the column's.
+        slices: the columns whose texts make a slice each; a query without text is in none of the column's.
 
     Raises:
         InputError: a query has no cluster, a column has too many texts for slices, or two slices have one name.

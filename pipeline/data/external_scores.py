@@ -199,7 +199,7 @@ class ExternalOutput:
 
 @dataclass(frozen=True, eq=False)
 class ExternalDataset:
-    """A dataset of which nothing is known but its queries.
+    """A dataset known only by its queries.
 
     Attributes:
         query_ids: (Q,) in the order of their ids as UTF-8 bytes.

@@ -85,7 +85,7 @@ def read_ranking(source: Source | str, *, by: Literal["rank", "score"] = "score"
 
     Args:
         source: the input, or its path.
-        by: what orders the documents: the score, or the rank instead, of which the negative is taken for a score.
+        by: what orders the documents: the score, or the rank, whose negative is then the score.
 
     Raises:
         InputError: as of `read_judgments`.

@@ -293,7 +293,7 @@ class ResampledSums:
 
     @classmethod
     def of(cls, rounded: Floats, counted: Bools, sliced: SlicedClusters | None = None) -> ResampledSums:
-        """The columns, (C, N), over slices; without slices over all clusters, of which only those counted matter."""
+        """The columns, (C, N), over slices; without slices over all clusters, though only those counted matter."""
         inside = counted if sliced is None else counted & (sliced.parts > 0)
         if sliced is None or sliced.members.size == 1:
             if inside.sum() >= _WORTH_IT * len(inside) and (sliced is None or sliced.parts.all()):

@@ -198,7 +198,7 @@ class _FittedLeaderboard:
 
     @classmethod
     def fit(cls, board: Leaderboard, width: int) -> _FittedLeaderboard:
-        """As much as fits beside the names, of which long ones are folded; bars take the place of a third measure."""
+        """As much as fits beside the names; long names are folded, and bars take the place of a third measure."""
         lead = board.columns[0]
         ranks = lead.ranks if cls(board, board.columns[:1], lead.ranks, 0)._least_width <= width else {}
         names = min(frame_width(["model", *map(_short_name, board.models)]), width // 2)

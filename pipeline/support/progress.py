@@ -240,7 +240,7 @@ def stage(
 
 
 def each(title: str, items: Iterable[T], total: int, unit: str, *, nested: bool = False) -> Iterator[T]:
-    """The items, in a stage of which one is done whenever the next is asked for."""
+    """The items, in a stage where one is done whenever the next is asked for."""
     with stage(title, total, unit, nested=nested) as counted:
         for item in items:
             yield item

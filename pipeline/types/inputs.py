@@ -67,7 +67,7 @@ class DatasetSource:
         keep_first: whether a pair that is judged twice keeps its first judgment.
         subtopics: whether the judgments are of subtopics.
         cluster: the column of the queries table whose queries of equal text are drawn as one.
-        slices: the columns of it each text of which makes a slice.
+        slices: its columns whose texts make a slice each.
         search_slices: whether to read its other columns, too, so that slices can be searched by them.
     """
 

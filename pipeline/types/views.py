@@ -145,7 +145,7 @@ class Series:
     Attributes:
         dataset: the dataset's name; `*` for the mean of all datasets.
         model: the model's name.
-        nights: oldest first, at least one of which has a figure.
+        nights: oldest first; at least one has a figure.
         steps: where the level moved, oldest first.
         noise: what nights differ by, in their standard errors; 0 where outputs stay and every change is a step;
             None where there are too few nights to tell steps.

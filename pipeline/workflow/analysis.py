@@ -334,7 +334,7 @@ def _test_of(config: Config, comparison: PlannedComparison, workers: Workers) ->
 def _pairs(
     comparison: PlannedComparison, dataset: str, evaluated: Collection[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """The pairs of a dataset of which both models were evaluated."""
+    """The pairs of a dataset whose models were both evaluated."""
     return [pair for pair in comparison.pairs.get(dataset, ()) if all((dataset, model) in evaluated for model in pair)]
 
 

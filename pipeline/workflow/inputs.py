@@ -124,7 +124,7 @@ class OutputReader:
 
         Args:
             task: says where the output is.
-            recorded: the files of which it consisted, to be taken for it if it is gone.
+            recorded: the files that it consisted of, used in its place if it is gone.
             allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
                 document the store does not know which it has: unless it may, or is gone, it is read again.
 
@@ -210,7 +210,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
     Args:
         kept: what the store keeps of outputs on the dataset as it was judged then.
         output: the output as the config of then names it.
-        files: those of which it consisted, as the manifest of then has them.
+        files: those that it consisted of, as the earlier manifest has them.
         dataset: the dataset as it is judged now.
 
     Raises:
@@ -296,7 +296,7 @@ def _refuse_unmatched(
     readers: Mapping[str, OutputReader],
     workers: Workers,
 ) -> dict[OutputKey, Failure]:
-    """The outputs of which no document is known, unless a model with judged documents returns some of them, too.
+    """The outputs without a known document, unless a model with judged documents returns some of them, too.
 
     Only then the others are read again: whatever the store had of them, it does not know their unjudged documents.
     """
