@@ -78,6 +78,9 @@ def evaluate(
 
 def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOptions) -> None:
     """Fill the output cache; exits with 4 if an output is missing or was refused."""
+    later = {"--junit": run.junit_file, "--markdown": run.markdown_file, "--require-tracking": run.require_tracking}
+    if unmet := [option for option, value in later.items() if value]:
+        raise click.UsageError(f"--shard only reads outputs, so {unmet[0]} has no effect; remove one of them")
     from rankledger.pipeline.report.messages import failures
     from rankledger.pipeline.workflow.shards import read_shard
 

@@ -83,3 +83,11 @@ def test_a_shard_needs_the_cache(config, tmp_path):
     (runs / "cache").write_text("a file")
     with pytest.raises(InputError, match="cache: cannot be written"):
         read_shard(str(config), "1/2", runs_dir=str(runs))
+
+
+@pytest.mark.parametrize("option", [["--junit", "gates.xml"], ["--markdown", "gates.md"], ["--require-tracking"]])
+def test_what_a_shard_cannot_do_is_refused(config, option):
+    """A job that waits for gate verdicts or MLflow would wait in vain: a shard judges and logs nothing."""
+    done = CliRunner().invoke(cli, ["evaluate", str(config), "--shard", "1/2", *option])
+    assert done.exit_code == 2
+    assert f"--shard only reads outputs, so {option[0]} has no effect; remove one of them" in done.output
