@@ -12,7 +12,7 @@ import shlex
 import stat
 import sys
 from dataclasses import asdict
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
@@ -215,6 +215,14 @@ def test_an_id_is_time_name_and_chance():
 
     assert len(ids) == 50
     assert all(re.fullmatch(r"20261120T020405Z-night-ly-[0-9a-f]{8}", found) for found in ids)
+
+
+def test_ids_of_one_second_sort_by_time():
+    """Evaluations that begin ten milliseconds after each other have ids in that order."""
+    moments = [datetime(2026, 11, 20, 2, 4, 5, 10_000 * count, tzinfo=UTC) for count in range(100)]
+    ids = [new_evaluation_id("nightly", moment) for moment in moments]
+
+    assert ids == sorted(ids)
 
 
 # ---- scores.parquet
