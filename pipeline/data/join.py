@@ -35,6 +35,7 @@ from rankledger.pipeline.data.judgments import (
     match,
     query_indices,
     refuse_repeat,
+    repeat_of,
 )
 from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
@@ -280,7 +281,8 @@ def join_predictions(judgments: Judgments, predictions: Rows, *, _cells: int | N
     hashes = hash_pairs(predictions, places)
     repeats = find_repeats(predictions, hashes)
     if repeats.size:
-        refuse_repeat(predictions, repeats[0], "predicts", "keep one")
+        repeat = repeat_of(predictions, repeats[0])
+        refuse_repeat(predictions.path, repeat, predictions.place, "predicts", "keep one")
     rows, rating_rows = match(judgments, predictions, hashes)
     # Within a query the pairs stand by hash, so that sums do not depend on the order of the files.
     order = np.lexsort((hash_pairs(predictions, np.zeros_like(places))[rows], judgments.queries[rating_rows]))

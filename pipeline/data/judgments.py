@@ -8,7 +8,7 @@ Where a query judges a document for several subtopics, its grade for the query a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -30,6 +30,7 @@ __all__ = [
     "SLICE",
     "Hashes",
     "Judgments",
+    "Repeat",
     "Subtopics",
     "find_repeats",
     "hash_ids",
@@ -39,6 +40,7 @@ __all__ = [
     "query_indices",
     "rating_like_relevance",
     "refuse_repeat",
+    "repeat_of",
 ]
 
 Hashes = npt.NDArray[np.uint64]
@@ -231,7 +233,7 @@ def index_judgments(
     by_subtopic = None if rows.subtopics is None else _SubtopicRows.of(rows, rows.subtopics, queries)
     repeats = by_subtopic.repeats() if by_subtopic else find_repeats(rows, hashes)
     if repeats.size and not keep_first:
-        refuse_repeat(rows, repeats[0], "judges", remedy)
+        refuse_repeat(rows.path, repeat_of(rows, repeats[0]), rows.place, "judges", remedy)
     kept, subtopics = np.delete(np.arange(len(hashes)), repeats[:, 1]), None
     if by_subtopic:
         kept, subtopics = by_subtopic.gather(kept, len(query_ids))
@@ -268,25 +270,50 @@ def _has_equal(hashes: Hashes) -> bool:
     return bool((ascending[1:] == ascending[:-1]).any())
 
 
-def refuse_repeat(rows: Rows, repeat: Ints, verb: str, remedy: str) -> NoReturn:
+@dataclass(frozen=True)
+class Repeat:
+    """Two rows that name the same query and document.
+
+    Attributes:
+        earlier: the first of them.
+        row: the second.
+        query_id: their query.
+        doc_id: their document.
+        subtopic: their subtopic, if they have one.
+    """
+
+    earlier: int
+    row: int
+    query_id: str
+    doc_id: str
+    subtopic: str | None
+
+
+def repeat_of(rows: Rows, pair: Ints) -> Repeat:
+    """What `find_repeats` found: (2,) the earlier and the later row."""
+    earlier, later = (int(row) for row in pair)
+    subtopic = None if rows.subtopics is None else rows.subtopics[later].as_py()
+    document = rows.take_doc_ids(np.array([later]))[0].as_py()
+    return Repeat(earlier, later, rows.query_ids[rows.query_codes[later]], document, subtopic)
+
+
+def refuse_repeat(path: str, repeat: Repeat, place: Callable[[int], str], verb: str, remedy: str) -> NoReturn:
     """Refuse rows that name the same query and document.
 
     Args:
-        rows: the rows.
-        repeat: (2,) the earlier and the later of them.
+        path: the input as it was named.
+        repeat: the rows.
+        place: says where a row stands, such as `line 3`.
         verb: what such a row does: it `judges`, `ranks` or `predicts`.
         remedy: what to do about it.
 
     Raises:
         InputError: always.
     """
-    earlier, later = (int(row) for row in repeat)
-    query_id = rows.query_ids[rows.query_codes[later]]
-    places = f"{rows.place(earlier)} and {rows.place(later)}"
-    document = rows.take_doc_ids(np.array([later]))[0].as_py()
-    subtopic = "" if rows.subtopics is None else f" for subtopic '{shorten(rows.subtopics[later].as_py())}'"
-    found = f"query '{shorten(query_id)}' {verb} document '{shorten(document)}'{subtopic} twice"
-    raise InputError(f"{rows.path}: {found} ({places}); {remedy}")
+    places = f"{place(repeat.earlier)} and {place(repeat.row)}"
+    subtopic = "" if repeat.subtopic is None else f" for subtopic '{shorten(repeat.subtopic)}'"
+    found = f"query '{shorten(repeat.query_id)}' {verb} document '{shorten(repeat.doc_id)}'{subtopic} twice"
+    raise InputError(f"{path}: {found} ({places}); {remedy}")
 
 
 def match(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.judgments import hash_ids
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of, strings
-from rankledger.pipeline.types.inputs import Chunk, Rows
+from rankledger.pipeline.types.inputs import Chunk, Rows, row_number
 
 __all__ = ["partitioned"]
 
@@ -92,4 +92,4 @@ def _read(path: Path) -> tuple[Rows, Ints]:
     )
     numbers = np.concatenate([numpy_of(batch.column("number"), np.int64) for batch in batches])
     query_ids = batches[0].column("query_id").dictionary.to_pylist()
-    return Rows(str(path), (), query_ids, chunks, place=lambda row: f"row {row + 1}"), numbers
+    return Rows(str(path), (), query_ids, chunks, row_number), numbers

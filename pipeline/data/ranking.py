@@ -7,6 +7,7 @@ tells where equal scores begin and end.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NoReturn
@@ -22,7 +23,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import map_threads
 from rankledger.pipeline.types.inputs import Chunk, Rows
 
-__all__ = ["Ordering", "beyond_single", "order_rows", "refuse_score"]
+__all__ = ["OddScore", "Ordering", "beyond_single", "order_rows", "refuse_score"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -119,7 +120,7 @@ def order_rows(ranking: Rows, ties: Ties, score_precision: Literal["float32", "f
     """
     odd = beyond_single(ranking) if score_precision == "float32" else None
     if odd is not None:
-        refuse_score(ranking, odd)
+        refuse_score(ranking.path, odd, ranking.place)
     starts = np.cumsum(ranking.counts) - ranking.counts
     if score_precision == "float64":
         return Ordering(ranking, ties, *_rank_doubles(ranking, starts), starts)
@@ -150,24 +151,33 @@ def _rank_doubles(ranking: Rows, starts: Ints) -> tuple[npt.NDArray[np.uint64], 
     return (codes.astype(np.uint64) << np.uint64(32)) | (steps - steps[starts[codes]]), order
 
 
-def beyond_single(ranking: Rows) -> int | None:
-    """The first row whose score is beyond the range of float32; None if there is none."""
+@dataclass(frozen=True)
+class OddScore:
+    """A score that is beyond the range of float32, and its row."""
+
+    row: int
+    score: float
+
+
+def beyond_single(ranking: Rows) -> OddScore | None:
+    """The first score that is beyond the range of float32; None if there is none."""
     with np.errstate(over="ignore"):
         for chunk, end in zip(ranking.chunks, ranking.ends, strict=True):
             ends = np.array([chunk.values.min(), chunk.values.max()]).astype(np.float32)
             if np.isinf(ends).any():
-                return end - len(chunk.values) + int(np.flatnonzero(np.isinf(chunk.values.astype(np.float32)))[0])
+                row = int(np.flatnonzero(np.isinf(chunk.values.astype(np.float32)))[0])
+                return OddScore(end - len(chunk.values) + row, float(chunk.values[row]))
     return None
 
 
-def refuse_score(ranking: Rows, row: int) -> NoReturn:
-    """Refuse a score that is beyond the range of float32.
+def refuse_score(path: str, odd: OddScore, place: Callable[[int], str]) -> NoReturn:
+    """Refuse a score that is beyond the range of float32; `place` says where a row stands, such as `line 3`.
 
     Raises:
         InputError: always.
     """
-    found = f"score {ranking.values[row]} ({ranking.place(row)})"
-    raise InputError(f"{ranking.path}: {found} is beyond single precision; rescale the scores")
+    found = f"score {odd.score} ({place(odd.row)})"
+    raise InputError(f"{path}: {found} is beyond single precision; rescale the scores")
 
 
 def _pack(chunk: Chunk) -> npt.NDArray[np.uint64]:

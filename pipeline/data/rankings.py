@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -28,21 +28,23 @@ from rankledger.pipeline.data.judgments import (
     SLICE,
     Hashes,
     Judgments,
+    Repeat,
     find_repeats,
     hash_ids,
     hash_pairs,
     match,
     query_indices,
     refuse_repeat,
+    repeat_of,
 )
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.ranking import Ordering, beyond_single, order_rows, refuse_score
+from rankledger.pipeline.data.ranking import OddScore, Ordering, beyond_single, order_rows, refuse_score
 from rankledger.pipeline.data.readers import RankingRanges
 from rankledger.pipeline.support.arrow import concatenate, integers, strings
-from rankledger.pipeline.types.inputs import Rows
+from rankledger.pipeline.types.inputs import Rows, row_number
 from rankledger.pipeline.types.joined import Hits, Joined, Quality
 
-__all__ = ["Depths", "JoinedRows", "RankingJoin", "join_ranking", "join_rows"]
+__all__ = ["Depths", "JoinedRows", "Problem", "RankingJoin", "join_ranking", "join_rows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -115,17 +117,13 @@ class JoinedRows:
     compared: _Top | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class _Problem:
-    """Rows that cannot be joined: how early that is looked at, the row of the output, and what refuses it."""
-
-    order: tuple[int, int]
-    refuse: Callable[[], NoReturn]
+Problem: TypeAlias = OddScore | Repeat
+"""Why rows cannot be joined; their numbers are those in the output."""
 
 
 def join_rows(
     judgments: Judgments, rows: Rows, numbers: Ints, conventions: Conventions, depths: Depths
-) -> JoinedRows | _Problem:
+) -> JoinedRows | Problem:
     """What the join finds in rows that are all those of their queries.
 
     Args:
@@ -137,13 +135,14 @@ def join_rows(
     """
     odd = beyond_single(rows) if conventions.score_precision == "float32" else None
     if odd is not None:
-        return _Problem((0, int(numbers[odd])), partial(refuse_score, rows, odd))
+        return replace(odd, row=int(numbers[odd.row]))
     places = query_indices(rows, judgments.places)
     hashes = hash_pairs(rows, places)
     ordering = order_rows(rows, conventions.ties, conventions.score_precision)
     repeats = find_repeats(rows, hashes, ordering.cuts(SLICE))
     if repeats.size:
-        return _Problem((1, int(numbers[repeats[0, 1]])), partial(refuse_repeat, rows, repeats[0], "ranks", "keep one"))
+        earlier, row = numbers[repeats[0]].tolist()
+        return replace(repeat_of(rows, repeats[0]), earlier=earlier, row=row)
     found, judgment_rows = match(judgments, rows, hashes)
     here = rows.counts > 0
     known = here & (places < len(judgments.query_ids))
@@ -195,15 +194,21 @@ class RankingJoin:
         deepest = conventions.depth or np.inf
         self._depths = Depths(min(depths.recommended, deepest), min(depths.compared, deepest))
         self._found: list[JoinedRows] = []
-        self._problem: _Problem | None = None
+        self._problem: Problem | None = None
+        self._place: Callable[[int], str] = row_number
 
-    def add(self, rows: Rows, numbers: Ints) -> None:
+    def add(self, rows: Rows) -> None:
+        """Join all rows of an output."""
+        self._place = rows.place
+        self._add(rows, np.arange(rows.ends[-1]))
+
+    def _add(self, rows: Rows, numbers: Ints) -> None:
         """Join rows that are all those of their queries; `numbers` are theirs in the output."""
         self.knows_query |= any(query_id in self._judgments.places for query_id in rows.query_ids)
         joined = join_rows(self._judgments, rows, numbers, self._conventions, self._depths)
         if isinstance(joined, JoinedRows):
             self._found.append(joined)
-        elif self._problem is None or joined.order < self._problem.order:
+        elif self._problem is None or _order(joined) < _order(self._problem):
             self._problem = joined
 
     def add_ranges(self, ranges: RankingRanges, folder: Path | None = None) -> None:
@@ -216,33 +221,34 @@ class RankingJoin:
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
+        self._place = ranges.place
         if self._add_together(ranges):
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
         self.remarks = (f"{ranges.path}: {found}; write a query's rows together to read it faster",)
         self._found, self._problem = [], None
         for rows, numbers in partitioned(ranges, folder):
-            self.add(_placed(rows, numbers, ranges), numbers)
+            self._add(rows, numbers)
 
     def _add_together(self, ranges: RankingRanges) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""
         queries, aside, begin = _Queries(), list[tuple[Rows, Ints]](), 0
         for rows, is_last in _with_last(ranges):
             if is_last and not begin:
-                self.add(rows, np.arange(rows.ends[-1]))
+                self._add(rows, np.arange(rows.ends[-1]))
                 return True
             ends = _ends(rows, is_first=not begin, is_last=is_last)
             within, beside = _split(rows, ends)
             if len(within):
-                self.add(_some(rows, within), begin + within)
-            aside.append((_placed(rows.take(beside), begin + beside, ranges), begin + beside))
+                self._add(_some(rows, within), begin + within)
+            aside.append((rows.take(beside), begin + beside))
             begin += rows.ends[-1]
             queries.add(rows, ends)
             if queries.are_scattered(is_last=is_last):
                 return False
             del rows, within, beside  # before the next range is read
         numbers = np.concatenate([found for _, found in aside])
-        self.add(_placed(_merged([rows for rows, _ in aside]), numbers, ranges), numbers)
+        self._add(_merged([rows for rows, _ in aside]), numbers)
         return True
 
     def joined(
@@ -265,7 +271,7 @@ class RankingJoin:
                 output where that is an error.
         """
         if self._problem:
-            self._problem.refuse()
+            _refuse(path, self._problem, self._place)
         hits = self._hits()
         return replace(
             assemble(self._judgments, hits, self._conventions, n_documents, path=path, _cells=_cells),
@@ -357,7 +363,7 @@ def join_ranking(
         InputError: as of `RankingJoin.joined`.
     """
     join = RankingJoin(judgments, conventions, Depths(depth if catalogue else 0.0, compared))
-    join.add(ranking, np.arange(ranking.ends[-1]))
+    join.add(ranking)
     return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
 
 
@@ -392,9 +398,15 @@ def _ends(rows: Rows, *, is_first: bool, is_last: bool) -> set[int]:
     return first if is_last else first | {int(rows.query_codes[-1])}
 
 
-def _placed(rows: Rows, numbers: Ints, ranges: RankingRanges) -> Rows:
-    """The rows with the places that they have in the output."""
-    return replace(rows, path=ranges.path, place=lambda row: ranges.place(int(numbers[row])))
+def _order(problem: Problem) -> tuple[bool, int]:
+    """The problem that comes first is named: of all scores that of the first row, then the first row that repeats."""
+    return isinstance(problem, Repeat), problem.row
+
+
+def _refuse(path: str, problem: Problem, place: Callable[[int], str]) -> NoReturn:
+    if isinstance(problem, Repeat):
+        refuse_repeat(path, problem, place, "ranks", "keep one")
+    refuse_score(path, problem, place)
 
 
 def _merged(parts: Sequence[Rows]) -> Rows:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -75,10 +76,16 @@ def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jo
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
     """The results of `function` for each chunk of one file, in order, by a thread per core.
 
-    For what NumPy and Arrow do in milliseconds without holding the interpreter's lock.
+    For what NumPy and Arrow do in milliseconds without holding the interpreter's lock. The threads stay: each new one
+    would get memory of its own, which the allocator keeps. So the function must not call this one in its turn.
     """
-    with ThreadPoolExecutor(_cores()) as pool:
-        return list(pool.map(function, *arguments))
+    return list(_pool(os.getpid()).map(function, *arguments))
+
+
+@cache
+def _pool(process: int) -> ThreadPoolExecutor:
+    """The threads of a process; of one that was forked, its own."""
+    return ThreadPoolExecutor(_cores())
 
 
 def _cores() -> int:

@@ -18,7 +18,7 @@ from rankledger.metrics.catalogue import Sparse
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "Chunk", "Content", "DatasetSource", "Ids", "InputFile", "Rows", "Source"]
+__all__ = ["FORMATS", "Chunk", "Content", "DatasetSource", "Ids", "InputFile", "Rows", "Source", "row_number"]
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
@@ -118,6 +118,11 @@ class Content:
     files: tuple[tuple[str, str, str], ...]
     size: int
     columns: tuple[tuple[str, str], ...]
+
+
+def row_number(row: int) -> str:
+    """Where a row, counted from 0, stands, if nothing else is known of it."""
+    return f"row {row + 1}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,4 +258,4 @@ class Ids:
     ids: pa.StringArray
     features: Mapping[str, Sparse] = field(default_factory=dict)
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
-    place: Callable[[int], str] = lambda row: f"row {row + 1}"
+    place: Callable[[int], str] = row_number

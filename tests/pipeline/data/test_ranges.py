@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import hashlib
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.partitions import partitioned
+from rankledger.pipeline.data.rankings import Depths, JoinedRows, join_rows
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
@@ -304,3 +306,24 @@ def test_an_output_of_other_queries_is_refused_as_a_whole(tmp_path, dataset):
 
     message = refusal(read_output, dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2)
     assert message.startswith(f"{path}: none of its 4 queries is judged, such as 'Q1'; the judgments have 'q1'")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("q1", "a", 2.0), ("q2", "x", 1.0)], None),
+        ([("q1", "a", 2.0), ("q2", "x", 1e60)], "score 1e+60 (line 8) is beyond single precision; rescale the scores"),
+        ([("q1", "a", 2.0), ("q1", "a", 1.0)], "query 'q1' ranks document 'a' twice (line 7 and line 8); keep one"),
+    ],
+)
+def test_what_the_join_finds_can_go_to_another_process(tmp_path, dataset, rows, message):
+    """Pickled, it is what it was; a problem has the rows of the output: here the rows 6 and 7, lines 7 and 8."""
+    depths = Depths(recommended=3, compared=2)
+    found = join_rows(dataset.judgments, rows_of(rows), np.array([6, 7]), TREC_EVAL, depths)
+    copy = pickle.loads(pickle.dumps(found))
+
+    assert repr([*parts_of(copy)]) == repr([*parts_of(found)])
+    assert isinstance(copy, JoinedRows) == (message is None)
+    if message:
+        path = write(tmp_path / "run.txt", encode([*((f"u{n}", "z", 1.0) for n in range(6)), *rows], "trec", "score"))
+        assert outcome(dataset, path, TREC_EVAL, WHOLE) == f"{path}: {message}"
