@@ -1,4 +1,4 @@
-"""Tracking: a record, logged to a real sqlite store and to a real server and read back by MLflow's own client."""
+"""Tracking: a record, logged to a real sqlite store and read back by MLflow's own client; tests/system has a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from rankledger.pipeline.tracking.payload import runs_of
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import Estimate, Record, Scores
 from rankledger.pipeline.workflow.manifest import define_measures
-from tests.support.faulty_proxy import proxy_to
 from tests.support.manifests import whole
 from tests.support.servers import free_port
 
@@ -181,18 +180,17 @@ def sqlite(folder: Path, first_words: subprocess.CompletedProcess[str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def server(served: tuple[str, Path]) -> str:
-    """MLflow's own server, by an address with a password."""
-    return served[0].replace("://", f"://ann:{PASSWORD.replace('/', '%2F')}@")
+def uri(sqlite: str) -> str:
+    """Where the record is logged; tests/system/test_delivery.py runs the tests below on a server."""
+    return sqlite
 
 
-@pytest.fixture(scope="module", params=["sqlite", "server"])
-def store(request: pytest.FixtureRequest, folder: Path) -> Store:
-    """A store, by file and by HTTP, to which one evaluation was logged."""
+@pytest.fixture(scope="module")
+def store(uri: str, folder: Path) -> Store:
+    """A store to which one evaluation was logged."""
     from mlflow import MlflowClient
 
-    uri = request.getfixturevalue(request.param)
-    record = write(folder / request.param, name=request.param)
+    record = write(folder / "logged", name="logged")
     artifacts = folder / "artifacts of models"
     tracked = track(record, uri=uri, artifacts=artifacts, note="# Leaderboard\n\n| model |")
     return Store(uri, artifacts, MlflowClient(tracking_uri=uri), record, tracked)
@@ -402,52 +400,6 @@ def test_credentials_stay_out_of_the_store(store):
     texts += [str(store.run().to_dictionary()), str(store.tracked)]
 
     assert not any("s3cret" in text or "ann" in text or "key:pw" in text for text in texts)
-
-
-def test_a_run_takes_few_requests(server, folder):
-    """Of a second night: four per run, one per experiment, three searches, the record's files and where they go."""
-    track(write(folder / "counted", name="counted"), uri=server, artifacts=folder)
-    with proxy_to(server.replace("ann:s3cret%2F9@", "")) as between:
-        track(write(folder / "counted", name="counted", hex_id="77777777"), uri=between.uri, artifacts=folder)
-        sent = [call.path.rpartition("/")[2] for call in between.calls]
-
-    assert Counter(sent) == {
-        "get-by-name": 3,
-        "search": 3,
-        **dict.fromkeys(["create", "log-batch", "log-inputs", "update"], 5),
-        "get": 1,
-        **dict.fromkeys(["config.yaml", "manifest.json", "scores.parquet", "summary.csv"], 1),
-    }
-
-
-def test_what_is_too_much_for_one_request_takes_several(server, folder):
-    """301 measures and 150 params of 6,000 letters: beyond three limits of MLflow; of metrics, 200 are found again."""
-    from mlflow import MlflowClient
-
-    measures = [Measure.parse(f"p@{k}") for k in range(1, 302)]
-    params = {f"p{i}": "ü" * 7_000 for i in range(150)}
-    base = write(folder / "wide", name="wide")
-    suites = {"suites": {"s": [*map(str, measures)]}}
-    changes = {
-        "definitions": define_measures(measures, PROFILES["trec_eval"]),
-        "datasets": {"web search": base.manifest.datasets["web search"].model_copy(update=suites)},
-        "models": {"bm25": {"params": params}},
-        "outputs": [{"dataset": "web search", "model": "bm25"}],
-        "lead": {},
-        "failures": [],
-    }
-    manifest = whole(dict(base.manifest) | changes)
-    summary = [Estimate("web search", "bm25", "all", str(m), 0.5, 0.4, 0.6, 0.1, 9, 0, 0) for m in measures]
-    with proxy_to(server.replace("ann:s3cret%2F9@", "")) as between:
-        tracked = track(Record(base.path, manifest, summary=lambda: tuple(summary)), uri=between.uri, artifacts=folder)
-        n_batches = sum(call.path.endswith("/log-batch") for call in between.calls)
-    data = MlflowClient(tracking_uri=server).get_run(tracked.runs["web search", "bm25"]).data
-
-    assert len(data.metrics) == 200
-    assert data.tags["rankledger.n_metrics_left_out"] == str(301 * 5 - 200)
-    assert data.params == dict.fromkeys(params, "ü" * 5_999 + "…")
-    assert sum(name.startswith("rankledger.fingerprint.p_at_") for name in data.tags) == 301
-    assert 5 < n_batches < 14
 
 
 def test_a_deleted_experiment_is_named(sqlite, folder):

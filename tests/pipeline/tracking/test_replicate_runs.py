@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from mlflow import MlflowClient
 
 from rankledger.metrics.conventions import PROFILES
 from rankledger.metrics.measure import Measure
@@ -16,6 +17,9 @@ from rankledger.pipeline.types.results import Estimate, Record
 from rankledger.pipeline.types.views import ReplicateEstimate
 from rankledger.pipeline.workflow.manifest import define_measures
 from tests.support.manifests import whole
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
 
 
 @pytest.fixture
@@ -49,7 +53,10 @@ def runs(tmp_path: Path) -> tuple[Run, ...]:
 
 
 @pytest.fixture
-def client(tmp_path: Path) -> MlflowClient:
+def client(tmp_path: Path, empty_store: Path) -> MlflowClient:
+    from mlflow import MlflowClient
+
+    shutil.copyfile(empty_store, tmp_path / "mlflow.db")
     return MlflowClient(tracking_uri=f"sqlite:///{tmp_path}/mlflow.db")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.support.generated_data import search_collection, write_config
 
 N_AT_ONCE = 3  # two seconds of CPU each, for MLflow's start
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 OF_EACH = "select count(*), count(distinct value) from tags where key = 'rankledger.evaluation'"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,6 @@ from rankledger.pipeline.record.folder import read_record
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.tracking.delivery import deliver
 from rankledger.pipeline.tracking.payload import runs_of
-
-os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
 
 # Most are harmless alone, and many are one name, or the name of another's figure, once MLflow's letters are applied.
 NAMES = [
