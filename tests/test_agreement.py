@@ -54,7 +54,7 @@ def evaluation(collection: Collection, program, tmp_path_factory: pytest.TempPat
     """The same by us, from TREC text in which rows stand in any order."""
     folder = tmp_path_factory.mktemp("agreement")
     measures = list(dict.fromkeys(measure for _, measure in program))
-    config = write_config(folder, {"made": collection}, {"trec": measures}, rng=np.random.default_rng(0))
+    config = write_config(folder, {"made": collection}, {"trec": measures}, rng=np.random.default_rng(0), report=False)
     return rankledger.evaluate(config, tracking=False, runs_dir=folder / "runs")
 
 

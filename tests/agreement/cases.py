@@ -96,7 +96,7 @@ def random_case(
         levels = [*grades, *((-1, -2) if negative else ())]
         undefined = undefined_queries and number % 10 == 3
         levels = [grade for grade in levels if grade < 1] if undefined else levels
-        found = {doc_id: int(rng.choice(levels)) for doc_id in judged}
+        found = dict(zip(judged, rng.choice(levels, size=len(judged)).tolist(), strict=True))
         if undefined or max(found.values()) < 1:  # trec_eval's code crashes on a query whose grades are all negative
             found[judged[0]] = max(levels)
         case.judgments[query_id] = found
@@ -125,6 +125,7 @@ def ours(
         ending=".parquet",
         conventions=profile,
         bootstrap={"resamples": 100},
+        report=False,
     )
     evaluation = rankledger.evaluate(config, jobs=1, tracking=False, runs_dir=folder / "runs")
     assert not evaluation.failures, evaluation.failures

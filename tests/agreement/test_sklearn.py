@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from math import log2
 from pathlib import Path
@@ -33,13 +34,13 @@ def tied(tmp_path_factory: pytest.TempPathFactory) -> tuple[Figures, dict[str, f
 
 
 def test_gains_of_tied_documents_are_averaged_over_their_orders(tied):
-    """`dcg_score` and `ndcg_score` at five cutoffs, of scores equal, equal in float32 alone, and different."""
+    """`ndcg_score` at five cutoffs, `dcg_score` at one of them for each query, of scores equal, equal in float32 alone,
+    and different.
+    """
     expected: Figures = {}
-    for query_id, scores, grades in columns(TIED):
-        expected[query_id] = {}
-        for k in CUTOFFS:
-            expected[query_id][at("dcg", k)] = sklearn.dcg_score([grades], [scores], k=k)
-            expected[query_id][at("ndcg", k)] = sklearn.ndcg_score([grades], [scores], k=k)
+    for (query_id, scores, grades), cutoff in zip(columns(TIED), itertools.cycle(CUTOFFS), strict=False):
+        expected[query_id] = {at("ndcg", k): sklearn.ndcg_score([grades], [scores], k=k) for k in CUTOFFS}
+        expected[query_id][at("dcg", cutoff)] = sklearn.dcg_score([grades], [scores], k=cutoff)
 
     assert_agree(tied[0], expected)
 
@@ -124,22 +125,29 @@ def test_of_equal_scores_the_last_class_is_the_first_of_top_k(tmp_path):
 
 
 def test_sets_are_classified_documents(tmp_path):
-    """Precision, recall, F1 and F2 of what was retrieved, relevant documents that were not retrieved included."""
+    """Precision, recall, F1 and F2 of what was retrieved, relevant documents that were not retrieved included.
+
+    Documents are the tool's samples, and queries its labels, each of which it scores alone.
+    """
     rng = np.random.default_rng(5)
-    case, expected = Case({}, {}), {}
+    case, relevant, retrieved = Case({}, {}), np.zeros((12, 300), bool), np.zeros((12, 300), bool)
     for number in range(300):
-        relevant, retrieved = rng.random((2, 12)) < rng.choice([0.1, 0.3, 0.7], size=(2, 1))
-        relevant &= number % 10 != 3
-        retrieved[number % 12] |= not retrieved.any()
+        relevant[:, number], retrieved[:, number] = rng.random((2, 12)) < rng.choice([0.1, 0.3, 0.7], size=(2, 1))
+        relevant[:, number] &= number % 10 != 3
+        retrieved[number % 12, number] |= not retrieved[:, number].any()
         query_id = f"q{number}"
-        case.judgments[query_id] = {f"d{place}": int(is_relevant) for place, is_relevant in enumerate(relevant)}
-        case.ranking[query_id] = {f"d{place}": float(place) for place in np.flatnonzero(retrieved)}
-        p, r, f1, _ = sklearn.precision_recall_fscore_support(relevant, retrieved, average="binary", zero_division=0)
-        f2 = sklearn.fbeta_score(relevant, retrieved, beta=2, zero_division=0)
-        expected[query_id] = {"p": float(p), "r": float(r), "f1": float(f1), "f(beta=2)": float(f2)}
+        case.judgments[query_id] = {f"d{place}": int(found) for place, found in enumerate(relevant[:, number])}
+        case.ranking[query_id] = {f"d{place}": float(place) for place in np.flatnonzero(retrieved[:, number])}
+    p, r, f1, _ = sklearn.precision_recall_fscore_support(relevant, retrieved, average=None, zero_division=0)
+    f2 = sklearn.fbeta_score(relevant, retrieved, beta=2, average=None, zero_division=0)
+    measures = ["p", "r", "f1", "f(beta=2)"]
 
-    found, _ = ours(tmp_path, case, "sklearn", ["p", "r", "f1", "f(beta=2)"])
+    found, _ = ours(tmp_path, case, "sklearn", measures)
 
+    expected = {
+        f"q{number}": dict(zip(measures, map(float, figures), strict=True))
+        for number, figures in enumerate(zip(p, r, f1, f2, strict=True))
+    }
     assert_agree(found, expected)
 
 

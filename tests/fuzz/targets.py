@@ -1,6 +1,14 @@
-"""All targets of a fuzz run."""
+"""All targets of a fuzz run.
+
+What Arrow and the readers import at their first use is imported here: once, and not by each batch in its process.
+"""
 
 from __future__ import annotations
+
+import pandas  # noqa: F401  (by Arrow's `to_numpy`)
+import pyarrow.dataset
+import pyarrow.json
+import pyarrow.pandas_compat  # noqa: F401
 
 from tests.fuzz import configs, inputs, records
 

@@ -105,7 +105,8 @@ def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """What is read, and the measures that it can be measured by."""
     folder = tmp_path_factory.mktemp("searched")
     of_probabilities = request.param == "probabilities"
-    texts = [text for text in JUDGED_VARIANTS if ("probability" in text) == of_probabilities]
+    shallow = [text for text in JUDGED_VARIANTS if not text.endswith("@1000")]  # no list is longer than 50
+    texts = [text for text in shallow if ("probability" in text) == of_probabilities]
     if request.param == "by subtopic":
         texts = [text for text in texts if "subtopics" in parsed(text).metric.needs]
     found = probabilities(WEB) if of_probabilities else WEB
@@ -544,9 +545,9 @@ def record(config: Path) -> Path:
 
 
 def test_a_record_has_the_scores_that_are_explained(record):
-    """Every measure of every model, for a seventh of the queries, is explained by the figure in scores.parquet."""
+    """Every measure of every model, for a few queries, is explained by the figure in scores.parquet."""
     n_explained = 0
-    for row in parquet.read_table(record / "scores.parquet").to_pylist()[::7]:
+    for row in parquet.read_table(record / "scores.parquet").to_pylist()[::13]:
         dataset, model, query_id, _ = (row.pop(name) for name in ("dataset", "model", "query_id", "missing"))
         for measure, value in row.items():
             if value is not None and "." not in measure.rpartition(")")[2]:
@@ -556,7 +557,7 @@ def test_a_record_has_the_scores_that_are_explained(record):
                 assert (found.recorded.measured, found.recorded.same_definition) == (True, True)
                 n_explained += 1
 
-    assert n_explained > 70
+    assert n_explained > 35
 
 
 def test_a_record_is_found_by_its_id(record):

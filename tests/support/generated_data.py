@@ -226,7 +226,7 @@ def _documents(rng: np.random.Generator, n_documents: int) -> list[str]:
 def _judgments(rng: np.random.Generator, documents: Sequence[str]) -> dict[str, float]:
     grades = LEVELS[rng.choice(3, p=[0.6, 0.3, 0.1])]
     pool = rng.permutation(documents)[: rng.integers(1, 41)]
-    judged = {str(document): int(rng.choice(grades)) for document in pool}
+    judged = dict(zip(map(str, pool), rng.choice(grades, size=len(pool)).tolist(), strict=True))
     if max(judged.values()) < 0:
         judged[str(pool[0])] = 0  # pytrec_eval crashes on a query whose grades are all negative
     return judged

@@ -62,8 +62,9 @@ def evaluate(
 ) -> Evaluation:
     """An evaluation of one dataset, `web`, with its files in a folder of its own and runs beside it.
 
-    Further keys of the dataset and of the first model go into the config.
+    Further keys of the dataset and of the first model go into the config. No page is written.
     """
+    sections = {"report": False} | sections
     path = write_config(folder, {"web": Collection(judged, outputs)}, suites, ending=".tsv", **sections)
     config = yaml.safe_load(path.read_text(encoding="utf-8"))
     config["datasets"]["web"] |= dataset
