@@ -38,6 +38,7 @@ from rankledger.pipeline.types.views import (
     SliceChange,
     VarianceComponents,
 )
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")), ROOT / "configs/quickstart/README.md"]
@@ -92,7 +93,7 @@ def test_generated_parts_are_up_to_date():
     assert [name_of(page) for page, text in generated.items() if page.read_text(encoding="utf-8") != text] == []
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each("name", [*METRICS])
 def test_every_metric_is_documented(name):
     """Each has a section that names its parameters and its reference."""
     section = re.search(rf"^### {name}\n(.*?)(?=^### |\Z)", text_of("docs/metrics.md"), re.DOTALL | re.MULTILINE)
@@ -426,7 +427,7 @@ def test_a_server_that_is_away_is_said_as_shown(scratch, capsys):
 # What is named exists.
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_links_lead_somewhere(page):
     """Each link to a file or to a heading of a page has its target; each picture is small enough to load."""
     for target in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
@@ -454,7 +455,7 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_measures_parse(page):
     """Each measure in the text is one."""
     shape = re.compile(r"`([A-Za-z]\w*(?:\([a-z_]+=[^)`…]*\)(?:@[\d,]+)?|@[\d,]+))`")
@@ -462,7 +463,7 @@ def test_measures_parse(page):
         assert Measure.expand(text)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each("page", PAGES)
 def test_lines_are_short(page):
     """Lines have at most 120 letters; tables and messages, which cannot be wrapped, may have more."""
     lines = page.read_text(encoding="utf-8").splitlines()

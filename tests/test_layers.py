@@ -6,10 +6,12 @@ import ast
 import graphlib
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.support.each import each
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = "rankledger"
@@ -39,18 +41,20 @@ def dotted(path: Path) -> str:
     return ".".join((PACKAGE, *parts)).removesuffix(".__init__")
 
 
-def imported(code: str, *, lazily: bool = True) -> Iterator[str]:
+@cache
+def imported(code: str, *, lazily: bool = True) -> list[str]:
     """The dotted names that a file imports; those at the top of the file alone, unless `lazily`."""
-    tree = ast.parse(code)
+    tree, names = ast.parse(code), []
     for node in ast.walk(tree) if lazily else tree.body:
         if isinstance(node, ast.Import):
-            yield from (name.name for name in node.names)
+            names += [name.name for name in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{name.name}" for name in node.names)
+            names += [f"{node.module}.{name.name}" for name in node.names]
+    return names
 
 
 def imports_of(path: Path, *, lazily: bool = True) -> list[str]:
-    return list(imported(path.read_text(encoding="utf-8"), lazily=lazily))
+    return imported(path.read_text(encoding="utf-8"), lazily=lazily)
 
 
 def packages_in(code: str) -> set[str]:
@@ -59,7 +63,7 @@ def packages_in(code: str) -> set[str]:
     return {name[2] for name in names if name[:2] == [PACKAGE, "pipeline"] and len(name) > 2}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+@each("path", modules())
 def test_a_room_imports_only_what_is_below_it(path):
     """Stages import types, support and themselves; only the workflow knows several stages."""
     assert packages_in(path.read_text(encoding="utf-8")) <= MAY_IMPORT[package(path)]

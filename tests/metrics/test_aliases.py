@@ -15,6 +15,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import VARIANTS
 from tests.support.blocks import PlainQuery, plain_block
+from tests.support.each import each
 
 TREC_RANKS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
 TENTHS = ("0", "0.1", "0.2", "0.3", "0.4", "0.5", "0.6", "0.7", "0.8", "0.9", "1")
@@ -355,7 +356,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("text", EXPECTED)
+@each("text", [*EXPECTED])
 def test_names_are_what_their_tools_mean(text):
     """The name, its parameters and its cutoffs give our measures, and these stand in tables and records."""
     assert " ".join(map(str, Measure.expand(text))) == EXPECTED[text]
@@ -461,7 +462,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@each("text", [*REFUSED])
 def test_other_definitions_are_refused_with_the_reason(text):
     """One line that begins with what was written and holds what to write instead, its cutoff included."""
     with pytest.raises(ValueError, match="^" + re.escape(f"'{text}': ")) as caught:
@@ -471,7 +472,7 @@ def test_other_definitions_are_refused_with_the_reason(text):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [name for name, alias in ALIASES.items() if not alias.ours])
+@each("name", [name for name, alias in ALIASES.items() if not alias.ours])
 def test_what_a_refusal_recommends_can_be_written(name):
     """Each measure with a cutoff or parameters in it is one; and it is one line that ends without a full stop."""
     said = ALIASES[name].said.replace("@#", "@10")
@@ -486,7 +487,7 @@ def test_what_a_refusal_recommends_can_be_written(name):
 # The table.
 
 
-@pytest.mark.parametrize("name", [name for name, alias in ALIASES.items() if alias.ours])
+@each("name", [name for name, alias in ALIASES.items() if alias.ours])
 def test_every_target_is_a_measure(name):
     """With a number in place of `#`, each is one, written as we write it; only a parameter may be left to be named."""
     for template in ALIASES[name].ours:
@@ -505,7 +506,7 @@ def test_one_name_has_one_meaning():
             assert alias.ours == ALIASES[name].ours, f"{tool.title}: {name}"
 
 
-@pytest.mark.parametrize("name", VARIANTS)
+@each("name", [*VARIANTS])
 def test_our_own_spellings_pass_untouched(name):
     """They are tried first, and no other tool's name takes one away."""
     for text in VARIANTS[name]:
@@ -593,7 +594,7 @@ SUGGESTIONS = {
 }
 
 
-@pytest.mark.parametrize("text", SUGGESTIONS)
+@each("text", [*SUGGESTIONS])
 def test_suggestions_keep_parameters_and_cutoffs(text):
     """A misspelled name of any tool is answered with what can be written instead of the whole."""
     with pytest.raises(ValueError, match="'") as caught:

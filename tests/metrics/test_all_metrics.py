@@ -26,6 +26,7 @@ from tests.support.blocks import (
     ranked,
     ratings_block,
 )
+from tests.support.each import each
 
 GREATEST = 4.0
 
@@ -85,7 +86,7 @@ def made(graded_queries: list[PlainQuery], probability_queries: list[PlainQuery]
     return lambda text, make: of("probability" in text, make)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each("name", [*METRICS])
 def test_every_metric_has_an_oracle(name):
     """A metric cannot be added without loops to check it against."""
     oracles = {"judged": ORACLE, "catalogue": CATALOGUE_ORACLE, "rankings": RANKINGS_ORACLE, "ratings": RATINGS_ORACLE}
@@ -93,7 +94,7 @@ def test_every_metric_has_an_oracle(name):
     assert name in oracles[METRICS[name].input]
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each("name", [*METRICS])
 def test_every_variant_is_exercised(name):
     """The variants name every parameter, every word that a parameter may take, and the cutoff where there is one."""
     metric = METRICS[name]

@@ -15,10 +15,11 @@ from rankledger.metrics.sets import success
 from tests import oracle
 from tests.metrics.variants import VARIANTS, parsed
 from tests.support.blocks import DiverseQuery, diverse_block, random_diverse_query
+from tests.support.each import each
 
 LOG3 = math.log2(3)
 TEXTS = [text for name in ("alpha_ndcg", "err_ia", "nrbp", "strec") for text in VARIANTS[name]]
-EVERY_VARIANT = pytest.mark.parametrize("text", TEXTS)
+EVERY_VARIANT = each("text", TEXTS)
 
 
 def relevant_to(**documents: str) -> dict[str, dict[int, float]]:

@@ -18,6 +18,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from tests.metrics.variants import VARIANTS
+from tests.support.each import each
 
 TREC_EVAL = PROFILES["trec_eval"]
 EVERY_VARIANT = sorted({text for texts in VARIANTS.values() for text in texts})
@@ -202,7 +203,7 @@ ERRORS = {
 }
 
 
-@pytest.mark.parametrize("text", ERRORS)
+@each("text", [*ERRORS])
 def test_mistakes_are_answered_in_one_line(text):
     """What was found and what to write instead, before any data is read."""
     with pytest.raises(ValueError, match="^" + re.escape(ERRORS[text]) + "$"):
@@ -241,7 +242,7 @@ SUGGESTIONS = {
 }
 
 
-@pytest.mark.parametrize("text", SUGGESTIONS)
+@each("text", [*SUGGESTIONS])
 def test_a_mistyped_name_gets_a_suggestion(text):
     """It is answered with what was meant, parameters and cutoffs kept where they apply."""
     message = f"unknown metric '{text}'; did you mean '{SUGGESTIONS[text]}'?"
@@ -259,7 +260,7 @@ def test_a_text_that_is_too_long_for_a_measure_is_refused_by_its_length(text):
     assert len(str(error.value)) < 200
 
 
-@pytest.mark.parametrize("text", sorted(SUGGESTIONS))
+@each("text", sorted(SUGGESTIONS))
 def test_suggestions_can_be_followed(text):
     """What is suggested is itself a measure."""
     assert Measure.expand(SUGGESTIONS[text])
@@ -410,7 +411,7 @@ def test_any_parameter_changes_the_fingerprint(text, other):
     assert fingerprint(text) != fingerprint(other)
 
 
-@pytest.mark.parametrize("name", METRICS)
+@each("name", [*METRICS])
 def test_a_new_version_changes_the_fingerprint(name):
     """A change that moves a score raises the version, and no result is compared across it."""
     measure = Measure.parse(VARIANTS[name][-1])

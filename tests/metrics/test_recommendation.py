@@ -15,6 +15,7 @@ from rankledger.metrics.recommendation import calibration, diversity, novelty, p
 from tests.metrics.variants import CATALOGUE_VARIANTS, parsed
 from tests.oracle import CATALOGUE_ORACLE
 from tests.support.blocks import PlainCatalogue, catalogue_block, random_catalogue, recommended_block, sparse
+from tests.support.each import each
 
 LN2 = math.log(2)
 
@@ -247,7 +248,7 @@ def test_alpha_is_a_part(alpha):
 # All of them
 
 OF_EACH_LIST = [text for text in CATALOGUE_VARIANTS if parsed(text).metric.per == "query"]
-EVERY_VARIANT = pytest.mark.parametrize("text", OF_EACH_LIST)
+EVERY_VARIANT = each("text", OF_EACH_LIST)
 
 
 def scores(text: str, block: CatalogueBlock) -> Floats:
@@ -319,7 +320,7 @@ def test_an_empty_list_is_undefined_or_useless(text, blocks):
     np.testing.assert_array_equal(scores(text, block), np.full(12, 0.0 if "serendipity" in text else np.nan))
 
 
-@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if parsed(text).k is None])
+@each("text", [text for text in OF_EACH_LIST if parsed(text).k is None])
 def test_a_cutoff_is_a_shorter_list(text, found):
     """A list cut at 4 scores what the first four documents score that are nothing but a list."""
     measure = parsed(text)
@@ -338,7 +339,7 @@ def test_what_is_not_known_is_said(text):
 
 
 @pytest.mark.parametrize("k", [0, -1])
-@pytest.mark.parametrize("text", [text for text in OF_EACH_LIST if parsed(text).k == 3])
+@each("text", [text for text in OF_EACH_LIST if parsed(text).k == 3])
 def test_a_cutoff_below_1_is_refused(text, k, found):
     """Ranks count from 1."""
     measure = parsed(text)
@@ -374,7 +375,7 @@ def others() -> list[CatalogueBlock]:
     return [recommended_block(random_catalogue(np.random.default_rng(seed))) for seed in range(50)]
 
 
-@pytest.mark.parametrize("text", [text for text in CATALOGUE_VARIANTS if "feature" in text])
+@each("text", [text for text in CATALOGUE_VARIANTS if "feature" in text])
 def test_few_and_many_columns_give_the_same_bits(text, others):
     """Among a hundred thousand times as many columns, most of them empty, the same features give the same bits."""
     for block in others:

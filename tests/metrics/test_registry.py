@@ -16,9 +16,10 @@ from rankledger.metrics.block import Floats, JudgedBlock
 from rankledger.metrics.metric import Metric
 from rankledger.metrics.registry import METRICS
 from rankledger.metrics.terms import Terms, from_terms
+from tests.support.each import each
 
 MODULES = (agreement, cascade, catalogue, diversity, gain, ranking, rating, recommendation, sets)
-EVERY_METRIC = pytest.mark.parametrize("metric", METRICS.values(), ids=METRICS.keys())
+EVERY_METRIC = each("metric", METRICS)
 
 
 def test_the_registry_holds_what_was_asked_for():

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-
-import pytest
 
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
+from tests.support.each import each
 
 __all__ = ["CATALOGUE_VARIANTS", "JUDGED_VARIANTS", "VARIANTS", "over", "parsed"]
 
@@ -136,9 +135,9 @@ parsed = cache(Measure.parse)
 """Measures by their text: each is parsed once."""
 
 
-def over(texts: Iterable[str]) -> pytest.MarkDecorator:
-    """A case for each metric, which gets as `texts` those of its variants that are among these."""
+def over(texts: Iterable[str]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A test over all metrics, which gets as `texts` those of each one's variants that are among these."""
     families: dict[str, list[str]] = {}
     for text in texts:
         families.setdefault(parsed(text).metric.name, []).append(text)
-    return pytest.mark.parametrize("texts", families.values(), ids=families)
+    return each("texts", families)
