@@ -147,6 +147,11 @@ class Store:
         return self.client.get_run(self.tracked.runs[task] if task else self.tracked.run_id)
 
 
+def of_evaluation(record: Record) -> str:
+    """What to ask MLflow for the runs of an evaluation."""
+    return f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("a folder, 100% real")
@@ -352,7 +357,7 @@ def test_the_record_is_kept_with_the_run(store, tmp_path):
 def test_the_evaluation_stands_on_top(store):
     """The last start is the evaluation's own run; the models follow in the config's order, by the record's clock."""
     ids = [store.client.get_experiment_by_name(f"{store.record.manifest.name}{part}").experiment_id for part in _PARTS]
-    runs = store.client.search_runs(ids)
+    runs = store.client.search_runs(ids, of_evaluation(store.record))
     expected = [None, ("web search", HOSTILE), ("web search", "late"), ("web search", "bm25"), ("stars", "bm25")]
 
     assert [run.info.run_id for run in runs] == [store.run(*task or ()).info.run_id for task in expected]
@@ -368,7 +373,7 @@ def test_runs_are_spread_over_experiments(store):
     """A dataset has its own experiment, and no run has a parent, which would fold it away."""
     name = store.record.manifest.name
     experiments = [store.client.get_experiment_by_name(f"{name}{part}").experiment_id for part in _PARTS]
-    runs = store.client.search_runs(experiments)
+    runs = store.client.search_runs(experiments, of_evaluation(store.record))
 
     assert Counter(run.info.experiment_id for run in runs) == dict(zip(experiments, [1, 3, 1], strict=True))
     assert not any("mlflow.parentRunId" in run.data.tags for run in runs)
@@ -388,9 +393,7 @@ def test_another_evaluation_is_another_set_of_runs(store, folder, capfd):
         run.info.experiment_id for run in map(store.client.get_run, [tracked.run_id, *tracked.runs.values()])
     ]
     for record, receipt in ((store.record, store.tracked), (again, tracked)):
-        found = store.client.search_runs(
-            sorted(set(experiments)), f"tags.`rankledger.evaluation` = '{record.manifest.evaluation_id}'"
-        )
+        found = store.client.search_runs(sorted(set(experiments)), of_evaluation(record))
         assert {run.info.run_id for run in found} == {receipt.run_id, *receipt.runs.values()}
 
 
