@@ -10,7 +10,7 @@ DOCUMENTED := .venv/documented
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run ui test test-system fuzz mutants simulate bench docs site shape golden golden-tools clean startup
+.PHONY: help setup run ui test test-system fuzz mutants simulate bench kernels docs site shape golden golden-tools clean startup
 
 help: ## List the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /	/' | expand -t 13
@@ -66,7 +66,10 @@ mutants: $(EQUIPPED) ## Change the code in one place at a time, 200 times, and c
 simulate: $(EQUIPPED) ## Repeat the simulations of the guides on inference and gates; WRITE=--write puts them there. About 10 minutes.
 	$(BIN)/python -m tests.simulations $(WRITE)
 
-bench: $(EQUIPPED) ## Time the kernels, the join and the resampling, and whole evaluations beside pytrec_eval.
+bench: $(EQUIPPED) ## Time whole evaluations beside other tools: CASES="l parquet", BENCH=--small or --write. Takes hours.
+	$(BIN)/python -m tests.benchmarks $(CASES) $(BENCH)
+
+kernels: $(EQUIPPED) ## Time the kernels, the page, the comparisons and the resampling.
 	$(BIN)/pytest tests/benchmarks --override-ini python_files='bench_*.py' --benchmark-columns=min,median,max,rounds
 
 startup: $(EQUIPPED) ## Print the CPU time of whole processes beside that of `import mlflow`.

@@ -13,7 +13,7 @@ LAST = "[data-name='leaderboard-market-1']"
 def test_a_large_evaluation(opened, tmp_path, capsys):
     """40 models × 2 datasets × 12 slices × 25 measures: a page that says what it leaves out.
 
-    `make bench` makes the page of six datasets and 10,000 queries, which has to stay under 6 MB.
+    `make kernels` makes the page of six datasets and 10,000 queries, which has to stay under 6 MB.
     """
     sizes = {"n_models": 40, "n_datasets": 2, "n_queries": 1_000}
     compared = {"baseline": "model-00", "permutations": 200}

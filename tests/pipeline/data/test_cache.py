@@ -24,7 +24,7 @@ from rankledger.pipeline.data.rankings import join_ranking
 from rankledger.pipeline.support.arrow import strings
 from rankledger.pipeline.types.inputs import Content, Rows
 from rankledger.pipeline.types.joined import Hits
-from tests.benchmarks.big import draw_rankings, write_judgments, write_ranking
+from tests.benchmarks.workload import Workload, write_judgments, write_ranking
 from tests.support.data_files import contents, rows_of
 from tests.support.generated_data import rows, search_collection
 
@@ -164,10 +164,8 @@ def test_orders_that_no_file_decides_share_an_entry(ties):
 
 def test_an_entry_is_a_few_percent_of_its_output(tmp_path):
     """Of 40 queries by 1,000 documents, 5 to 50 of them judged, entry and judgments take under 3% of the text."""
-    rng = np.random.default_rng(7)
-    rankings = draw_rankings(40, rng)
-    write_judgments(tmp_path / "judged.txt", rankings, rng)
-    write_ranking(tmp_path / "out.txt", rankings, rng)
+    write_judgments(tmp_path / "judged.txt", Workload(40))
+    write_ranking(tmp_path / "out.txt", Workload(40))
     judged = readers.read_judgments(str(tmp_path / "judged.txt"))
     hits = join_ranking(index_judgments(judged), readers.read_ranking(str(tmp_path / "out.txt")), TREC_EVAL).hits
     store = OutputCache(tmp_path / "cache")

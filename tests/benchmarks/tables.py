@@ -1,0 +1,147 @@
+"""What the cases found, as tables and a plot: docs/performance.md and docs/images/scaling.svg."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.benchmarks.tools import ROOT
+
+__all__ = ["extrapolation", "fits", "measured", "svg", "write"]
+
+PRICE = 0.05  # USD per hour of a core, an assumption that docs/performance.md explains
+TARGET = 1_000_000_000
+ROWS_PER_TASK = 1_000_000
+PAGE, IMAGE = ROOT / "docs/performance.md", ROOT / "docs/images/scaling.svg"
+PLACE = re.compile(r"(<!-- measured: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = {"wall": "wall", "cpu": "CPU", "anonymous": "anonymous memory", "total": "peak memory, MB"}
+AXES = ("rows", "queries", "measures", "models", "resamples")
+Found = Mapping[str, Mapping[str, Any]]
+Point = tuple[int, float, float]  # size, seconds, MB
+
+
+def measured(found: Found) -> str:
+    """What each task took, and what that shows, in Markdown."""
+    work = [row for name, case in found.items() if name != "scaling" for row in _work(name, case)]
+    shows = [
+        [name, claim, f"{value:,.4g}", f"{limit:,.4g}", "yes" if value <= limit else "no"]
+        for name, case in found.items()
+        for claim, value, limit in case["claims"]
+    ]
+    about = sorted({f"{case['date']}: {case['machine']}; {case['versions']}." for case in found.values()})
+    head = ["case", "task", "rounds", "wall, s", "CPU, s", "peak anonymous, MB", "peak total, MB"]
+    return "\n\n".join(
+        ["\n".join(about), _markdown(head, work), _markdown(["case", "what", "found", "at most", "met"], shows)]
+    )
+
+
+def _work(name: str, case: Mapping[str, Any]) -> Iterator[list[str]]:
+    for label, task in case["tasks"].items():
+        spread = f"{statistics.median(task['wall']):.2f} ({min(task['wall']):.2f}–{max(task['wall']):.2f})"
+        cpu, peaks = statistics.median(task["cpu"]), [f"{max(task[kind]):,.0f}" for kind in ("anonymous", "total")]
+        yield [name, label, str(len(task["wall"])), spread, f"{cpu:.2f}", *peaks]
+
+
+def extrapolation(found: Found) -> str:
+    """What a billion rows of Parquet take by the line through the rows of case `100m`, in Markdown."""
+    few, many = (
+        {"bytes": task["bytes"]} | {kind: statistics.median(task[kind]) for kind in ("wall", "cpu", "total")}
+        for task in found["100m"]["tasks"].values()
+    )
+    size = 28_000_000, 100_000_000
+    per_row = {kind: (many[kind] - few[kind]) / (size[1] - size[0]) for kind in many}
+    at = {kind: many[kind] + per_row[kind] * (TARGET - size[1]) for kind in many}
+    hours = at["cpu"] / 3600
+    rows = [
+        ["tasks (ranges of a million rows)", f"{size[1] // ROWS_PER_TASK:,}", f"{TARGET // ROWS_PER_TASK:,}"],
+        ["bytes read", f"{many['bytes'] / 1e9:.1f} GB", f"{at['bytes'] / 1e9:.0f} GB"],
+        ["wall on this machine", f"{many['wall']:.0f} s", f"{at['wall'] / 60:.0f} min"],
+        ["core-hours", f"{many['cpu'] / 3600:.3f}", f"{hours:.2f}"],
+        [f"cost at {PRICE} USD per core-hour", f"{many['cpu'] / 3600 * PRICE:.4f} USD", f"{hours * PRICE:.2f} USD"],
+        ["peak memory", f"{many['total']:,.0f} MB", f"{at['total']:,.0f} MB"],
+    ]
+    return _markdown(["", "100 M rows, measured", "1,000 M rows, extrapolated"], rows)
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def points(found: Found) -> dict[str, list[Point]]:
+    """By axis, the medians of case `scaling`, less those of an evaluation of nearly nothing."""
+    by_axis: dict[str, list[Point]] = {axis: [] for axis in AXES}
+    tasks = found["scaling"]["tasks"]
+    least = [statistics.median(tasks["nothing=1"][kind]) for kind in ("wall", "total")]
+    for label, task in tasks.items():
+        axis, _, size = label.partition("=")
+        if axis in by_axis:
+            above = [statistics.median(task[kind]) - own for kind, own in zip(("wall", "total"), least, strict=True)]
+            by_axis[axis].append((int(size), above[0], above[1]))
+    return by_axis
+
+
+def fits(sizes: Sequence[float], values: Sequence[float]) -> float:
+    """The exponent b of the least-squares line log value = a + b log size; NaN with fewer than two positive values."""
+    kept = [(size, value) for size, value in zip(sizes, values, strict=True) if value > 0]
+    if len(kept) < 2:
+        return math.nan
+    return float(np.polyfit(*np.log(np.array(kept)).T, 1)[0])
+
+
+def svg(found: Found) -> str:
+    """Time above and memory below, on logarithmic axes, a panel for each axis with its exponent."""
+    width, height = 190, 170
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * len(AXES) + 20} {2 * height + 20}" '
+        'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>'
+    ]
+    for column, (axis, own) in enumerate(points(found).items()):
+        for row, (unit, place) in enumerate((("s", 1), ("MB", 2))):
+            sizes, values = [point[0] for point in own], [max(point[place], 0.001) for point in own]
+            corner = f'<g transform="translate({20 + width * column},{20 + height * row})">'
+            parts += [corner, *_panel(f"{unit} by {axis}", sizes, values, width - 70, height - 60), "</g>"]
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def _panel(title: str, sizes: Sequence[float], values: Sequence[float], width: int, height: int) -> Iterator[str]:
+    across, up = _scale(sizes, width), _scale(values, height)
+    places = [(30 + across(size), height + 14 - up(value)) for size, value in zip(sizes, values, strict=True)]
+    yield f'<text x="30" y="4" font-weight="bold">{title}: exponent {fits(sizes, values):.2f}</text>'
+    yield f'<path d="M30 12V{height + 18}H{width + 34}" fill="none" stroke="#888"/>'
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    yield f'<polyline points="{line}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>'
+    for (x, y), size, value in zip(places, sizes, values, strict=True):
+        yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#1f6feb"/>'
+        yield f'<text x="{x:.1f}" y="{y - 6:.1f}" font-size="9" text-anchor="middle">{value:.3g}</text>'
+        yield f'<text x="{x:.1f}" y="{height + 30}" font-size="9" text-anchor="middle">{_short(size)}</text>'
+
+
+def _scale(values: Sequence[float], length: int) -> Callable[[float], float]:
+    low, high = math.log(min(values)), math.log(max(values))
+    return lambda value: length * (math.log(value) - low) / ((high - low) or 1.0)
+
+
+def _short(size: float) -> str:
+    return f"{size / 1e6:g}M" if size >= 1e6 else f"{size / 1e3:g}k" if size >= 1e3 else f"{size:g}"
+
+
+def write(found: Found) -> None:
+    """Put the tables into their places in the page, and the plot beside it."""
+    tables = {"work": measured(found)}
+    if "100m" in found:
+        tables["billion"] = extrapolation(found)
+    if "scaling" in found:
+        IMAGE.write_text(svg(found), encoding="utf-8")
+        tables["growth"] = "![Time and memory by rows, queries, measures, models and resamples](images/scaling.svg)"
+    page = PLACE.sub(lambda match: _filled(match, tables), PAGE.read_text(encoding="utf-8"))
+    PAGE.write_text(page, encoding="utf-8")
+
+
+def _filled(match: re.Match[str], tables: Mapping[str, str]) -> str:
+    return f"{match[1]}\n{tables[match['name']]}\n\n{match[3]}" if match["name"] in tables else match[0]
