@@ -151,7 +151,7 @@ def _queries(bench: Bench) -> Case:
 def _inference(bench: Bench) -> Case:
     sizes = (4, 2, 10, 6, 100, 100) if bench.smaller > 1 else (40, 6, 25, 12, 10_000, 10_000)
     label = " × ".join(f"{size:,}" for size in sizes)
-    task = Task(label, [(sys.executable, "-m", "tests.benchmarks.bench_inference", *sizes)])
+    task = Task(label, [(sys.executable, "-m", "tests.benchmarks.bench_inference", *sizes)], prints=False)
     return Case([task], [Claim("total", label, None, 3_000)])
 
 

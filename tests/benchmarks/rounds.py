@@ -31,7 +31,11 @@ def observed(case: Case, folder: Path, rounds: int) -> dict[str, object]:
             | {kind: [getattr(one.usage, kind) for one in runs[task.label]] for kind in kinds}
             for task in case.tasks
         },
-        "claims": [[claim.said(), claimed(claim, runs), claim.limit] for claim in case.claims],
+        "claims": [
+            [claim.said(), claimed(claim, runs), claim.limit]
+            for claim in case.claims
+            if runs.keys() >= {claim.task, claim.of or claim.task}  # a tool may be left out
+        ],
     }
 
 
@@ -49,6 +53,8 @@ def check_agreement(case: Case, runs: Mapping[str, list[Run]]) -> None:
     for task in case.tasks:
         theirs = runs[task.label][0].figures
         label, ours = first.setdefault(task.data, (task.label, theirs))
+        if task.prints and not theirs.keys() & ours.keys():
+            sys.exit(f"{task.label}: no mean that {label} has, too")
         for name in theirs.keys() & ours.keys():
             if not abs(theirs[name] - ours[name]) <= task.tolerance:
                 sys.exit(f"{task.label}: {name} is {theirs[name]!r}, and {ours[name]!r} by {label}")

@@ -72,6 +72,7 @@ class Task:
     inputs: Sequence[Path] = ()
     cwd: Path = ROOT
     tolerance: float = 1e-6  # how far means may be from ours
+    prints: bool = True  # whether there are means
 
     @property
     def data(self) -> str:
@@ -139,7 +140,7 @@ def evaluate(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
     command = (sys.executable, "-c", OURS, "evaluate", path, "--no-tracking", "--json", "--runs-dir", "{runs}")
-    return Task(label, [(*command, *options)], (judgments, *outputs))
+    return Task(label, [(*command, *options)], (judgments, *outputs), prints="--shard" not in options)
 
 
 def _named(path: Path, number: str) -> dict[str, object]:
