@@ -22,7 +22,8 @@ class Usage:
     """What a process and its descendants took: seconds, MB, and what it printed.
 
     CPU is that of the process and of those that it waited for. Peaks are the greatest sums over all of them, looked at
-    every 10 ms: of anonymous memory, and of all resident memory, shared pages once for each process.
+    every 10 ms: of anonymous memory, and of all resident memory, shared pages once for each process. The total is no
+    less than the kernel's peak of each process; getrusage's is useless, for it counts our memory before the exec.
     """
 
     wall: float
@@ -47,13 +48,14 @@ def measure(command: Sequence[object], cwd: Path | None = None) -> Usage:
         process = subprocess.Popen(
             [str(word) for word in command], cwd=cwd, env=environment, stdout=out, stderr=err, start_new_session=True
         )
-        peaks, family, ended, looks = [0.0, 0.0], [], 0, 0
+        anonymous = total = 0.0
+        family, ended, looks = [], 0, 0
         try:
             while not ended:
                 if looks % INTERVALS_PER_SEARCH == 0:
                     family = session(process.pid)
-                now = [sum(kinds) for kinds in zip((0.0, 0.0), *map(resident, family), strict=True)]
-                peaks = list(map(max, peaks, now))
+                held, resident, peaks = zip((0.0,) * 3, *map(memory, family), strict=True)
+                anonymous, total = max(anonymous, sum(held)), max(total, sum(resident), *peaks)
                 looks += 1
                 time.sleep(INTERVAL)
                 ended, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -65,8 +67,7 @@ def measure(command: Sequence[object], cwd: Path | None = None) -> Usage:
         out.seek(0), err.seek(0)
         if process.returncode:
             raise RuntimeError(f"{' '.join(map(str, command))}: exit code {process.returncode}\n{err.read()[-3000:]}")
-        total = max(peaks[1], usage.ru_maxrss * 1024 / 1e6)
-        return Usage(wall, usage.ru_utime + usage.ru_stime, peaks[0], total, out.read())
+        return Usage(wall, usage.ru_utime + usage.ru_stime, anonymous, total, out.read())
 
 
 def session(leader: int) -> list[int]:
@@ -83,11 +84,12 @@ def session(leader: int) -> list[int]:
     return found
 
 
-def resident(pid: int) -> tuple[float, float]:
-    """MB of anonymous and of all resident memory; 0 for a process that ended."""
+def memory(pid: int) -> tuple[float, float, float]:
+    """MB of anonymous memory, of all resident memory, and the latter's peak; 0 for a process that ended."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return 0.0, 0.0
+        return 0.0, 0.0, 0.0
     kib = {words[0]: int(words[1]) for words in map(str.split, lines) if words[-1:] == ["kB"]}
-    return kib.get("RssAnon:", 0) * 1024 / 1e6, kib.get("VmRSS:", 0) * 1024 / 1e6
+    anonymous, resident, peak = (kib.get(name, 0) * 1024 / 1e6 for name in ("RssAnon:", "VmRSS:", "VmHWM:"))
+    return anonymous, resident, peak
