@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -36,7 +37,11 @@ def measured(found: Found) -> str:
     about = sorted({f"{case['date']}: {case['machine']}; {case['versions']}." for case in found.values()})
     head = ["case", "task", "rounds", "wall, s", "CPU, s", "peak anonymous, MB", "peak total, MB"]
     return "\n\n".join(
-        ["\n".join(about), _markdown(head, work), _markdown(["case", "what", "found", "at most", "met"], shows)]
+        [
+            textwrap.fill(" ".join(about), 120),
+            _markdown(head, work),
+            _markdown(["case", "what", "found", "at most", "met"], shows),
+        ]
     )
 
 
