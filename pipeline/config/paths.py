@@ -86,6 +86,7 @@ def is_path(record: str) -> bool:
 
 
 _RECORDS: KeyPath = ("records",)
+_CACHE: KeyPath = ("execution", "cache")
 _FOUND = "\0"  # stands for the name that is searched for in a pattern; no name can hold it
 
 
@@ -189,7 +190,7 @@ def relocate(document: Document, directory: Path) -> dict[str, Value]:
         text, value = holder[key], document.value(path)
         if isinstance(text, str) and isinstance(value, str) and _is_relative(value):
             start = os.path.relpath(document.origin(path).directory, directory)
-            if path != _RECORDS:  # the others are templates
+            if path not in (_RECORDS, _CACHE):  # the others are templates
                 start = start.replace("{", "{{").replace("}", "}}")
             holder[key] = _joined(start, text)
     for holder, path in _references(raw):
@@ -224,6 +225,8 @@ def _path_values(raw: dict[str, Value]) -> Iterator[tuple[dict[str, Value], str,
     """Every path in a valid config: the mapping and key that hold it, and its key path."""
     if raw.get("records"):
         yield raw, "records", _RECORDS
+    if isinstance(_mapping(raw.get("execution")).get("cache"), str):
+        yield _mapping(raw["execution"]), "cache", _CACHE
     for section in ("defaults", "datasets", "models"):
         for name, entry in _mapping(raw.get(section)).items():
             for key in _mapping(entry).keys() & set(FILES):

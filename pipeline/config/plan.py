@@ -593,6 +593,7 @@ def plan(loaded: Loaded, date: str | None = None, recorded: Sequence[OutputKey] 
         matters,
         gates,
         records=planning.records(),
+        cache=planning.cache(),
         warnings=tuple(planning.warnings),
         places=planning.places,
     )

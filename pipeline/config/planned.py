@@ -156,6 +156,9 @@ class Plan:
     records: str | None = None
     """Where records are kept: a folder or the URL of one; None for the runs folder."""
 
+    cache: str | None = None
+    """Where the output cache is, likewise."""
+
     warnings: tuple[str, ...] = ()
     """Settings that are valid but probably not intended, a line each."""
 
@@ -259,8 +262,15 @@ class Planning:
 
     def records(self) -> str | None:
         """Where records are kept, a folder by its absolute path; None where the config does not say."""
-        place = self.config.records
-        return place and absolute(place, self._document.origin(("records",)).directory)
+        return self._place(self.config.records, ("records",))
+
+    def cache(self) -> str | None:
+        """Where the output cache is, likewise."""
+        place = self.config.execution.cache
+        return self._place(place if isinstance(place, str) else None, ("execution", "cache"))
+
+    def _place(self, place: str | None, key: KeyPath) -> str | None:
+        return place and absolute(place, self._document.origin(key).directory)
 
     def directory(self, path: KeyPath) -> Path:
         """Where the path of the file at a key path starts."""

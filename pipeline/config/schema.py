@@ -27,6 +27,7 @@ from rankledger.pipeline.config.loader import Document, TrackingVariables
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
     MOST_LINES,
+    CachePlace,
     DatasetName,
     Duration,
     EvaluationName,
@@ -252,8 +253,9 @@ class Execution(Section):
     backend: Literal["threads", "processes"] = "threads"
     """Run workers as threads or processes."""
 
-    cache: bool = True
-    """Whether to use the output cache in the runs folder."""
+    cache: CachePlace = True
+    """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses
+    none."""
 
 
 class Tracking(Section):

@@ -37,6 +37,7 @@ from rankledger.pipeline.support.errors import likely
 __all__ = [
     "MOST_LINES",
     "Amount",
+    "CachePlace",
     "Columns",
     "DatasetName",
     "Date",
@@ -371,6 +372,12 @@ def _plain(value: object) -> object:
     return value
 
 
+def _cache_place(value: object) -> object:
+    if not isinstance(value, bool | str) or value == "":
+        raise ValueError(f"found {_shown(value)}; write true, false, or a folder or URL")
+    return value
+
+
 def _is_line(value: object) -> bool:
     """Whether it is read as a line of a suite: a text, or a number that a flow list has split off at a comma."""
     return isinstance(value, str | int | float) and not isinstance(value, bool) and len(str(value)) <= _LONGEST_LINE
@@ -508,6 +515,9 @@ Ends: TypeAlias = Annotated[
     WithJsonSchema({"type": "array", "items": _END, "minItems": 2, "maxItems": 2}),
 ]
 Plain: TypeAlias = Annotated[str | int | float | bool, BeforeValidator(_plain)]
+CachePlace: TypeAlias = Annotated[
+    bool | Annotated[str, Field(min_length=1)], Field(union_mode="left_to_right"), BeforeValidator(_cache_place)
+]
 Name: TypeAlias = Annotated[str, AfterValidator(_name)]
 DatasetName: TypeAlias = Annotated[
     str, AfterValidator(_dataset_name), WithJsonSchema({"type": "string", "not": {"enum": ["path", "*"]}})

@@ -1,12 +1,14 @@
 """The output cache: what joins found, kept by content, so that the same output is parsed once.
 
-`<runs>/cache/` holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, and
-per model output the judged documents that it retrieved: `<bytes of the output>-<its key>.hits`. A key is a digest of
-everything that decides what is in the file: the digests of the input's files, how they are read, how ties are broken.
+It holds a folder per judgments and way of reading them. In it are the judgments, `judgments.rows`, and per model output
+the judged documents that it retrieved: `<bytes of the output>/<its key>.hits`. A key is a digest of everything that
+decides what is in the file: the digests of the input's files, how they are read, how ties are broken.
 
 Each file is one line, `rankledger blocks <version> <SHA-256 of the rest>`, and Parquet whose metadata repeat the key in
-full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time; the time of a
-file is that of its last use, by which old ones are known.
+full. What is damaged, cut short or another's is never believed. Anything may be deleted at any time.
+
+In a folder, the time of a file is that of its last use, by which old ones are known. In an object store it is that of
+the writing: what is old there, the store's own rules decide.
 """
 
 from __future__ import annotations
@@ -18,18 +20,22 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.fs
 from pyarrow import parquet
 
 from rankledger.metrics.conventions import Ties
+from rankledger.pipeline.data.files import first_line, open_filesystem
 from rankledger.pipeline.support.arrow import floats, integers, numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
+from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import Chunk, Content, Rows
 from rankledger.pipeline.types.joined import Hits, Quality
 
@@ -42,11 +48,12 @@ _DELTAS = dict.fromkeys(["n_retrieved", *(f"{name}.list.element" for name in _LI
 _HITS = {"n_retrieved": pa.int64(), **dict.fromkeys(_LISTS, pa.large_list(pa.int64()))}
 _ROWS = {"query": pa.int64(), "doc_id": pa.string(), "relevance": pa.float64()}
 _QUALITY = {field.name for field in fields(Quality)}
+_FAILURES = (OSError, pa.ArrowException)  # of a disk or an object store
 _LAYOUTS = (_HITS, _ROWS, {**_ROWS, "subtopic": pa.string()})
 
 
 class CacheError(Exception):
-    """A file of the store is not to be believed, or cannot be written: one line. The inputs themselves are as good."""
+    """The store cannot be used, or a file of it is not to be believed: one line. The inputs themselves are as good."""
 
 
 @dataclass(frozen=True)
@@ -87,19 +94,122 @@ class HitsKey:
         return cls(judgments, content, order, score_precision)
 
 
+_Key: TypeAlias = JudgmentsKey | HitsKey
+
+
+@dataclass(frozen=True)
+class _Folder:
+    """A folder on this machine, or mounted there: files are written under a temporary name and renamed."""
+
+    path: Path
+
+    def place(self, name: str) -> str:
+        """Where a file is, as messages say it."""
+        return str(self.path / name)
+
+    def read(self, name: str) -> bytes | None:
+        """What a file holds; None if there is none."""
+        try:
+            return (self.path / name).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole, or nothing."""
+        path = self.path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial_beside(path) as partial:
+            partial.write_bytes(data)
+            partial.replace(path)
+
+    def has_any(self, folder: str) -> bool:
+        """Whether a folder holds entries."""
+        return any((self.path / folder).glob("*.hits"))
+
+    def note_use(self, name: str) -> None:
+        """Give a file the time of now; one that may only be read is as good."""
+        with contextlib.suppress(OSError):
+            os.utime(self.path / name)
+
+    def refuse_unwritable(self) -> None:
+        """Check that a file can be written; nothing is left of it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=self.path):
+            pass
+
+
+@dataclass(frozen=True)
+class _ObjectStore:
+    """A folder in an object store, where a file can be seen once it is whole."""
+
+    scheme: str
+    filesystem: Any
+    path: str
+
+    def place(self, name: str) -> str:
+        """Where a file is, as messages say it."""
+        return f"{self.scheme}{self.path}/{name}"
+
+    def read(self, name: str) -> bytes | None:
+        """What a file holds; None if there is none."""
+        try:
+            with self.filesystem.open_input_file(f"{self.path}/{name}") as file:
+                return bytes(file.read())
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file whole, or nothing."""
+        with self.filesystem.open_output_stream(f"{self.path}/{name}") as file:
+            file.write(data)
+
+    def has_any(self, folder: str) -> bool:
+        """Whether a folder holds entries: one request, as stores list a folder by its prefix."""
+        selector = pa.fs.FileSelector(f"{self.path}/{folder}", allow_not_found=True)
+        return any(info.extension == "hits" for info in self.filesystem.get_file_info(selector))
+
+    def note_use(self, name: str) -> None:
+        """Nothing: the store keeps no such time."""
+
+    def refuse_unwritable(self) -> None:
+        """Check that a file can be written: an empty one, always the same, which stays."""
+        self.write("writable", b"")
+
+
 @dataclass(frozen=True)
 class OutputCache:
     """The store in a folder, which need not exist yet. Any number of processes may use it at a time.
 
     Attributes:
-        folder: the folder, `<runs>/cache`.
+        place: the folder, by its path, or by a URL such as `s3://eval/cache`.
     """
 
-    folder: Path
+    place: str | Path
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder, if it is one of this machine's filesystems; temporary files may be in it, too."""
+        with contextlib.suppress(CacheError):
+            files = self._files
+            return files.path if isinstance(files, _Folder) else None
+        return None
+
+    @cached_property
+    def _files(self) -> _Folder | _ObjectStore:
+        try:
+            scheme, filesystem, path = open_filesystem(str(self.place))
+        except InputError as error:
+            raise CacheError(str(error)) from None
+        if isinstance(filesystem, pa.fs.LocalFileSystem):
+            return _Folder(Path(path))
+        return _ObjectStore(scheme, filesystem, path)
 
     def unused_since(self, moment: datetime) -> Iterator[Path]:
-        """The files that were last written or read before a moment, and what writers left that were cut short."""
-        for path in sorted(self.folder.glob("*/*")):
+        """The files that were last written or read before a moment, and what writers left that were cut short.
+
+        Only a folder knows; of an object store there are none.
+        """
+        for path in sorted(self.folder.rglob("*")) if self.folder else ():
             with contextlib.suppress(OSError):  # another process may delete it, too
                 if path.is_file() and path.stat().st_mtime < moment.timestamp():
                     yield path
@@ -111,19 +221,21 @@ class OutputCache:
             CacheError: they cannot.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=self.folder):
-                pass
-        except OSError as error:
+            self._files.refuse_unwritable()
+        except _FAILURES as error:
             raise self._unwritable(error) from None
 
-    def _unwritable(self, error: OSError) -> CacheError:
-        reason = error.strerror or error
-        return CacheError(f"{self.folder}: cannot be written ({reason}); outputs will be parsed again")
+    def _unwritable(self, error: Exception) -> CacheError:
+        return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")
 
     def may_hold(self, judgments: JudgmentsKey, size: int) -> bool:
-        """Whether there is an entry for an output of so many bytes: if not, its digest need not be known."""
-        return any(self._folder(judgments).glob(f"{size}-*.hits"))
+        """Whether there is an entry for an output of so many bytes: if not, its digest need not be known.
+
+        A store that cannot be asked has none; why it cannot is said when something is written.
+        """
+        with contextlib.suppress(CacheError, *_FAILURES):
+            return self._files.has_any(_folder_of(judgments, size))
+        return False
 
     def read_hits(self, key: HitsKey) -> Hits | None:
         """What was kept under that key; None if there is nothing.
@@ -131,9 +243,9 @@ class OutputCache:
         Raises:
             CacheError: it is damaged.
         """
-        path = self._hits(key)
-        table = _read(path, key)
-        return None if table is None else _hits_of(table, path)
+        name = _name_of(key)
+        table = self._read(name, key)
+        return None if table is None else _hits_of(table, self._files.place(name))
 
     def write_hits(self, key: HitsKey, hits: Hits) -> None:
         """Keep what a join found.
@@ -141,7 +253,7 @@ class OutputCache:
         Raises:
             CacheError: it cannot be written.
         """
-        self._write(self._hits(key), key, _table_of_hits(hits), _DELTAS)
+        self._write(key, _table_of_hits(hits), _DELTAS)
 
     def read_judgments(self, key: JudgmentsKey) -> Rows | None:
         """The judgments that were kept under that key; None if there are none.
@@ -149,9 +261,9 @@ class OutputCache:
         Raises:
             CacheError: they are damaged.
         """
-        path = self._judgments(key)
-        table = _read(path, key)
-        return None if table is None else _rows_of(table, path)
+        name = _name_of(key)
+        table = self._read(name, key)
+        return None if table is None else _rows_of(table, self._files.place(name))
 
     def write_judgments(self, key: JudgmentsKey, rows: Rows) -> None:
         """Keep judgments, unless they are there.
@@ -159,24 +271,28 @@ class OutputCache:
         Raises:
             CacheError: they cannot be written.
         """
-        path = self._judgments(key)
         with contextlib.suppress(CacheError):
-            if _read(path, key) is not None:
+            if self._read(_name_of(key), key) is not None:
                 return
-        self._write(path, key, _table_of_rows(rows))
+        self._write(key, _table_of_rows(rows))
 
-    def _folder(self, key: JudgmentsKey) -> Path:
-        return self.folder / _digest(key)
+    def _read(self, name: str, key: _Key) -> pa.Table | None:
+        """The table that was kept; None if there is none. What is damaged or of another key is refused."""
+        files = self._files
+        place = files.place(name)
+        try:
+            data = files.read(name)
+        except _FAILURES as error:
+            raise CacheError(f"{place}: ignored ({first_line(error)})") from None
+        if data is None:
+            return None
+        table = _parsed(data, place)
+        if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
+            raise CacheError(f"{place}: ignored, as it is of other inputs; it will be rewritten")
+        files.note_use(name)
+        return table
 
-    def _judgments(self, key: JudgmentsKey) -> Path:
-        return self._folder(key) / "judgments.rows"
-
-    def _hits(self, key: HitsKey) -> Path:
-        return self._folder(key.judgments) / f"{key.content.size}-{_digest(key)}.hits"
-
-    def _write(
-        self, path: Path, key: JudgmentsKey | HitsKey, table: pa.Table, encodings: Mapping[str, str] | None = None
-    ) -> None:
+    def _write(self, key: _Key, table: pa.Table, encodings: Mapping[str, str] | None = None) -> None:
         """Write a table whole, or nothing; columns without an encoding of their own are dictionary-coded."""
         sink = pa.BufferOutputStream()
         described = table.replace_schema_metadata({**(table.schema.metadata or {}), "key": _text(key)})
@@ -185,35 +301,33 @@ class OutputCache:
         )
         body = sink.getvalue().to_pybytes()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with partial_beside(path) as partial:
-                partial.write_bytes(_heading(body) + body)
-                partial.replace(path)
-        except OSError as error:
+            self._files.write(_name_of(key), _heading(body) + body)
+        except _FAILURES as error:
             raise self._unwritable(error) from None
 
 
-def _read(path: Path, key: JudgmentsKey | HitsKey) -> pa.Table | None:
-    """The table that was kept; None if there is none. What is damaged or of another key is refused."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise CacheError(f"{path}: ignored ({error.strerror or error})") from None
+def _name_of(key: _Key) -> str:
+    """The name of the file of a key, in the store."""
+    if isinstance(key, JudgmentsKey):
+        return f"{_digest(key)}/judgments.rows"
+    return f"{_folder_of(key.judgments, key.content.size)}/{_digest(key)}.hits"
+
+
+def _folder_of(judgments: JudgmentsKey, size: int) -> str:
+    return f"{_digest(judgments)}/{size}"
+
+
+def _parsed(data: bytes, place: str) -> pa.Table:
+    """The table of a file; one that is damaged is refused, and one that is laid out as none of ours is."""
     heading, _, body = data.partition(b"\n")
-    table = _parsed(body) if heading + b"\n" == _heading(body) else None
+    table = _table_of(body) if heading + b"\n" == _heading(body) else None
     if table is None:
-        raise _damaged(path)
-    if (table.schema.metadata or {}).get(b"key") != _text(key).encode():
-        raise CacheError(f"{path}: ignored, as it is of other inputs; it will be rewritten")
-    with contextlib.suppress(OSError):  # a store that may only be read is as good
-        os.utime(path)
+        raise _damaged(place)
     return table
 
 
-def _parsed(body: bytes) -> pa.Table | None:
-    """The table of a file; None where it is laid out as none of ours is, whoever wrote it."""
+def _table_of(body: bytes) -> pa.Table | None:
+    """The Parquet table; None where it is laid out as none of ours is, whoever wrote it."""
     try:
         table = parquet.ParquetFile(pa.BufferReader(body)).read()
     except (pa.ArrowException, OSError, UnicodeDecodeError):
@@ -225,27 +339,27 @@ def _parsed(body: bytes) -> pa.Table | None:
     return table if whole and len(types) == table.num_columns and types in _LAYOUTS else None
 
 
-def _described(table: pa.Table, name: bytes, path: Path) -> Any:
+def _described(table: pa.Table, name: bytes, place: str) -> Any:
     """What the metadata of a table hold under a name, as JSON."""
     try:
         return json.loads(table.schema.metadata[name])
     except (KeyError, ValueError, RecursionError):
-        raise _damaged(path) from None
+        raise _damaged(place) from None
 
 
-def _damaged(path: Path) -> CacheError:
-    return CacheError(f"{path}: ignored, as it is damaged or of another version; it will be rewritten")
+def _damaged(place: str) -> CacheError:
+    return CacheError(f"{place}: ignored, as it is damaged or of another version; it will be rewritten")
 
 
 def _heading(body: bytes) -> bytes:
     return f"rankledger blocks {_VERSION} {hashlib.sha256(body).hexdigest()}\n".encode()
 
 
-def _text(key: JudgmentsKey | HitsKey) -> str:
+def _text(key: _Key) -> str:
     return json.dumps({"version": _VERSION, **asdict(key)}, sort_keys=True)
 
 
-def _digest(key: JudgmentsKey | HitsKey) -> str:
+def _digest(key: _Key) -> str:
     return hashlib.sha256(_text(key).encode()).hexdigest()[:32]
 
 
@@ -259,14 +373,14 @@ def _table_of_hits(hits: Hits) -> pa.Table:
     return table.replace_schema_metadata({"quality": json.dumps(asdict(hits.quality))})
 
 
-def _hits_of(table: pa.Table, path: Path) -> Hits:
-    found = _described(table, b"quality", path)
+def _hits_of(table: pa.Table, place: str) -> Hits:
+    found = _described(table, b"quality", place)
     if {*table.column_names} != {*_HITS} or not isinstance(found, dict) or {*found} != _QUALITY:
-        raise _damaged(path)
+        raise _damaged(place)
     lists = [_combined(table, name) for name in _LISTS]
     sizes = [np.diff(numpy_of(column.offsets, np.int64)) for column in lists]
     if any(not np.array_equal(sizes[0], other) for other in sizes):
-        raise _damaged(path)
+        raise _damaged(place)
     n_hits = sizes[0]
     rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
     return Hits(
@@ -293,12 +407,12 @@ def _table_of_rows(rows: Rows) -> pa.Table:
     return table.replace_schema_metadata({"query_ids": json.dumps(list(rows.query_ids))})
 
 
-def _rows_of(table: pa.Table, path: Path) -> Rows:
-    query_ids = _described(table, b"query_ids", path)
+def _rows_of(table: pa.Table, place: str) -> Rows:
+    query_ids = _described(table, b"query_ids", place)
     if "query" not in table.column_names or not isinstance(query_ids, list):
-        raise _damaged(path)
+        raise _damaged(place)
     return Rows(
-        path=str(path),
+        path=place,
         files=(),
         query_ids=query_ids,
         chunks=(

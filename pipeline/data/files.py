@@ -40,10 +40,12 @@ __all__ = [
     "each_file",
     "files_there",
     "find_files",
+    "first_line",
     "input_state",
     "link_files",
     "marker_beside",
     "most_alike",
+    "open_filesystem",
     "refusing_unreadable",
     "suffixes",
 ]
@@ -241,7 +243,7 @@ class Contents:
                     found = f"more than {self.limit:,.0f} bytes come of {self._size:,}"
                     raise InputError(f"{self._path}: {found}; check the file, or set allow_large: true")
         except OSError as error:
-            reason = _first_line(error)
+            reason = first_line(error)
             raise InputError(f"{self._path}: not {self._compression} ({reason}); write it again") from None
         return n_read
 
@@ -270,7 +272,7 @@ def refusing_unreadable(path: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError, csv.Error) as error:
-        raise InputError(f"{path}: cannot be read ({_first_line(error)}); check it") from None
+        raise InputError(f"{path}: cannot be read ({first_line(error)}); check it") from None
 
 
 def suffixes(name: str) -> tuple[str, str]:
@@ -324,7 +326,7 @@ def files_there(source: Source | str) -> list[StoredFile]:
     with refusing_unreadable(path):
         if "\0" in path:
             raise InputError(f"{path}: a path cannot hold a NUL character; check the path".replace("\0", "\\0"))
-        scheme, filesystem, name = _open(path)
+        scheme, filesystem, name = open_filesystem(path)
         names = _names(path, filesystem, name, is_url=bool(scheme))
     if names == [name]:
         return [StoredFile(path, filesystem, name, source.large)]
@@ -368,15 +370,19 @@ def _open_at_once(name: str, flags: int) -> int:
     return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _open(path: str) -> tuple[str, Any, str]:
-    """The scheme with its `://` (empty for local paths), the filesystem, and the path on it."""
+def open_filesystem(path: str) -> tuple[str, Any, str]:
+    """The scheme with its `://` (empty for local paths), the filesystem, and the path on it.
+
+    Raises:
+        InputError: no filesystem is known by that URL.
+    """
     scheme, separator, _ = path.rpartition("://")
     if not separator:
         return "", pa.fs.LocalFileSystem(), path
     try:
         filesystem, name = pa.fs.FileSystem.from_uri(path)
     except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{path}: {_first_line(error)}; fix the URL") from None
+        raise InputError(f"{path}: {first_line(error)}; fix the URL") from None
     # By its URL, Arrow asks a server that does not answer thirty times, for 100 s; a copy asks three times.
     return scheme + separator, copy.copy(filesystem) if filesystem.type_name == "s3" else filesystem, name
 
@@ -410,7 +416,7 @@ def _matches(parts: list[str], patterns: list[str]) -> bool:
     return bool(parts) and fnmatch.fnmatchcase(parts[0], patterns[0]) and _matches(parts[1:], patterns[1:])
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
     """Why something failed: what the system calls it, or the first line of what a library says."""
     reason = error.strerror if isinstance(error, OSError) else None
     return shorten((reason or str(error) or type(error).__name__).partition("\n")[0])

@@ -128,7 +128,7 @@ def clear_left_behind(records: Records, runs_dir: Path) -> None:
         records: where records are.
         runs_dir: the runs folder.
     """
-    cached = [folder for folder in (runs_dir / "cache").glob("*") if folder.is_dir()]
+    cached = [folder for folder in (runs_dir / "cache").rglob("*") if folder.is_dir()]
     clear_abandoned(records.folder, records.folder / "nights", runs_dir / "mlflow-records", *cached)
     _clear_locks(records)
 

@@ -404,8 +404,12 @@ class RecordedDataset:
         return self.record.manifest.datasets[self.planned.name].files("judgments", "ratings")
 
     def store(self, profile: Profile | None = None) -> OutputStore:
-        """What the store beside the record keeps of outputs on the dataset, as they are ordered under a profile."""
-        store = OutputCache(self.record.path.parent.parent / "cache")
+        """What the output cache keeps of outputs on the dataset, as they are ordered under a profile.
+
+        It is where the config says, if the record is the user's, or else beside the records.
+        """
+        place = self.opened.planned.cache if self.opened.is_own else None
+        store = OutputCache(place or self.record.path.parent.parent / "cache")
         return output_store(self.planned, self.judged, (profile or self.profile).conventions, store)
 
     @cached_property

@@ -198,7 +198,7 @@ def sync_command(loaded: Loaded) -> str:
 
 
 def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) -> Opened:
-    """What was opened, to be evaluated: a record of somebody else chooses neither where runs go nor where records do.
+    """What was opened, to be evaluated: a record of somebody else chooses no place for runs, records or the cache.
 
     Args:
         opened: a config or a record.
@@ -218,9 +218,16 @@ def with_own_targets(opened: Opened, workspace: Workspace, *, tracking: bool) ->
     loaded = replace(opened.loaded, config=config.model_copy(update={"tracking": allowed}))
     planned = opened.planned
     if planned.records is not None and not opened.is_typed(("records",)):
-        ignored = f"{opened.config}: records: ignored, as you did not make the record on this machine; use --records"
-        planned = replace(planned, records=None, warnings=(*planned.warnings, ignored))
+        warning = _ignored(opened, "records", "--records")
+        planned = replace(planned, records=None, warnings=(*planned.warnings, warning))
+    if planned.cache is not None and not opened.is_typed(("execution", "cache")):
+        warning = _ignored(opened, "execution.cache", "--set")
+        planned = replace(planned, cache=None, warnings=(*planned.warnings, warning))
     return replace(opened, loaded=loaded, planned=planned)
+
+
+def _ignored(opened: Opened, key: str, option: str) -> str:
+    return f"{opened.config}: {key}: ignored, as you did not make the record on this machine; use {option}"
 
 
 def _local(opened: Opened, workspace: Workspace, advice: str, *, by_default: bool = True) -> Tracking:

@@ -72,6 +72,7 @@ def compute(opened: Opened, workers: Workers, workspace: Workspace, *, started: 
         InputError: judgments, queries or documents are wrong.
     """
     config, planned = opened.loaded.config, opened.planned
+    workspace = replace(workspace, cache_place=planned.cache)
     timings: dict[str, float] = {}
     with _timed("read", timings):
         inputs = read_inputs(

@@ -201,7 +201,7 @@ class OutputReader:
             return "no output cache has it"
         if not self._suffices:
             return "a measure asks for documents that are not judged"
-        return remarks[0] if remarks else f"{self.kept.store.folder} has no copy of it"
+        return remarks[0] if remarks else f"{self.kept.store.place} has no copy of it"
 
 
 def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
@@ -222,7 +222,7 @@ def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], data
     except CacheError as error:
         raise InputError(str(error)) from None
     if hits is None or judgments is None:
-        raise InputError(f"{output.path}: {kept.store.folder} has no copy of it; evaluate its config again")
+        raise InputError(f"{output.path}: {kept.store.place} has no copy of it; evaluate its config again")
     return rejoin(judgments, hits, dataset.judgments, kept.conventions, dataset.n_documents, path=output.path)
 
 

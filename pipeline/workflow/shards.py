@@ -30,7 +30,7 @@ class ShardResult:
 
     Attributes:
         shard: as it was asked for, such as `3/16`.
-        folder: the output cache.
+        folder: the output cache, its path or URL.
         n_parsed: outputs that were parsed.
         n_found: outputs that the cache had.
         n_left: outputs of all shards that the cache cannot hold; the evaluation reads them itself.
@@ -83,7 +83,7 @@ def read_shard(
     if not loaded.config.execution.cache:
         raise InputError(f"{config}: execution.cache is off, and a shard only fills the cache; remove it or --shard")
     planned = plan(loaded, checked_date(date))
-    store = _writable(Workspace.open(runs_dir, planned.records).cache)
+    store = _writable(replace(Workspace.open(runs_dir), cache_place=planned.cache).cache)
     keeps = {dataset.name: is_kept(dataset) for dataset in planned.datasets}
     kept = [task for task in planned.tasks if keeps[task.dataset]]
     inputs = read_inputs(
@@ -96,7 +96,7 @@ def read_shard(
     n_left = len(planned.tasks) - len(kept)
     return ShardResult(
         shard,
-        str(store.folder),
+        str(store.place),
         n_parsed,
         len(inputs.joined) - n_parsed,
         n_left,

@@ -46,11 +46,13 @@ class Workspace:
         runs_dir: the runs folder, with the default MLflow store, copies from MLflow and the output cache.
         records: the records.
         tracking_uri: the MLflow store to use instead of the one that a config names; None for that one.
+        cache_place: the folder or URL of the output cache; None for `cache` in the runs folder.
     """
 
     runs_dir: Path
     records: Records
     tracking_uri: str | None = None
+    cache_place: str | None = None
 
     @classmethod
     def open(cls, runs_dir: str | Path, records: str | None = None, tracking_uri: str | None = None) -> Workspace:
@@ -69,7 +71,7 @@ class Workspace:
     @property
     def cache(self) -> OutputCache:
         """The output cache."""
-        return OutputCache(self.runs_dir / "cache")
+        return OutputCache(self.cache_place or self.runs_dir / "cache")
 
 
 _PUBLIC = ("file", "gs", "gcs", "s3")  # schemes whose server the URL does not name, but in its options

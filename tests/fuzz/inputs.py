@@ -209,7 +209,7 @@ def _prepare_cache() -> None:
 
 def _cache_seeds() -> list[Case]:
     """The files of the cache: as they are, and what follows the line with its hash."""
-    files = {path.name: path.read_bytes() for path in sorted(_STORE.folder.glob("*/*"))}
+    files = {path.name: path.read_bytes() for path in sorted(_STORE.folder.rglob("*")) if path.is_file()}
     return [
         *(Case(f"whole/{name}", data) for name, data in files.items()),
         *(Case(f"sealed/{name}.parquet", data.partition(b"\n")[2]) for name, data in files.items()),
@@ -217,7 +217,7 @@ def _cache_seeds() -> list[Case]:
 
 
 def _read_cache(case: Case) -> None:
-    (path,) = _STORE.folder.glob(f"*/{case.file.name.removesuffix('.parquet')}")
+    (path,) = _STORE.folder.rglob(case.file.name.removesuffix(".parquet"))
     before = path.read_bytes()
     version = before.partition(b"\n")[0].rpartition(b" ")[0]
     heading = b"%b %b\n" % (version, hashlib.sha256(case.data).hexdigest().encode())

@@ -666,6 +666,7 @@ MOVING = (
     "  m:\n"
     "  n: {outputs: {a: ../x, b: {path: y}}}\n"
     "  o: {outputs: '${OUT:-out}/{model}', params: {outputs: z}, extra: 'x/{model}.json'}\n"
+    "execution: {cache: 'the {shared}'}\n"
     "gates:\n"
     "- {name: a, measure: ap, margin: 0, against: 'self@./old'}\n"
     "- {name: b, measure: ap, margin: 0, against: '../{x}/$$/r#org/m', models: [m, n]}\n"
@@ -711,6 +712,7 @@ def test_a_config_can_move_into_its_record(folder):
         },
         "p": {"outputs": "../../../set/{model}"},
     }
+    assert raw["execution"] == {"cache": "../../../configs/the {shared}"}  # which is no template
     assert [gate.get("against") for gate in raw["gates"]] == [
         "self@../../../configs/old",
         "../../../configs/../{x}/$$/r#org/m",
@@ -736,6 +738,7 @@ def test_a_moved_config_plans_the_same(place, monkeypatch):
 
         again = plan(load(target, (), ENVIRON))
 
+        assert again.cache == found.cache == str(Path("configs/the {shared}").absolute())
         assert again.tasks == found.tasks
         assert again.datasets == found.datasets
         assert again.external_metrics == found.external_metrics

@@ -129,7 +129,7 @@ slices: [market, lang]
 pooled: true
 comparison: {baseline: all_pairs, measures: rmse, test: t, permutations: 100, correction: bh}
 bootstrap: {resamples: 100, confidence: 0.9, method: basic}
-execution: {jobs: 4, backend: processes}
+execution: {jobs: 4, backend: processes, cache: s3://eval/cache}
 tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 """)
 
@@ -158,6 +158,7 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
     }
     assert read.bootstrap.method == "basic"
     assert read.execution.jobs == 4
+    assert read.execution.cache == "s3://eval/cache"
     assert read.tracking.enabled is False
 
 
@@ -317,6 +318,8 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
             "execution.jobs: found 100000; " + WORKERS,
         ),
         ("execution: {jobs: -3}", "execution.jobs: found -3; " + WORKERS),
+        ("execution: {cache: 7}", "execution.cache: found 7; write true, false, or a folder or URL"),
+        ("execution: {cache: ''}", "execution.cache: found ''; write true, false, or a folder or URL"),
         ("bootstrap: {resamples: 1000001}", "bootstrap.resamples: found 1000001; write a number up to 1,000,000"),
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),

@@ -242,21 +242,29 @@ def test_a_file_cut_short_is_found(store, entry):
     assert "ignored" in refusal(store)
 
 
+def copy_as(entry: Path, store: OutputCache, key: HitsKey) -> None:
+    """Put a copy of an entry where the store has that of another key."""
+    scratch = OutputCache(store.folder.parent / "scratch")
+    scratch.write_hits(key, join_hits())
+    (found,) = scratch.folder.rglob("*.hits")
+    place = store.folder / found.relative_to(scratch.folder)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(entry, place)
+
+
 def test_another_version_is_passed_over(store, entry, monkeypatch):
     """An entry of an older layout has another key; even under the new key's name its heading tells."""
     monkeypatch.setattr(cache, "_VERSION", cache._VERSION + 1)
     assert store.read_hits(OUTPUT) is None
 
-    newer = store._hits(OUTPUT)
-    newer.parent.mkdir()
-    shutil.copy(entry, newer)
+    copy_as(entry, store, OUTPUT)
     assert "of another version" in refusal(store)
 
 
 def test_an_entry_under_anothers_name_is_passed_over(store, entry):
     """A whole entry that was copied to another output's name is not that output's."""
     stranger = dataclasses.replace(OUTPUT, score_precision="float64")
-    shutil.copy(entry, store._hits(stranger))
+    copy_as(entry, store, stranger)
 
     assert "as it is of other inputs" in refusal(store, stranger)
 

@@ -330,6 +330,35 @@ def test_a_query_without_output_is_refused_from_the_store_too(config):
     assert reasons[0] == reasons[1]
 
 
+# ---- a store elsewhere
+
+
+@pytest.mark.parametrize("as_url", [False, True])
+def test_machines_share_a_store_by_its_path_or_url(tmp_path, as_url):
+    """A path starts at the config's folder. Evaluations with other runs folders parse nothing, and so does one of the
+    record, whose config lies elsewhere; nothing is cached in the runs folders.
+    """
+    place = (tmp_path / "the shared").as_uri() if as_url else "the shared"
+    config = write_config(tmp_path, DATA, {"search": SEARCH}, execution={"cache": place})
+    first, second = (evaluate(config, runs_dir=tmp_path / machine) for machine in ("one", "two"))
+    third = evaluate(first.record, runs_dir=tmp_path / "three")
+
+    assert [set(parsed(each).values()) for each in (first, second, third)] == [{True}, {False}, {False}]
+    assert figures(first) == figures(second) == figures(third) == figures(evaluate(config, "execution.cache=false"))
+    assert len([*(tmp_path / "the shared").rglob("*.hits")]) == 4
+    assert not [*tmp_path.glob("*/cache")]
+
+
+def test_a_url_that_no_store_is_known_by_is_one_remark(config):
+    """All figures are there, and the line says what to fix."""
+    evaluation = evaluate(config, "execution.cache=s4://eval/cache")
+
+    (line,) = evaluation.warnings
+    assert line.startswith("s4://eval/cache: ")
+    assert line.endswith("; fix the URL")
+    assert figures(evaluation) == figures(evaluate(config, "execution.cache=false"))
+
+
 # ---- a store that is no good
 
 

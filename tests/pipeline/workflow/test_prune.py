@@ -243,6 +243,7 @@ def test_blocks_go_by_their_last_use(runs, tmp_path):
 
     (gone,) = set(files) - set((runs / "cache").rglob("*.*"))
     assert gone.suffix == ".hits"
+    assert not gone.parent.exists()  # it was alone of its size
     assert (found.n_cached, found.n_cached_bytes > 0) == (1, True)
 
 

@@ -83,6 +83,8 @@ def test_a_shard_needs_the_cache(config, tmp_path):
     (runs / "cache").write_text("a file")
     with pytest.raises(InputError, match="cache: cannot be written"):
         read_shard(str(config), "1/2", runs_dir=str(runs))
+    with pytest.raises(InputError, match=r"s4://eval/cache: .*; fix the URL"):
+        read_shard(str(config), "1/2", overrides=["execution.cache=s4://eval/cache"])
 
 
 @pytest.mark.parametrize("option", [["--junit", "gates.xml"], ["--markdown", "gates.md"], ["--require-tracking"]])

@@ -203,7 +203,9 @@ def test_variables_that_are_allowed_for_tracking_are_for_nothing_else(own, thief
 
 
 def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(own, thief, tmp_path):
-    """Neither its store, nor its place of records, nor inputs whose URL names a server; nor is its twin one's own."""
+    """Neither its store, nor its places of records and cache, nor inputs whose URL names a server; nor is its twin
+    one's own.
+    """
     runs = own.parents[1]
     rewritten(own, to(f"http://{thief.address}"))
     with pytest.raises(
@@ -211,13 +213,20 @@ def test_to_evaluate_the_record_of_somebody_else_opens_no_server_of_its_choice(o
     ):
         rankledger.evaluate(own, runs_dir=runs)
 
-    rewritten(own, lambda config: config.update(records=str(tmp_path / "elsewhere")))
+    elsewhere = str(tmp_path / "elsewhere")
+    rewritten(own, lambda config: config.update(records=elsewhere, execution={"cache": elsewhere}))
     again = rankledger.evaluate(own, runs_dir=runs, tracking=False)
     assert again.record.parent == runs / "records"
     assert any("records: ignored" in warning for warning in again.warnings)
+    assert any("execution.cache: ignored" in warning for warning in again.warnings)
+    assert not Path(elsewhere).exists()
     assert not is_own(again.record)
 
     url = f"s3://eval/q.tsv?endpoint_override={thief.address}&scheme=http"
+    rewritten(own, lambda config: config.update(execution={"cache": url}))
+    with pytest.raises(InputError, match=r"execution\.cache: s3://eval/q\.tsv.* names a server"):
+        rankledger.evaluate(own, runs_dir=runs, tracking=False)
+    rewritten(own, lambda config: config.update(execution={}))
     rewritten(own, lambda config: config["datasets"]["web"].update(judgments=url))
     for used in (rankledger.evaluate, reproduce):
         with pytest.raises(InputError, match=r"datasets\.web\.judgments: s3://eval/q\.tsv.* names a server"):

@@ -1,0 +1,93 @@
+"""The output cache in an object store: a real S3 server, which evaluations on several machines would share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.fs
+import pytest
+
+import rankledger
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow.shards import read_shard
+from tests.support.generated_data import search_collection, write_config
+
+DATA = {"web": search_collection(20, n_queries=12), "news": search_collection(21, n_queries=8)}
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    return write_config(tmp_path, DATA, {"search": ["ndcg@10", "ap"]})
+
+
+@pytest.fixture
+def place(s3) -> str:
+    """Where the cache is: a bucket of its own."""
+    return f"{s3.bucket()}/team/cache"
+
+
+def evaluate(config: Path, machine: str, place: str, *overrides: str) -> Evaluation:
+    """An evaluation on a machine with a runs folder of its own; one output at a time is read."""
+    overrides = ("report=false", "execution.jobs=1", f"execution.cache={place}", *overrides)
+    return rankledger.evaluate(config, overrides=overrides, tracking=False, runs_dir=config.parent / machine)
+
+
+def outcome(evaluation: Evaluation) -> tuple[set[bool], list[bytes]]:
+    """Whether outputs were parsed, and the bytes of the figures."""
+    outputs = json.loads((evaluation.record / "manifest.json").read_text(encoding="utf-8"))["outputs"]
+    files = [(evaluation.record / name).read_bytes() for name in ("scores.parquet", "summary.csv")]
+    return {output["parsed"] for output in outputs}, files
+
+
+def test_what_one_machine_read_no_other_parses(config, place):
+    """The first fills the bucket and the second finds all, with the bytes of an evaluation without a cache; nothing is
+    written to the runs folders but records."""
+    first, second = (outcome(evaluate(config, machine, place)) for machine in ("one", "two"))
+    without = outcome(evaluate(config, "three", "false"))
+
+    assert (first[0], second[0]) == ({True}, {False})
+    assert first[1] == second[1] == without[1]
+    assert {path.name for path in config.parent.glob("t*/*")} == {"records"}
+
+
+def test_a_damaged_object_is_not_believed(config, place):
+    """One is cut short: it is named, its output is read again, and the third evaluation finds it written anew."""
+    first = outcome(evaluate(config, "one", place))
+    filesystem, path = pyarrow.fs.FileSystem.from_uri(place)
+    found = filesystem.get_file_info(pyarrow.fs.FileSelector(path, recursive=True))
+    damaged = next(info.path for info in found if info.extension == "hits")
+    with filesystem.open_input_file(damaged) as file:
+        data = file.read()
+    with filesystem.open_output_stream(damaged) as file:
+        file.write(data[:-1])
+
+    second = evaluate(config, "two", place)
+
+    (remark,) = second.warnings
+    assert remark.startswith(f"s3://{damaged}: ignored, as it is damaged")
+    assert outcome(second) == ({True, False}, first[1])
+    assert outcome(evaluate(config, "three", place)) == ({False}, first[1])
+
+
+def test_shards_fill_the_bucket(config, place):
+    """Each of two machines reads its half, and an evaluation on a third parses nothing."""
+    for shard in ("1/2", "2/2"):
+        found = read_shard(
+            str(config), shard, overrides=[f"execution.cache={place}"], runs_dir=str(config.parent / shard[0])
+        )
+        assert (found.n_parsed, found.folder) == (2, place)
+    assert outcome(evaluate(config, "three", place))[0] == {False}
+
+
+def test_a_bucket_that_is_not_there_costs_no_figure(config, s3):
+    """An evaluation has all figures and one line; a shard, which would do nothing, is refused with the same line."""
+    line = r"s3://nowhere/cache: cannot be written \(.*NO_SUCH_BUCKET.*\); outputs will be parsed again"
+    evaluation = evaluate(config, "one", "s3://nowhere/cache")
+
+    with pytest.raises(InputError, match=line):
+        read_shard(str(config), "1/2", overrides=["execution.cache=s3://nowhere/cache"])
+    (remark,) = evaluation.warnings
+    assert remark.startswith("s3://nowhere/cache: cannot be written (")
+    assert outcome(evaluation)[1] == outcome(evaluate(config, "two", "false"))[1]
