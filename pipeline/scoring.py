@@ -202,12 +202,14 @@ def average_replicates(replicates: Sequence[Scores]) -> Scores:
     first = replicates[0]
     if len(replicates) == 1:
         return replace(first, replicate="", replicates=(first,))
-    weights = np.stack([own.weights for own in replicates])
+    pooled = any(measure.pooled for measure in first.measures)
+    shape = (len(replicates), *first.weights.shape)
+    weights = np.stack([own.weights for own in replicates]) if pooled else np.broadcast_to(1.0, shape)
     bounds = [own.tie_bounds for own in replicates if own.tie_bounds is not None]
     return replace(
         first,
         values=_averaged(first.measures, np.stack([own.values for own in replicates]), weights),
-        weights=weights.mean(axis=0),
+        weights=weights.mean(axis=0) if pooled else weights[0],
         figures={key: float(np.mean([own.figures[key] for own in replicates])) for key in first.figures},
         figure_errors={
             key: float(np.mean([own.figure_errors[key] for own in replicates])) for key in first.figure_errors

@@ -150,7 +150,7 @@ def _scores_of(table: pa.Table, dataset: str, model: str, wanted: Sequence[Measu
         query_ids=query_ids,
         measures=measured,
         values=_stacked([_numbers(table, str(measure)) for measure in measured], len(query_ids)),
-        weights=_stacked([_weights(table, measure) for measure in measured], len(query_ids)),
+        weights=_all_weights(table, measured),
         figures={},
         missing=_missing(table),
         moments={measure: _means(table, measure) for measure in measured if measure.moments is not None},
@@ -276,6 +276,13 @@ def _numbers(table: pa.Table, name: str) -> Floats:
 def _stacked(rows: Sequence[Floats], n_queries: int) -> Floats:
     """(M, Q)."""
     return np.array(rows, dtype=np.float64).reshape(len(rows), n_queries)
+
+
+def _all_weights(table: pa.Table, measures: Sequence[Measure]) -> Floats:
+    """(M, Q): a single number where no measure is pooled, as scores are large."""
+    if any(measure.pooled for measure in measures):
+        return _stacked([_weights(table, measure) for measure in measures], table.num_rows)
+    return np.broadcast_to(1.0, (len(measures), table.num_rows))
 
 
 def _weights(table: pa.Table, measure: Measure) -> Floats:

@@ -169,7 +169,7 @@ def _on_queries(scores: Scores, query_ids: npt.NDArray[np.object_]) -> Scores:
         scores,
         query_ids=query_ids,
         values=np.where(own >= 0, scores.values[:, own], np.nan),
-        weights=np.ones((len(scores.measures), len(own))),
+        weights=np.broadcast_to(1.0, (len(scores.measures), len(own))),
         missing=np.where(own >= 0, scores.missing[own], True),
         replicates=tuple(_on_queries(replicate, query_ids) for replicate in scores.replicates),
     )

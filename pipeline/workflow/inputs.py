@@ -279,7 +279,7 @@ def _scores(
         query_ids=external.query_ids,
         measures=dataset.measures,
         values=values,
-        weights=np.ones_like(values),
+        weights=np.broadcast_to(1.0, values.shape),
         figures={},
         missing=missing,
         replicate=task.replicate,
