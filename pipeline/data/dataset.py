@@ -307,7 +307,7 @@ def content_of(source: Source, files: Sequence[InputFile]) -> Content:
     layouts = (suffixes(file.path) for file in files)
     return Content(
         files=tuple(
-            (file.sha256, source.format or format_of(suffix), compression)
+            (file.digest, source.format or format_of(suffix), compression)
             for file, (suffix, compression) in zip(files, layouts, strict=True)
         ),
         size=sum(file.size for file in files),

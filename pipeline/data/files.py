@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.fs
 
+from rankledger.pipeline.data.digests import Digest, describe_ranges, has_ranges
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import InputFile, Source
 
@@ -113,13 +114,18 @@ class StoredFile:
             return contents.read(), contents.describe()
 
     def describe(self) -> InputFile:
-        """Its size and digest as it is stored; it is read in pieces and not kept.
+        """Its size and digest as it is stored; it is read in pieces and not kept, ranges of a large one at once.
 
         Raises:
             InputError: it cannot be read, or changed while it was read.
         """
         with self._opened() as (file, size):
-            return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
+            if not has_ranges(size):
+                return InputFile(self.path, size, hashlib.file_digest(file, "sha256").hexdigest())
+            if self.filesystem is None:
+                return describe_ranges(self.path, file, size)
+            with self.filesystem.open_input_file(self.name) as ranges:
+                return describe_ranges(self.path, ranges, size)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, int]]:
@@ -174,7 +180,7 @@ class _Stored:
         self._path = path
         self._file = file
         self._beside = beside
-        self._digest = hashlib.sha256()
+        self._digest = Digest(size)
         self._hashing: Future[Any] = beside.submit(int)
 
     def readinto(self, view: memoryview) -> int:
@@ -199,12 +205,12 @@ class _Stored:
     def close(self) -> None:
         """Nothing, though Arrow asks for it: who opened the file closes it."""
 
-    def sha256(self) -> str:
-        """The hex digest of all bytes; those that nobody asked for are read."""
+    def describe(self) -> InputFile:
+        """The size and digest of all bytes; those that nobody asked for are read."""
         while self.left:
             self.read(_PIECE)
         self._hashing.result()
-        return self._digest.hexdigest()
+        return self._digest.describe(self._path)
 
 
 class Contents:
@@ -259,7 +265,7 @@ class Contents:
 
     def describe(self) -> InputFile:
         """The size and digest of the file as it is stored, of the bytes that were read."""
-        return InputFile(self._path, self._size, self._stored.sha256())
+        return self._stored.describe()
 
 
 @contextmanager
@@ -487,23 +493,22 @@ class MovedFiles:
         if not folder.is_dir():
             raise InputError(f"{folder}: folder not found; name the folder of the inputs with --inputs")
         self.folder = folder
-        self._digests: dict[Path, str] = {}
+        self._described: dict[Path, InputFile] = {}
 
     def find(self, file: InputFile) -> Path | None:
         """A file of the same bytes; None if there is none. Of several the first by its path."""
-        same = (path for path in self._by_size.get(file.size, ()) if self.digest(path) == file.sha256)
+        same = (path for path in self._by_size.get(file.size, ()) if self.describe(path).digest == file.digest)
         return next(same, None)
 
     def namesake(self, file: InputFile) -> Path | None:
         """The one file of the same name whose path ends most alike; None if there is none, or several."""
         return most_alike((path for paths in self._by_size.values() for path in paths), file.path)
 
-    def digest(self, path: Path) -> str:
-        """The hex digest of a file, which is read once."""
-        if path not in self._digests:
-            with path.open("rb") as file:
-                self._digests[path] = hashlib.file_digest(file, "sha256").hexdigest()
-        return self._digests[path]
+    def describe(self, path: Path) -> InputFile:
+        """The size and digest of a file, which is read once."""
+        if path not in self._described:
+            self._described[path] = StoredFile(str(path), pa.fs.LocalFileSystem(), str(path)).describe()
+        return self._described[path]
 
     @cached_property
     def _by_size(self) -> dict[int, list[Path]]:

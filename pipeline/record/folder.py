@@ -35,7 +35,7 @@ from rankledger.pipeline.support.arrow import numpy_of
 from rankledger.pipeline.support.atomic import partial_beside
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.gates import SpentLooks, Verdict
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.inputs import InputFile, short_digest
 from rankledger.pipeline.types.manifest import MANIFEST, Description, File, Manifest, RecordedBaseline, parse_manifest
 from rankledger.pipeline.types.results import ALL, Comparison, Estimate, Record, Scores
 from rankledger.pipeline.types.views import (
@@ -306,8 +306,8 @@ def refuse_changed(before: Sequence[InputFile], files: Sequence[InputFile]) -> N
         InputError: a file is another.
     """
     for file, recorded in zip(files, before, strict=False):
-        if file.sha256 != recorded.sha256:
-            found = f"sha256 {file.sha256[:12]}…, and not {recorded.sha256[:12]}… as it was evaluated"
+        if file.digest != recorded.digest:
+            found = f"{short_digest(file.digest)}, and not {short_digest(recorded.digest)} as it was evaluated"
             raise InputError(f"{file.path}: has changed ({found}); restore it, or {_INSTEAD}")
     if len(files) != len(before):
         found = f"{len(files)} files are there, and {len(before)} were evaluated"

@@ -23,6 +23,7 @@ from rankledger.pipeline.report.tables import (
 )
 from rankledger.pipeline.report.text_table import byte_size, counted, queries, short_text
 from rankledger.pipeline.types.gates import Accepted
+from rankledger.pipeline.types.inputs import short_digest
 from rankledger.pipeline.types.joined import Quality
 from rankledger.pipeline.types.manifest import Description
 from rankledger.pipeline.types.results import ALL, Evaluation, Failure
@@ -346,7 +347,7 @@ def _verdict(result: Reproduction) -> str:
 def _causes(result: Reproduction) -> Iterator[str]:
     for changed in result.inputs:
         where = changed.recorded if changed.recorded == changed.found else f"{changed.recorded}, now {changed.found}"
-        digests = f"sha256 {changed.recorded_sha256[:12]}… then, {changed.found_sha256[:12]}… now"
+        digests = f"{short_digest(changed.recorded_digest)} then, {short_digest(changed.found_digest)} now"
         yield f"input: {changed.what}: {where} ({digests})"
     yield from (f"not evaluated: {line}" for reason in result.failures for line in reason.splitlines())
     if result.verdict == "different":

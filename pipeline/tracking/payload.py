@@ -580,7 +580,7 @@ def _input(name: str, dataset: Dataset) -> RunInput:
     scheme, separator, _ = files[0].path.partition("://")
     return RunInput(
         name=name,
-        sha256=hashlib.sha256("\n".join(file.sha256 for file in files).encode()).hexdigest(),
+        sha256=hashlib.sha256("\n".join(file.digest for file in files).encode()).hexdigest(),
         source_type=scheme if separator else "local",
         source=json.dumps({"uri": files[0].path, "n_files": len(files)}, ensure_ascii=False),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,18 @@ from rankledger.metrics.catalogue import Sparse
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FORMATS", "Chunk", "Content", "DatasetSource", "Ids", "InputFile", "Rows", "Source", "row_number"]
+__all__ = [
+    "FORMATS",
+    "Chunk",
+    "Content",
+    "DatasetSource",
+    "Ids",
+    "InputFile",
+    "Rows",
+    "Source",
+    "row_number",
+    "short_digest",
+]
 
 FORMATS: Mapping[str, str] = MappingProxyType(
     {
@@ -96,12 +107,31 @@ class InputFile:
     Attributes:
         path: where it is.
         size: bytes.
-        sha256: hex digest of its bytes as they are stored, compressed or not.
+        sha256: hex digest of its bytes as they are stored, compressed or not; None for a file above 4 GiB.
+        ranges_sha256: of such a file, the SHA-256 of the hex digests of its ranges of 64 MiB, the last of which may be
+            shorter, each followed by a line feed. Ranges are hashed in any order and at once. None for other files.
     """
 
     path: str
     size: int
-    sha256: str
+    sha256: str | None = None
+    ranges_sha256: str | None = None
+
+    @property
+    def digest(self) -> str:
+        """What tells its bytes from any others: the hex digest, behind `ranges_sha256:` if it is that of ranges."""
+        return self.sha256 or f"ranges_sha256:{self.ranges_sha256}"
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """It as a manifest has it, with the one digest that it has."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+def short_digest(digest: str) -> str:
+    """The first digits of an `InputFile.digest`, and what it is: such as `sha256 481ce05876ac…`."""
+    kind, _, digits = digest.rpartition(":")
+    return f"{kind or 'sha256'} {digits[:12]}…"
 
 
 @dataclass(frozen=True)
@@ -109,7 +139,7 @@ class Content:
     """All that decides which rows are read from an input.
 
     Attributes:
-        files: of each of its files, in order, the hex digest of its bytes as they are stored, its format, and how it is
+        files: of each of its files, in order, the digest of its bytes as they are stored, its format, and how it is
             compressed, as `.gz`, or empty.
         size: bytes of all files.
         columns: our names and the file's, by ours, where the config says.

@@ -166,7 +166,19 @@ class RecordedFile(_Part):
 
     path: PathText
     size: Count
-    sha256: Sha256
+    sha256: Sha256 | None = None
+    ranges_sha256: Sha256 | None = None
+    """Of a file above 4 GiB, as `InputFile` has it."""
+
+    @property
+    def file(self) -> InputFile:
+        """The file that was read."""
+        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
+
+    @model_validator(mode="after")
+    def _has_its_digest(self) -> RecordedFile:
+        _refuse_other_than_one(self.sha256, self.ranges_sha256)
+        return self
 
 
 class DatasetFile(_Part):
@@ -175,7 +187,24 @@ class DatasetFile(_Part):
     role: str
     path: PathText
     size: Count
-    sha256: Sha256
+    sha256: Sha256 | None = None
+    ranges_sha256: Sha256 | None = None
+    """Of a file above 4 GiB, as `InputFile` has it."""
+
+    @property
+    def file(self) -> InputFile:
+        """The file that was read."""
+        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
+
+    @model_validator(mode="after")
+    def _has_its_digest(self) -> DatasetFile:
+        _refuse_other_than_one(self.sha256, self.ranges_sha256)
+        return self
+
+
+def _refuse_other_than_one(sha256: str | None, ranges_sha256: str | None) -> None:
+    if (sha256 is None) == (ranges_sha256 is None):
+        raise ValueError("expected sha256, or else ranges_sha256")
 
 
 class Definition(_Part):
@@ -213,7 +242,7 @@ class Dataset(_Part):
 
     def files(self, *roles: str) -> tuple[InputFile, ...]:
         """The files that were read in any of these roles."""
-        return tuple(_input_file(file) for file in self.inputs if file.role in roles)
+        return tuple(file.file for file in self.inputs if file.role in roles)
 
 
 class Model(_Part):
@@ -254,7 +283,7 @@ class Output(_Part):
     @property
     def input_files(self) -> tuple[InputFile, ...]:
         """The files that were read."""
-        return tuple(map(_input_file, self.files))
+        return tuple(file.file for file in self.files)
 
 
 class RecordedConventions(_Part):
@@ -297,14 +326,15 @@ class RecordedExternalMetrics(_Part):
     path: PathText | None = None
     size: Count | None = None
     sha256: Sha256 | None = None
+    ranges_sha256: Sha256 | None = None
     numbers: dict[str, Number] = {}
 
     @property
     def file(self) -> InputFile | None:
         """The file that was read; None if there was none."""
-        if self.path is None or self.size is None or self.sha256 is None:
+        if self.path is None or self.size is None or (self.sha256 is None) == (self.ranges_sha256 is None):
             return None
-        return InputFile(self.path, self.size, self.sha256)
+        return InputFile(self.path, self.size, self.sha256, self.ranges_sha256)
 
     @model_validator(mode="after")
     def _one_or_the_other(self) -> RecordedExternalMetrics:
@@ -480,10 +510,6 @@ class Manifest(Description):
     def to_json(self) -> str:
         """The text of `manifest.json`."""
         return json.dumps(self.model_dump(exclude_unset=True), indent=2, ensure_ascii=False) + "\n"
-
-
-def _input_file(file: RecordedFile | DatasetFile) -> InputFile:
-    return InputFile(file.path, file.size, file.sha256)
 
 
 def parse_manifest(data: bytes, path: Path) -> Manifest:

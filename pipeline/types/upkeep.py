@@ -126,15 +126,15 @@ class ChangedInput:
         what: whose it is, such as `judgments of web`.
         recorded: the path as it was recorded.
         found: the path as it was found.
-        recorded_sha256: hex digest of what was evaluated.
-        found_sha256: hex digest of what is there now.
+        recorded_digest: digest of what was evaluated, as an input file has it.
+        found_digest: digest of what is there now.
     """
 
     what: str
     recorded: str
     found: str
-    recorded_sha256: str
-    found_sha256: str
+    recorded_digest: str
+    found_digest: str
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -142,7 +142,7 @@ def analyze(
         external_metrics={
             model: RecordedExternalMetrics(reason=extra)
             if isinstance(extra, str)
-            else RecordedExternalMetrics(**asdict(extra.file), numbers=dict(extra.numbers))
+            else RecordedExternalMetrics(**extra.file.recorded, numbers=dict(extra.numbers))
             for model, extra in external_metrics.items()
         },
         warnings=(*searched, *(past.warnings if past else ())),

@@ -155,8 +155,8 @@ def _difference(record: Record, dataset: PlannedDataset, measure: Measure, curre
     if before.reading != judgments_digest(dataset, files):
         return "the judgments are others"
     for role in ("documents", "interactions"):
-        was = [file.sha256 for file in before.files(role)]
-        if role in measure.metric.needs and was != [file.sha256 for file in files.get(role, ())]:
+        was = [file.digest for file in before.files(role)]
+        if role in measure.metric.needs and was != [file.digest for file in files.get(role, ())]:
             return f"the {role} are others"
     return None
 

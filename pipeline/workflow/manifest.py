@@ -154,7 +154,7 @@ def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: 
         n_queries=len(read.query_ids),
         n_without_relevant=_n_without_relevant(read, dataset.relevant),
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
-        inputs=[DatasetFile(role=role, **asdict(file)) for role, files in read.files.items() for file in files],
+        inputs=[DatasetFile(role=role, **file.recorded) for role, files in read.files.items() for file in files],
     )
 
 
@@ -165,7 +165,7 @@ def _output(task: Task, inputs: Inputs) -> Output:
         dataset=task.dataset,
         model=task.model,
         path=source_of(task.output).path,
-        files=[RecordedFile(**asdict(file)) for file in inputs.files[key]],
+        files=[RecordedFile(**file.recorded) for file in inputs.files[key]],
         parsed=inputs.parsed[key],
         quality=inputs.quality[key],
         depth=_depth(inputs.joined.get(key)),

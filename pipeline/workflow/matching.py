@@ -17,6 +17,7 @@ from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import SCORES, read_scores
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.changes import RecordPair, Side
+from rankledger.pipeline.types.inputs import short_digest
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores, lead_among
 from rankledger.pipeline.workflow.baselines import RecordedDataset
@@ -75,7 +76,7 @@ class Match:
         """Whether the measure asks for documents or interactions, and these are others."""
         asked = {"documents"} if measure.parameters.get("d") else set(measure.metric.needs)
         before, after = (
-            [file.sha256 for file in side.record.manifest.datasets[self.name].files(*asked)]
+            [file.digest for file in side.record.manifest.datasets[self.name].files(*asked)]
             for side in (self.before, self.after)
         )
         return before != after
@@ -83,8 +84,8 @@ class Match:
     def unlike(self) -> Iterator[str]:
         """How the two differ beside the outputs, a line each."""
         if self.rejudged:
-            digests = [file.sha256[:12] for side in (self.before, self.after) for file in side.judged[:1]]
-            yield f"{self.name}: the judgments differ (sha256 {'… and '.join(digests)}…)"
+            digests = [short_digest(file.digest) for side in (self.before, self.after) for file in side.judged[:1]]
+            yield f"{self.name}: the judgments differ ({' and '.join(digests)})"
         if self.n_removed or self.n_added:
             yield f"{self.name}: the queries differ ({self.n_removed:,} are gone, {self.n_added:,} are new)"
         relisted = [str(measure) for measure in self.measures if self.relisted(measure)]

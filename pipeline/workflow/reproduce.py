@@ -26,7 +26,7 @@ from rankledger.pipeline.support.environment import environment
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
-from rankledger.pipeline.types.inputs import InputFile
+from rankledger.pipeline.types.inputs import InputFile, short_digest
 from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
@@ -117,7 +117,7 @@ class _Locator:
             here = describe(source_of(file))
         except InputError:
             here = ()
-        if [entry.sha256 for entry in here] == [entry.sha256 for entry in recorded]:
+        if [entry.digest for entry in here] == [entry.digest for entry in recorded]:
             return file
         now = [*self._now(recorded, here)]
         self.missing += [self._lack(what, entry) for entry, found in zip(recorded, now, strict=True) if found is None]
@@ -125,8 +125,8 @@ class _Locator:
         if len(found) < len(now):
             return file
         for before, after in zip(recorded, found, strict=True):
-            if before.sha256 != after.sha256:
-                self.changed[ChangedInput(what, before.path, after.path, before.sha256, after.sha256)] = None
+            if before.digest != after.digest:
+                self.changed[ChangedInput(what, before.path, after.path, before.digest, after.digest)] = None
         paths, known = [entry.path for entry in found], [entry.path for entry in here]
         self.n_moved += len({*paths} - {*known})
         if paths == known or any(map(is_url, paths)):  # what is at a URL cannot be linked, and is read as it is there
@@ -137,21 +137,21 @@ class _Locator:
 
     def _now(self, recorded: Sequence[InputFile], here: Sequence[InputFile]) -> Iterator[InputFile | None]:
         """What each file is now; None where it is nowhere."""
-        by_digest, by_path = {file.sha256: file for file in here}, {file.path: file for file in here}
+        by_digest, by_path = {file.digest: file for file in here}, {file.path: file for file in here}
         for file in recorded:
-            if same := by_digest.get(file.sha256):
+            if same := by_digest.get(file.digest):
                 yield same
             elif self._moved and (path := self._moved.find(file)):
                 yield replace(file, path=str(path))
             elif namesake := most_alike(by_path, file.path):
                 yield by_path[namesake]
             elif self._moved and (path := self._moved.namesake(file)):
-                yield InputFile(str(path), path.stat().st_size, self._moved.digest(path))
+                yield self._moved.describe(path)
             else:
                 yield None
 
     def _lack(self, what: str, file: InputFile) -> str:
-        described = f"{what}: {file.path} ({file.size:,} bytes, sha256 {file.sha256[:12]}…)"
+        described = f"{what}: {file.path} ({file.size:,} bytes, {short_digest(file.digest)})"
         if self._moved is None:
             return f"{described} not found; name the folder that it moved to with --inputs"
         return f"{described} not found there or in {self._moved.folder}; restore it"

@@ -28,7 +28,7 @@ from rankledger.pipeline.report.messages import rerun_command
 from rankledger.pipeline.report.tables import PageFigures
 from rankledger.pipeline.report.text_table import counted, queries, short_text
 from rankledger.pipeline.types.inputs import InputFile
-from rankledger.pipeline.types.manifest import Dataset, DatasetFile, Definition, Description, Output, RecordedFile
+from rankledger.pipeline.types.manifest import Dataset, Definition, Description, Output
 from rankledger.pipeline.types.views import History, Series
 
 __all__ = ["SECTIONS", "curves", "definitions", "history", "provenance", "quality"]
@@ -199,11 +199,11 @@ _COLUMNS = (
 def provenance(figures: PageFigures) -> Section:
     """How to make the same figures again, with which settings and versions, and from which files."""
     manifest = figures.page.manifest
-    inputs = [_file_row(name, file.role, file) for name, own in manifest.datasets.items() for file in own.inputs]
+    inputs = [_file_row(name, file.role, file.file) for name, own in manifest.datasets.items() for file in own.inputs]
     for model, external in manifest.external_metrics.items():
         inputs += [_file_row("", f"external metrics of {model}", external.file)] if external.file else []
     outputs = [
-        _file_row(output.dataset, str(output.key[1]), file) for output in manifest.outputs for file in output.files
+        _file_row(output.dataset, str(output.key[1]), file.file) for output in manifest.outputs for file in output.files
     ]
     again = (
         Words("From the folder that it was evaluated in:"),
@@ -242,8 +242,8 @@ def _facts(manifest: Description) -> Iterator[tuple[str, str]]:
         yield "commit of the config", f"{short_text(git.commit)}{' with changes' if git.dirty else ''}"
 
 
-def _file_row(dataset: str, what: str, file: DatasetFile | RecordedFile | InputFile) -> Row:
-    return short_text(dataset), short_text(what), short_text(file.path, _PATH), f"{file.size:,}", file.sha256
+def _file_row(dataset: str, what: str, file: InputFile) -> Row:
+    return short_text(dataset), short_text(what), short_text(file.path, _PATH), f"{file.size:,}", file.digest
 
 
 def _file_table(name: str, caption: str, rows: Iterable[Row]) -> Table:

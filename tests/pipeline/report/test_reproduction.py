@@ -62,7 +62,8 @@ def test_different_names_what_changed_and_what_moved():
     lines = reproduction_lines(found)
     assert lines[:6] == [
         "different: 12 of 40 figures moved",
-        "input: judgments of web: old/qrels.txt, now new/qrels.txt (sha256 aaaaaaaaaaaa… then, bbbbbbbbbbbb… now)",
+        "input: judgments of web: old/qrels.txt, now new/qrels.txt "
+        "(sha256 aaaaaaaaaaaa… then, sha256 bbbbbbbbbbbb… now)",
         "version: numpy 2.4.6 → 2.3.5",
         "definition: ap: the metric's version was 1 and is 2",
         "code: commit aaaaaaaaaaaa → bbbbbbbbbbbb",

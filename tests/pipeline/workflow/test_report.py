@@ -241,6 +241,20 @@ def test_a_page_that_is_lost_is_made_again(config):
     assert report(record.name).encode() == page
 
 
+@pytest.mark.parametrize("digests", [{}, {"sha256": "a" * 64, "ranges_sha256": "b" * 64}])
+def test_a_file_without_its_one_digest_is_refused_in_a_line(config, digests):
+    """Neither that of its bytes nor that of its ranges, or both: which is right would be a guess."""
+    record = evaluated(config).record
+    manifest = json.loads((record / "manifest.json").read_text(encoding="utf-8"))
+    file = manifest["outputs"][0]["files"][0]
+    del file["sha256"]
+    file.update(digests)
+    (record / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+
+    with pytest.raises(InputError, match=r"manifest\.json: outputs.*expected sha256, or else ranges_sha256"):
+        report(record.name, form="csv")
+
+
 def test_a_record_that_lacks_parts_is_refused_in_a_line(config):
     """A manifest without its definitions is no record; the line says so and no traceback comes."""
     record = evaluated(config).record

@@ -18,6 +18,7 @@ import yaml
 import rankledger
 from rankledger.metrics import measure
 from rankledger.metrics.registry import METRICS
+from rankledger.pipeline.data import digests
 from rankledger.pipeline.record.folder import config_of, read_record
 from rankledger.pipeline.record.receipts import read_receipt
 from rankledger.pipeline.record.store import open_records
@@ -25,6 +26,7 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation, Record
 from rankledger.pipeline.types.upkeep import Reproduction
 from rankledger.pipeline.workflow.reproduce import reproduce
+from rankledger.pipeline.workflow.upkeep import verify
 from tests.support.generated_data import (
     Collection,
     rating_collection,
@@ -282,9 +284,29 @@ def test_a_flipped_byte_is_named_with_the_figures_that_moved(folder):
 
     (changed,) = found.inputs
     assert (found.verdict, changed.what, changed.recorded) == ("different", "judgments of web", "lab/web/judged.txt")
-    assert changed.recorded_sha256 != changed.found_sha256
+    assert changed.recorded_digest != changed.found_digest
     assert {figure.row[0] for figure in found.moved} == {"web"}
     assert "ndcg@10" in {figure.row[-1] for figure in found.moved}
+
+
+def test_large_inputs_are_known_by_their_ranges(folder, monkeypatch):
+    """Every file above 100 bytes is large here: the record is verified and made again, also of inputs that moved, and a
+    flipped byte is found.
+    """
+    monkeypatch.setattr(digests, "_LARGEST", 100)
+    monkeypatch.setattr(digests, "_RANGE", 64)
+    evaluation = evaluate(folder, {"web": WEB})
+    files = [file for output in read_record(evaluation.record).manifest.outputs for file in output.files]
+    assert all(file.sha256 is None and file.ranges_sha256 for file in files)
+    assert verify(str(evaluation.record), runs_dir="runs", tracking=False).n_files
+
+    assert check(evaluation).verdict == "identical"
+    (folder / "lab/web").rename(folder / "moved")
+    assert check(evaluation, inputs="moved").verdict == "identical"
+    flip(folder / "moved/judged.txt", " 4\n", " 1\n")
+    (changed,) = check(evaluation, inputs="moved").inputs
+    assert changed.recorded_digest.startswith("ranges_sha256:")
+    assert changed.recorded_digest != changed.found_digest
 
 
 def test_a_flipped_byte_in_a_moved_input_is_named_too(folder):

@@ -1,0 +1,77 @@
+"""The digest of an input's bytes: one SHA-256; or, of a large file, that of the digests of its ranges.
+
+One SHA-256 takes the bytes one after the other, at a gigabyte or two in a second. Ranges are hashed at once. Which of
+the two a file has follows from its size alone, so that the same bytes always have the same digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from rankledger.pipeline.support.parallel import map_threads
+from rankledger.pipeline.types.inputs import InputFile
+
+__all__ = ["Digest", "describe_ranges", "has_ranges"]
+
+_LARGEST = 1 << 32  # bytes of a file with one SHA-256
+_RANGE = 1 << 26  # bytes
+_PIECE = 1 << 24  # bytes that are read at a time: a request at a URL
+
+
+def has_ranges(size: int) -> bool:
+    """Whether a file of so many bytes has the digest of its ranges."""
+    return size > _LARGEST
+
+
+def describe_ranges(path: str, file: Any, size: int) -> InputFile:
+    """A large file by its ranges, which are read and hashed at once, by a thread per core.
+
+    Args:
+        path: as people write it.
+        file: an Arrow file that can be read anywhere.
+        size: its bytes. If there are fewer by now, the digest is of no use.
+    """
+    return _described(path, size, map_threads(lambda begin: _range_digest(file, begin), range(0, size, _RANGE)))
+
+
+def _range_digest(file: Any, begin: int) -> str:
+    digest, end = hashlib.sha256(), begin + _RANGE
+    while data := file.read_at(min(_PIECE, end - begin), begin):
+        digest.update(data)
+        begin += len(data)
+    return digest.hexdigest()
+
+
+def _described(path: str, size: int, ranges: Iterable[str]) -> InputFile:
+    lines = "".join(f"{digest}\n" for digest in ranges)
+    return InputFile(path, size, ranges_sha256=hashlib.sha256(lines.encode()).hexdigest())
+
+
+class Digest:
+    """The digest of bytes that are given one after the other."""
+
+    def __init__(self, size: int) -> None:
+        """Begin with none of so many bytes."""
+        self._size = size
+        self._ranges: list[str] = []
+        self._current = hashlib.sha256()
+        self._n_bytes = 0  # of the current range
+
+    def update(self, view: memoryview) -> None:
+        """Take the next bytes."""
+        while has_ranges(self._size) and self._n_bytes + len(view) >= _RANGE:
+            n_left = _RANGE - self._n_bytes
+            self._current.update(view[:n_left])
+            self._ranges.append(self._current.hexdigest())
+            self._current, self._n_bytes, view = hashlib.sha256(), 0, view[n_left:]
+        self._current.update(view)
+        self._n_bytes += len(view)
+
+    def describe(self, path: str) -> InputFile:
+        """The file at that path, once all of its bytes were given."""
+        if not has_ranges(self._size):
+            return InputFile(path, self._size, self._current.hexdigest())
+        last = [self._current.hexdigest()] if self._n_bytes else []
+        return _described(path, self._size, [*self._ranges, *last])
