@@ -462,6 +462,7 @@ def read_inputs(
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, _ReadOutput)}
     remarks += [remark for output in joined.values() for remark in output.remarks]
+    worded = {remark.partition(" (")[0]: remark for remark in reversed(remarks)}  # servers word each refusal anew
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
         joined={key: output.joined for key, output in joined.items()},
@@ -470,7 +471,7 @@ def read_inputs(
         quality={key: output.quality for key, output in evaluated.items()},
         failures=tuple(output for output in inputs.values() if isinstance(output, Failure)),
         parsed={key: key not in joined or joined[key].parsed for key in inputs},
-        remarks=tuple(dict.fromkeys(remarks)),
+        remarks=tuple(reversed(worded.values())),
         warnings=tuple(_data_warnings(planned, datasets, inputs)),
     )
 
