@@ -20,7 +20,6 @@ TARGET = 1_000_000_000
 ROWS_PER_TASK = 1_000_000
 PAGE, IMAGE = ROOT / "docs/performance.md", ROOT / "docs/images/scaling.svg"
 PLACE = re.compile(r"(<!-- measured: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
-SHOWN = {"wall": "wall", "cpu": "CPU", "anonymous": "anonymous memory", "total": "peak memory, MB"}
 AXES = ("rows", "queries", "measures", "models", "resamples")
 Found = Mapping[str, Mapping[str, Any]]
 Point = tuple[int, float, float]  # size, seconds, MB
@@ -35,7 +34,7 @@ def measured(found: Found) -> str:
         for claim, value, limit in case["claims"]
     ]
     about = sorted({f"{case['date']}: {case['machine']}; {case['versions']}." for case in found.values()})
-    head = ["case", "task", "rounds", "wall, s", "CPU, s", "peak anonymous, MB", "peak total, MB"]
+    head = ["case", "task", "rounds", "wall, s", "CPU, s", "peak anonymous, MB", "peak total, MB", "wall ÷ first"]
     return "\n\n".join(
         [
             textwrap.fill(" ".join(about), 120),
@@ -46,10 +45,12 @@ def measured(found: Found) -> str:
 
 
 def _work(name: str, case: Mapping[str, Any]) -> Iterator[list[str]]:
+    first = next(iter(case["tasks"].values()))["wall"]
     for label, task in case["tasks"].items():
         spread = f"{statistics.median(task['wall']):.2f} ({min(task['wall']):.2f}–{max(task['wall']):.2f})"
         cpu, peaks = statistics.median(task["cpu"]), [f"{max(task[kind]):,.0f}" for kind in ("anonymous", "total")]
-        yield [name, label, str(len(task["wall"])), spread, f"{cpu:.2f}", *peaks]
+        ratio = statistics.median(own / reference for own, reference in zip(task["wall"], first, strict=True))
+        yield [name, label, str(len(task["wall"])), spread, f"{cpu:.2f}", *peaks, f"{ratio:.2f}"]
 
 
 def extrapolation(found: Found) -> str:
@@ -101,7 +102,7 @@ def fits(sizes: Sequence[float], values: Sequence[float]) -> float:
 
 def svg(found: Found) -> str:
     """Time above and memory below, on logarithmic axes, a panel for each axis with its exponent."""
-    width, height = 190, 170
+    width, height = 200, 180
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width * len(AXES) + 20} {2 * height + 20}" '
         'font-family="sans-serif" font-size="11"><rect width="100%" height="100%" fill="white"/>'
@@ -110,21 +111,21 @@ def svg(found: Found) -> str:
         for row, (unit, place) in enumerate((("s", 1), ("MB", 2))):
             sizes, values = [point[0] for point in own], [max(point[place], 0.001) for point in own]
             corner = f'<g transform="translate({20 + width * column},{20 + height * row})">'
-            parts += [corner, *_panel(f"{unit} by {axis}", sizes, values, width - 70, height - 60), "</g>"]
+            parts += [corner, *_panel(f"{axis}: {unit} ∝ n^", sizes, values, width - 70, height - 70), "</g>"]
     return "\n".join([*parts, "</svg>\n"])
 
 
 def _panel(title: str, sizes: Sequence[float], values: Sequence[float], width: int, height: int) -> Iterator[str]:
     across, up = _scale(sizes, width), _scale(values, height)
-    places = [(30 + across(size), height + 14 - up(value)) for size, value in zip(sizes, values, strict=True)]
-    yield f'<text x="30" y="4" font-weight="bold">{title}: exponent {fits(sizes, values):.2f}</text>'
-    yield f'<path d="M30 12V{height + 18}H{width + 34}" fill="none" stroke="#888"/>'
+    places = [(30 + across(size), height + 24 - up(value)) for size, value in zip(sizes, values, strict=True)]
+    yield f'<text x="18" y="0" font-weight="bold">{title}{fits(sizes, values):.2f}</text>'
+    yield f'<path d="M18 14V{height + 32}H{width + 42}" fill="none" stroke="#888"/>'
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     yield f'<polyline points="{line}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>'
     for (x, y), size, value in zip(places, sizes, values, strict=True):
         yield f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="#1f6feb"/>'
         yield f'<text x="{x:.1f}" y="{y - 6:.1f}" font-size="9" text-anchor="middle">{value:.3g}</text>'
-        yield f'<text x="{x:.1f}" y="{height + 30}" font-size="9" text-anchor="middle">{_short(size)}</text>'
+        yield f'<text x="{x:.1f}" y="{height + 44}" font-size="9" text-anchor="middle">{_short(size)}</text>'
 
 
 def _scale(values: Sequence[float], length: int) -> Callable[[float], float]:
