@@ -78,11 +78,7 @@ class Resampled:
 
         A few clusters that differ from the others make it small, and so does a heavy tail.
         """
-        if self._spread == 0:
-            return 0.0
-        shares = self.influence / self._spread  # so that no power underflows
-        shares *= shares
-        return 1 / float((shares * shares).sum())
+        return 1 / self._powers[2] if self._spread else 0.0
 
     @cached_property
     def acceleration(self) -> float:
@@ -91,15 +87,26 @@ class Resampled:
         Reference:
             Efron 1987, doi:10.1080/01621459.1987.10478410, equation 4.4.
         """
-        if not self.variance:
-            return 0.0
-        cubes = self.influence * self.influence * self.influence  # powers of arrays are slow
-        return float(cubes.sum()) / (6 * float(self.variance**1.5))
+        return self._powers[1] / (6 * float(self.variance**1.5)) if self.variance else 0.0
 
-    @cached_property
+    @property
     def variance(self) -> float:
         """Σ influence²."""
-        return float((self.influence * self.influence).sum())
+        return self._powers[0]
+
+    @cached_property
+    def _powers(self) -> tuple[float, float, float]:
+        """Σ influence², Σ influence³ and Σ influence⁴ / (Σ influence²)²; the last is NaN if all influences are 0."""
+        powers = self.influence * self.influence  # in place from here on: powers and new arrays are slow
+        squares = float(powers.sum())
+        powers *= self.influence
+        cubes = float(powers.sum())
+        if squares == 0:
+            return squares, cubes, math.nan
+        np.divide(self.influence, math.sqrt(squares), out=powers)  # so that no power underflows
+        powers *= powers
+        powers *= powers
+        return squares, cubes, float(powers.sum())
 
     @property
     def mark(self) -> Literal["", "sparse", "degenerate"]:
@@ -119,7 +126,8 @@ class Resampled:
         defined = self.ascending if self.n_undefined else self.resamples
         apart = defined - defined[0]  # so that equal figures have none at all
         apart -= apart.sum() / len(apart)
-        own = math.sqrt(float((apart * apart).sum()) / (len(apart) - 1)) if len(apart) > 1 else math.nan
+        apart *= apart
+        own = math.sqrt(float(apart.sum()) / (len(apart) - 1)) if len(apart) > 1 else math.nan
         return math.hypot(own, self.total_error.replicates) if self.families else own
 
     @cached_property
@@ -128,17 +136,33 @@ class Resampled:
         ordered = np.sort(self.resamples)  # NaN last
         return ordered[: int(ordered.searchsorted(np.nan))]
 
-    @property
+    def from_least(self, place: int) -> tuple[float, float]:
+        """The defined resample at this place in their order, from 0 on, and the next; the last is followed by itself.
+
+        To find one place takes a fifth of the time of sorting.
+        """
+        self._parted.partition(place)  # NaN last
+        is_last = place + 1 == len(self._parted) - self.n_undefined
+        following = self._parted[place:] if is_last else self._parted[place + 1 :]
+        return float(self._parted[place]), float(np.fmin.reduce(following))
+
+    @cached_property
+    def _parted(self) -> Floats:
+        """(B,) the resamples in an order that finding places changes."""
+        return self.resamples.copy()
+
+    @cached_property
     def n_undefined(self) -> int:
         """How many resamples leave it undefined."""
-        return len(self.resamples) - len(self.ascending)
+        return int(np.count_nonzero(np.isnan(self.resamples)))
 
     @cached_property
     def n_below(self) -> int:
         """Twice how many resamples are below the centre, those that are equal to it counting half."""
         nearly = ROUNDING * math.sqrt(self.variance)
-        below = self.ascending.searchsorted(self.centre - nearly, side="left")
-        return int(below + self.ascending.searchsorted(self.centre + nearly, side="right"))
+        at_least = np.count_nonzero(self.resamples >= self.centre - nearly)
+        above = np.count_nonzero(self.resamples > self.centre + nearly)
+        return int(2 * (len(self.resamples) - self.n_undefined) - at_least - above)
 
     def outer(self, low: float, high: float, reach: float) -> tuple[float, float]:
         """The ends as they are, or as far as this from the estimate if that is further out; NaN for a single cluster.
@@ -172,7 +196,7 @@ def interval(resampled: Resampled, method: Method, confidence: float) -> tuple[f
             ends of the method's and of those that hold over further replicates, too.
         confidence: how often the interval should cover, in (0, 1).
     """
-    if not math.isfinite(resampled.estimate) or not len(resampled.ascending):
+    if not math.isfinite(resampled.estimate) or resampled.n_undefined == len(resampled.resamples):
         return None, None
     tail = (1 - confidence) / 2
     levels = (tail, 1 - tail)
@@ -289,10 +313,10 @@ def _quantile(resampled: Resampled, level: float, *, first: bool) -> float:
 
     Undefined resamples come first for a lower end, and last for an upper one; NaN if the level falls among them.
     """
-    ascending = resampled.ascending
-    place = level * (len(resampled.resamples) - 1) - (resampled.n_undefined if first else 0)
+    n_resamples = len(resampled.resamples)
+    place = level * (n_resamples - 1) - (resampled.n_undefined if first else 0)
     below = math.floor(place)
-    if below < 0 or place > len(ascending) - 1:
+    if below < 0 or place > n_resamples - resampled.n_undefined - 1:
         return math.nan
-    low, high = ascending[below], ascending[min(below + 1, len(ascending) - 1)]
-    return float(low + (high - low) * (place - below))
+    low, high = resampled.from_least(below)
+    return low + (high - low) * (place - below)

@@ -298,7 +298,7 @@ def _line(
     ours, theirs = sample.sides(pair)
     low, high = rule.of(difference)
     mask = sample.slices[pair.slice]
-    wins, losses = (int((own if mask is None else own & mask).sum()) for own in changed)
+    wins, losses = (int(np.count_nonzero(own if mask is None else own & mask)) for own in changed)
     return Comparison(
         dataset=sample.dataset,
         slice=pair.slice,

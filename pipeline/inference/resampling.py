@@ -109,7 +109,8 @@ class Ratio:
         """(C,): how much each cluster of a replicate moves its figure from this one, to the first order."""
         sums, total = self.totals
         means = divide(sums, total)
-        apart = replicate.numerators - means[:, np.newaxis] * replicate.denominators
+        apart = means[:, np.newaxis] * replicate.denominators
+        np.subtract(replicate.numerators, apart, out=apart)
         if self.aggregation is not MEAN:
             apart = (self.aggregation.slope(means)[:, np.newaxis] * apart).sum(axis=0, keepdims=True)
         return divide(apart[0], total)

@@ -40,7 +40,7 @@ __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 T = TypeVar("T")
 
 _NUMBERS = 1 << 26  # numbers of columns that are drawn together: 537 MB
-_INFLUENCES = 1 << 22  # numbers of influences that are kept: 34 MB
+_INFLUENCES = 1 << 23  # numbers of influences that are kept: 67 MB
 
 Key: TypeAlias = tuple[ModelKey, Measure, str]
 
@@ -386,10 +386,10 @@ class Sample:
         return self._counted[key]
 
     def _influence_of(self, ratio: Ratio) -> Floats:
-        """Its influence; some are kept, for a baseline is compared with many models."""
+        """Its influence; the last ones are kept, for a figure is compared with many others."""
         if ratio not in self._influences:
-            if len(self._influences) * self.n_clusters > _INFLUENCES:
-                self._influences.clear()
+            while self._influences and (1 + len(self._influences)) * self.n_clusters > _INFLUENCES:
+                del self._influences[next(iter(self._influences))]
             self._influences[ratio] = ratio.influence
         return self._influences[ratio]
 

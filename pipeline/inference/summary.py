@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 
@@ -73,14 +72,14 @@ def estimate(
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
     for block in each("Reading off intervals", sample.blocks, len(sample.blocks), "blocks"):
-        for measure, scores in product(block, results):
-            if measure in scores.measures:
+        for measure in block:
+            for scores in (own for own in results if measure in own.measures):
                 row = scores.measures.index(measure)
                 undefined = np.isnan(np.atleast_2d(scores.moments.get(measure, scores.values[row]))[0])
                 for name in sample.slices:
                     lines[scores.key, name, measure] = _line(sample, scores, row, name, undefined, conventions, rule)
-        if meanwhile is not None:
-            meanwhile(block)
+            if meanwhile is not None:
+                meanwhile([measure])  # while the influences of its figures are kept
     return tuple(line for scores in results for line in _in_order(sample, scores, lines))
 
 
@@ -100,7 +99,6 @@ def _line(
     resampled = sample.figure(scores.model, measure, slice)
     low, high = rule.of(resampled)
     mask = sample.slices[slice]
-    queries = np.ones(len(scores.query_ids), dtype=bool) if mask is None else mask
     bounds: list[float | None] = [None, None, None]
     if scores.tie_bounds is not None and measure.metric.input == "judged":
         ratios = [
@@ -116,15 +114,20 @@ def _line(
         ci_low=low,
         ci_high=high,
         std_error=known(resampled.std_error),
-        n_queries=int(queries.sum()),
-        n_missing=int((scores.missing & queries).sum()),
-        n_undefined=int((undefined & queries).sum()),
+        n_queries=len(undefined) if mask is None else _count(mask, None),
+        n_missing=_count(scores.missing, mask),
+        n_undefined=_count(undefined, mask),
         n_clusters=resampled.n_clusters,
         mark=resampled.mark,
         ties_least=bounds[0],
         ties_expected=bounds[1],
         ties_greatest=bounds[2],
     )
+
+
+def _count(queries: Bools, mask: Bools | None) -> int:
+    """How many of these queries are in a slice."""
+    return int(np.count_nonzero(queries if mask is None else queries & mask))
 
 
 def _figures(scores: Scores, n_clusters: int) -> Iterator[Estimate]:

@@ -129,6 +129,31 @@ def test_an_undefined_resample_counts_at_either_end(method):
     assert interval(resampled(0.5, many, [1e-9, -1e-9]), method, 0.95) == (None, None)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_places_are_those_of_sorted_resamples(seed):
+    """With ties and undefined resamples, in any order of asking; the last one that is defined is followed by itself."""
+    rng = np.random.default_rng(seed)
+    resamples = rng.integers(-5, 5, 50).astype(float)
+    resamples[rng.random(50) < 0.2] = np.nan
+    ordered = sorted(resamples[~np.isnan(resamples)].tolist())
+    figure = resampled(0.0, resamples, [-1, 1])
+
+    for place in rng.permutation(len(ordered)):
+        assert figure.from_least(int(place)) == (ordered[place], ordered[min(place + 1, len(ordered) - 1)])
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "bca", "bca+t"])
+def test_an_interval_sorts_nothing(method, monkeypatch):
+    """It is read off a few places, and sorting 10,000 resamples takes longer than all else that makes a line."""
+    figure = resampled(0.0, np.linspace(-1, 1, 99), [-1, 0, 1])
+    monkeypatch.delattr(np, "sort")
+
+    low, high = interval(figure, method, 0.95)
+
+    assert low < 0 < high
+    assert figure.std_error > 0
+
+
 def test_the_standard_error_is_that_of_the_resamples_that_define_the_figure():
     """Of 200 resamples one may be undefined; of 20 none may, for those left would be no sample of all."""
     resamples = np.arange(200.0)
