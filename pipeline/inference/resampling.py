@@ -308,9 +308,9 @@ class ResampledSums:
 
     def sums(self, weights: npt.NDArray[np.number]) -> Floats:
         """(S, N, B): the sums of the columns, each cluster taken as often as (B, C) weights say; all are exact."""
-        taken = weights[:, self.rows].astype(np.float64, copy=False)
+        taken = weights[:, self.rows]
         if self.ends is None:
-            return (self.rounded.T @ taken.T)[np.newaxis]
+            return (self.rounded.T @ taken.astype(np.float64, copy=False).T)[np.newaxis]
         (n_slices, n_parts), n_columns = self.members.shape, self.rounded.shape[1]
         sums = np.empty((n_slices, n_columns, len(taken)))
         step = max(1, _PRODUCT // max(1, n_parts * len(taken)))
@@ -318,9 +318,10 @@ class ResampledSums:
             columns = self.rounded[:, begin : begin + step]
             parts = np.empty((n_parts, columns.shape[1], len(taken)))
             for part, (first, end) in enumerate(pairwise((0, *self.ends))):
-                np.matmul(columns[first:end].T, taken[:, first:end].T, out=parts[part])
-            own = self.members @ parts.reshape(n_parts, -1)
-            sums[:, begin : begin + step] = own.reshape(n_slices, *parts.shape[1:])
+                own = taken[:, first:end].astype(np.float64, copy=False)  # small enough for the cache
+                np.matmul(columns[first:end].T, own.T, out=parts[part])
+            added = self.members @ parts.reshape(n_parts, -1)
+            sums[:, begin : begin + step] = added.reshape(n_slices, *parts.shape[1:])
         return sums
 
 
