@@ -38,6 +38,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.cases) - set(CASES):
         parser.error(f"no case {', '.join(sorted(unknown))}; the cases are {', '.join(CASES)}")
+    if options.small and options.write:
+        parser.error("--write is for figures of the full size")
     folder = options.folder / "small" if options.small else options.folder
     folder.mkdir(parents=True, exist_ok=True)
     python = install(options.folder.resolve())

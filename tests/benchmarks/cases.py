@@ -136,7 +136,7 @@ def _100m(bench: Bench) -> Case:
     held = ("--set", "execution.memory=1GiB") if "memory" in Execution.model_fields else ()
     tasks = [
         bench.ours("28 M Parquet", bench.load(28_000)),
-        bench.ours("100 M Parquet parts", bench.load(100_000), "parts", *held),
+        bench.ours(f"100 M Parquet parts{', memory: 1GiB' if held else ''}", bench.load(100_000), "parts", *held),
     ]
     limit = 100 / 28 * 1.1
     claims = [Claim("total", tasks[1].label, None, 1_000), Claim("wall", tasks[1].label, tasks[0].label, limit)]

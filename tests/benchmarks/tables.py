@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import statistics
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tests.benchmarks.tools import ROOT
+from tests.support.filled_pages import filled
 
 __all__ = ["extrapolation", "fits", "measured", "svg", "write"]
 
@@ -19,7 +19,6 @@ PRICE = 0.05  # USD per hour of a core, an assumption that docs/performance.md e
 TARGET = 1_000_000_000
 ROWS_PER_TASK = 1_000_000
 PAGE, IMAGE = ROOT / "docs/performance.md", ROOT / "docs/images/scaling.svg"
-PLACE = re.compile(r"(<!-- measured: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 AXES = ("rows", "queries", "measures", "models", "resamples")
 Found = Mapping[str, Mapping[str, Any]]
 Point = tuple[int, float, float]  # size, seconds, MB
@@ -109,16 +108,18 @@ def svg(found: Found) -> str:
     ]
     for column, (axis, own) in enumerate(points(found).items()):
         for row, (unit, place) in enumerate((("s", 1), ("MB", 2))):
-            sizes, values = [point[0] for point in own], [max(point[place], 0.001) for point in own]
+            sizes, values = [point[0] for point in own], [point[place] for point in own]
+            title = f"{axis}: {unit} ∝ n^{fits(sizes, values):.2f}"
             corner = f'<g transform="translate({20 + width * column},{20 + height * row})">'
-            parts += [corner, *_panel(f"{axis}: {unit} ∝ n^", sizes, values, width - 70, height - 70), "</g>"]
+            parts += [corner, *_panel(title, sizes, [max(value, 0.001) for value in values], width - 70, height - 70)]
+            parts.append("</g>")
     return "\n".join([*parts, "</svg>\n"])
 
 
 def _panel(title: str, sizes: Sequence[float], values: Sequence[float], width: int, height: int) -> Iterator[str]:
     across, up = _scale(sizes, width), _scale(values, height)
     places = [(30 + across(size), height + 24 - up(value)) for size, value in zip(sizes, values, strict=True)]
-    yield f'<text x="18" y="0" font-weight="bold">{title}{fits(sizes, values):.2f}</text>'
+    yield f'<text x="18" y="0" font-weight="bold">{title}</text>'
     yield f'<path d="M18 14V{height + 32}H{width + 42}" fill="none" stroke="#888"/>'
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     yield f'<polyline points="{line}" fill="none" stroke="#1f6feb" stroke-width="1.5"/>'
@@ -145,9 +146,4 @@ def write(found: Found) -> None:
     if "scaling" in found:
         IMAGE.write_text(svg(found), encoding="utf-8")
         tables["growth"] = "![Time and memory by rows, queries, measures, models and resamples](images/scaling.svg)"
-    page = PLACE.sub(lambda match: _filled(match, tables), PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(page, encoding="utf-8")
-
-
-def _filled(match: re.Match[str], tables: Mapping[str, str]) -> str:
-    return f"{match[1]}\n{tables[match['name']]}\n\n{match[3]}" if match["name"] in tables else match[0]
+    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8"), "measured", tables), encoding="utf-8")

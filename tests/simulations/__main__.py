@@ -6,15 +6,14 @@ Each table stands in a page between `<!-- simulated: NAME -->` and `<!-- end -->
 from __future__ import annotations
 
 import argparse
-import re
 import time
-from collections.abc import Mapping
 from importlib import import_module
 from multiprocessing import Pool
 from pathlib import Path
 
+from tests.support.filled_pages import filled, places
+
 DOCS = Path(__file__).parents[2] / "docs"
-_PLACE = re.compile(r"(<!-- simulated: (?P<name>\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def _made(name: str) -> tuple[str, str, float]:
@@ -29,7 +28,7 @@ def main() -> None:
     parser.add_argument("--only", metavar="NAME", help="simulate only this table")
     options = parser.parse_args()
     pages = {path: path.read_text(encoding="utf-8") for path in sorted(DOCS.glob("*.md"))}
-    named = {match["name"] for text in pages.values() for match in _PLACE.finditer(text)}
+    named = {name for text in pages.values() for name in places(text, "simulated")}
     if options.only and options.only not in named:
         parser.error(f"{options.only}: no guide has a table of that name; the names are {', '.join(sorted(named))}")
     with Pool(2) as pool:
@@ -39,13 +38,8 @@ def main() -> None:
             print(f"{name}, {seconds:.0f} s of CPU", table, "", sep="\n\n", flush=True)
     if options.write:
         for path, text in pages.items():
-            filled = _PLACE.sub(lambda match: _filled(match, tables), text)
-            if filled != text:
-                path.write_text(filled, encoding="utf-8")
-
-
-def _filled(match: re.Match[str], tables: Mapping[str, str]) -> str:
-    return f"{match[1]}\n{tables[match['name']]}\n\n{match[3]}" if match["name"] in tables else match[0]
+            if (changed := filled(text, "simulated", tables)) != text:
+                path.write_text(changed, encoding="utf-8")
 
 
 if __name__ == "__main__":
