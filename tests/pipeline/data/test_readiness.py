@@ -23,14 +23,14 @@ def in_folder(tmp_path, monkeypatch):
 def bucket(tmp_path, monkeypatch):
     """Files under `bucket://` are on a filesystem that is not the local one, as those of a cloud are."""
     filesystem = pa.fs.SubTreeFileSystem(str(tmp_path), pa.fs.LocalFileSystem())
-    opened = files._open
+    opened = files.open_filesystem
 
     def open_bucket(path):
         scheme, separator, name = path.partition("://")
         name = name.partition("?")[0]
         return ("bucket://", filesystem, name) if separator and scheme == "bucket" else opened(path)
 
-    monkeypatch.setattr(files, "_open", open_bucket)
+    monkeypatch.setattr(files, "open_filesystem", open_bucket)
 
 
 def write(*names: str, text: str = "four") -> None:

@@ -374,10 +374,11 @@ def test_slices_are_left_out_where_the_queries_table_has_changed(tmp_path):
 # ---- ranks that were not kept
 
 
-def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path):
-    """With the outputs of both deleted the ranks are still known."""
-    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()})
-    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)})
+@pytest.mark.parametrize("sections", [{}, {"execution": {"cache": "../shared"}}], ids=["runs", "elsewhere"])
+def test_ranks_come_from_the_store_when_outputs_are_gone(tmp_path, sections):
+    """With the outputs of both deleted the ranks are still known, wherever the configs put the store."""
+    first = evaluate(tmp_path / "first", judgments(), {"bm25": output()}, **sections)
+    second = evaluate(tmp_path / "second", judgments(), {"bm25": output(MOVED)}, **sections)
     for folder in ("first", "second"):
         (tmp_path / folder / "web" / "bm25.tsv").unlink()
 
