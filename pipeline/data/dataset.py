@@ -195,6 +195,7 @@ def read_output(
     allow_no_overlap: bool = False,
     n_rows: int = PART_ROWS,
     folder: Path | None = None,
+    at_a_time: int = 1,
 ) -> tuple[tuple[InputFile, ...], Joined]:
     """One model's output on a dataset: the files it consists of, and what the join gives.
 
@@ -208,6 +209,7 @@ def read_output(
         allow_no_overlap: whether it may have no query, document or pair of the dataset.
         n_rows: rows of a ranking that are parsed at a time, about.
         folder: where a ranking's scattered rows are brought together in a temporary folder; None for the system's.
+        at_a_time: ranges of a ranking that are parsed and joined side by side; the result does not depend on it.
 
     Raises:
         InputError: the output is missing or malformed, or has no query or no rated pair of the dataset.
@@ -221,7 +223,7 @@ def read_output(
         return rows.files, joined
     ranges = readers.RankingRanges(output, by=_order(conventions), n_rows=n_rows)
     join = RankingJoin(dataset.judgments, conventions, Depths(depth if with_catalogue else 0.0, compared))
-    join.add_ranges(ranges, folder)
+    join.add_ranges(ranges, folder, at_a_time)
     files = ranges.files
     if not allow_no_overlap and not join.knows_query and conventions.missing_queries == "error":
         _refuse_other_rows(ranges, dataset)  # the join's message would say less

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -52,17 +53,20 @@ def file_parts(
         yield from [part] if n_rows is None or layout.cut is None else layout.cut(part, n_rows)
         return
     head = None
-    for number, lines in enumerate(_cut(contents, n_rows)):
+    for number, (lines, ended) in enumerate(_cut(contents, n_rows)):
         before = partial(_lines_before, file, layout, n_rows, number) if number else int
         stored = pa.py_buffer(lines)
         part = FilePart(file.path, layout, stored, kind, source.columns, contents.limit, head, before)
-        yield part
+        yield replace(part, whole=ended and not number)
         head = head or _head(part.data)
         del lines, stored, part  # before the next is read
 
 
-def _cut(contents: Contents, n_rows: int) -> Iterator[_Bytes]:
-    """The contents, cut at line ends; at least once, whatever is in them. The first cut has a row or a header."""
+def _cut(contents: Contents, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:
+    """The contents, cut at line ends, and whether nothing is known to follow; at least once, whatever is in them.
+
+    The first cut has a row or a header.
+    """
     lines = _Lines(contents)
     size = lines.bytes_of(n_rows)
     taken = lines.take(size)
@@ -70,12 +74,12 @@ def _cut(contents: Contents, n_rows: int) -> Iterator[_Bytes]:
         taken = np.concatenate([taken, lines.take(1)])
     begin = 0
     while n_bytes := len(taken):
-        yield taken
+        yield taken, lines.at_end
         del taken  # before the next is read
         begin += n_bytes
         taken = lines.take(size - begin % size)
     if not begin:
-        yield taken
+        yield taken, True
 
 
 class _Lines:
@@ -94,6 +98,11 @@ class _Lines:
         """The bytes of so many lines, if all are as long as the first ones; no more than a part may have."""
         n_lines = self._rest.tobytes().count(_LINE_FEED)
         return max(1, min(len(self._rest) * n_rows // max(1, n_lines), _LARGEST))
+
+    @property
+    def at_end(self) -> bool:
+        """Whether nothing is known to be left to take."""
+        return self.ended and not len(self._rest)
 
     def take(self, least: int) -> _Bytes:
         """The next lines, of at least so many bytes together; fewer at the end."""
@@ -133,4 +142,4 @@ def _lines_before(file: StoredFile, layout: Format, n_rows: int, number: int) ->
     """The lines in the parts before that one; the file is read again for it."""
     assert layout.count_lines is not None, "what is cut at line ends"
     with file.contents() as contents:
-        return sum(layout.count_lines(lines.tobytes()) for lines in islice(_cut(contents, n_rows), number))
+        return sum(layout.count_lines(lines.tobytes()) for lines, _ in islice(_cut(contents, n_rows), number))

@@ -10,7 +10,7 @@ Whatever the ranges are, the result is the same: ranks are whole numbers, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from rankledger.pipeline.support.arrow import concatenate, integers, strings
 from rankledger.pipeline.types.inputs import Rows, row_number
 from rankledger.pipeline.types.joined import Hits, Joined, Quality
 
-__all__ = ["Depths", "JoinedRows", "Problem", "RankingJoin", "join_ranking", "join_rows"]
+__all__ = ["Depths", "JoinedRange", "JoinedRows", "Problem", "RankingJoin", "join_range", "join_ranking", "join_rows"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -171,6 +171,53 @@ def _top(
     return _Top(numbers[rows], queries[rows], ranks[shallow], hashes[rows], doc_ids)
 
 
+@dataclass(frozen=True, eq=False)
+class JoinedRange:
+    """What the join finds in one range of an output, whose rows are numbered from its first.
+
+    Attributes:
+        within: what it finds in the queries that lie within the range; None if there are none.
+        aside: the rows of the first and the last query, which may go on in the ranges beside it; None if the range is
+            all of the output.
+        numbers: theirs.
+        queries: hashes of the queries that were joined.
+        queries_aside: hashes of those put aside.
+        knows_query: whether any query is judged.
+    """
+
+    within: JoinedRows | Problem | None
+    aside: Rows | None
+    numbers: Ints
+    queries: Hashes
+    queries_aside: Hashes
+    knows_query: bool
+
+
+def join_range(
+    judgments: Judgments, conventions: Conventions, depths: Depths, rows: Rows, is_whole: bool
+) -> JoinedRange:
+    """What the join finds in one range of an output; it depends on nothing else, wherever it is called.
+
+    Args:
+        judgments: the dataset's judgments.
+        conventions: say how scores are rounded and how ties are broken.
+        depths: say what is asked for beside the judged documents.
+        rows: the range, at least one row.
+        is_whole: whether it is all of the output.
+    """
+    ends = [] if is_whole else [*{int(rows.query_codes[0]), int(rows.query_codes[-1])}]
+    within, beside = _split(rows, ends)
+    hashes = hash_ids(strings(rows.query_ids))
+    return JoinedRange(
+        within=join_rows(judgments, _some(rows, within), within, conventions, depths) if len(within) else None,
+        aside=replace(rows.take(beside), place=row_number) if ends else None,
+        numbers=beside,
+        queries=np.delete(hashes, ends),
+        queries_aside=hashes[ends],
+        knows_query=any(query_id in judgments.places for query_id in rows.query_ids),
+    )
+
+
 class RankingJoin:
     """The join of one model's rankings with a dataset's judgments.
 
@@ -205,24 +252,27 @@ class RankingJoin:
     def _add(self, rows: Rows, numbers: Ints) -> None:
         """Join rows that are all those of their queries; `numbers` are theirs in the output."""
         self.knows_query |= any(query_id in self._judgments.places for query_id in rows.query_ids)
-        joined = join_rows(self._judgments, rows, numbers, self._conventions, self._depths)
+        self._keep(join_rows(self._judgments, rows, numbers, self._conventions, self._depths))
+
+    def _keep(self, joined: JoinedRows | Problem) -> None:
         if isinstance(joined, JoinedRows):
             self._found.append(joined)
         elif self._problem is None or _order(joined) < _order(self._problem):
             self._problem = joined
 
-    def add_ranges(self, ranges: RankingRanges, folder: Path | None = None) -> None:
+    def add_ranges(self, ranges: RankingRanges, folder: Path | None = None, at_a_time: int = 1) -> None:
         """Join all ranges of an output.
 
         Args:
             ranges: the ranges; they are read anew if a query is scattered over them.
             folder: where scattered rows are brought together in a temporary folder; None for the system's.
+            at_a_time: ranges that are parsed and joined side by side.
 
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
         """
         self._place = ranges.place
-        if self._add_together(ranges):
+        if self._add_together(ranges, at_a_time):
             return
         found = "the rows of its queries are scattered, so they were brought together on disk"
         self.remarks = (f"{ranges.path}: {found}; write a query's rows together to read it faster",)
@@ -230,25 +280,23 @@ class RankingJoin:
         for rows, numbers in partitioned(ranges, folder):
             self._add(rows, numbers)
 
-    def _add_together(self, ranges: RankingRanges) -> bool:
+    def _add_together(self, ranges: RankingRanges, at_a_time: int) -> bool:
         """Join ranges in which the rows of each query stand together; whether they do."""
-        queries, aside, begin = _Queries(), list[tuple[Rows, Ints]](), 0
-        for rows, is_last in _with_last(ranges):
-            if is_last and not begin:
-                self._add(rows, np.arange(rows.ends[-1]))
-                return True
-            ends = _ends(rows, is_first=not begin, is_last=is_last)
-            within, beside = _split(rows, ends)
-            if len(within):
-                self._add(_some(rows, within), begin + within)
-            aside.append((rows.take(beside), begin + beside))
-            begin += rows.ends[-1]
-            queries.add(rows, ends)
-            if queries.are_scattered(is_last=is_last):
+        join = partial(join_range, self._judgments, self._conventions, self._depths)
+        queries, aside = _Queries(), list[tuple[Rows, Ints]]()
+        for begin, found in ranges.each(join, at_a_time):
+            self.knows_query |= found.knows_query
+            if found.within is not None:
+                self._keep(_moved(found.within, begin))
+            if found.aside is not None:
+                aside.append((found.aside, begin + found.numbers))
+            queries.add(found)
+            if queries.have_doubled and queries.are_scattered:
                 return False
-            del rows, within, beside  # before the next range is read
-        numbers = np.concatenate([found for _, found in aside])
-        self._add(_merged([rows for rows, _ in aside]), numbers)
+        if queries.are_scattered:
+            return False
+        if aside:
+            self._add(_merged([rows for rows, _ in aside]), np.concatenate([numbers for _, numbers in aside]))
         return True
 
     def joined(
@@ -319,17 +367,19 @@ class _Queries:
         self._joined: list[Hashes] = []
         self._aside: list[Hashes] = []
 
-    def add(self, rows: Rows, aside: Collection[int]) -> None:
-        """A range's queries, some of them put aside."""
-        hashes = hash_ids(strings(rows.query_ids))
-        self._aside.append(hashes[[*aside]])
-        self._joined.append(np.delete(hashes, [*aside]))
+    def add(self, found: JoinedRange) -> None:
+        """A range's queries."""
+        self._joined.append(found.queries)
+        self._aside.append(found.queries_aside)
 
-    def are_scattered(self, *, is_last: bool) -> bool:
-        """Whether a query that was joined is in another range, too; looked at as often as the ranges double."""
-        n_ranges = len(self._joined)
-        if n_ranges & (n_ranges - 1) and not is_last:
-            return False
+    @property
+    def have_doubled(self) -> bool:
+        """Whether there are twice as many ranges as when this was last so."""
+        return not len(self._joined) & (len(self._joined) - 1)
+
+    @property
+    def are_scattered(self) -> bool:
+        """Whether a query that was joined is in another range, too."""
         joined = np.sort(np.concatenate(self._joined))
         aside = np.concatenate(self._aside)
         places = np.minimum(np.searchsorted(joined, aside), len(joined) - 1)
@@ -367,15 +417,16 @@ def join_ranking(
     return join.joined(ranking.path, n_documents, catalogue, _cells=_cells)
 
 
-def _with_last(ranges: Iterable[Rows]) -> Iterator[tuple[Rows, bool]]:
-    """The ranges, and whether each is the last one."""
-    before = None
-    for rows in ranges:
-        if before is not None:
-            yield before, False
-        before = rows
-    if before is not None:
-        yield before, True
+def _moved(found: JoinedRows | Problem, begin: int) -> JoinedRows | Problem:
+    """The same, its rows numbered from the output's first, with so many rows before the range."""
+    if isinstance(found, JoinedRows):
+        recommended, compared = (
+            top and replace(top, numbers=begin + top.numbers) for top in (found.recommended, found.compared)
+        )
+        return replace(found, recommended=recommended, compared=compared)
+    if isinstance(found, Repeat):
+        return replace(found, earlier=begin + found.earlier, row=begin + found.row)
+    return replace(found, row=begin + found.row)
 
 
 def _split(rows: Rows, ends: Collection[int]) -> tuple[Ints, Ints]:
@@ -390,12 +441,6 @@ def _some(rows: Rows, numbers: Ints) -> Rows:
     """These rows, ascending; they are copied only if they do not stand side by side."""
     begin, end = int(numbers[0]), int(numbers[-1]) + 1
     return rows.between(begin, end) if end - begin == len(numbers) else rows.take(numbers)
-
-
-def _ends(rows: Rows, *, is_first: bool, is_last: bool) -> set[int]:
-    """The codes of the queries that may have rows in the ranges beside this one."""
-    first = set() if is_first else {int(rows.query_codes[0])}
-    return first if is_last else first | {int(rows.query_codes[-1])}
 
 
 def _order(problem: Problem) -> tuple[bool, int]:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,8 @@ from rankledger.pipeline.data.formats.trec import last_fields
 from rankledger.pipeline.data.parts import PART_ROWS, file_parts
 from rankledger.pipeline.support.arrow import concatenate, floats, integers, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
-from rankledger.pipeline.types.inputs import Chunk, Ids, InputFile, Rows, Source
+from rankledger.pipeline.support.parallel import map_ahead
+from rankledger.pipeline.types.inputs import Chunk, Ids, InputFile, Rows, Source, row_number
 
 __all__ = [
     "RankingRanges",
@@ -117,8 +118,7 @@ class RankingRanges:
             by: as of `read_ranking`.
             n_rows: rows of a range, about.
         """
-        self._by = by
-        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, _last_fields, n_rows)
+        self._reading = Reading(source, _RANKING if by == "score" else _RANKS, n_rows)
         self.last_fields: list[bytes] = []
         self.path = self._reading.source.path
 
@@ -133,17 +133,29 @@ class RankingRanges:
         Raises:
             InputError: as of `read_ranking`, once everything was read.
         """
+        for begin, rows in self.each(lambda rows, _: rows):
+            yield replace(rows, place=partial(self._placed, begin))
+
+    def each(self, function: Callable[[Rows, bool], T], at_a_time: int = 1) -> Iterator[tuple[int, T]]:
+        """The rows before each range, and what the function makes of its own, in order; the input is read anew.
+
+        Args:
+            function: takes the rows of a range, at least one, numbered from its first, and whether they are all rows.
+            at_a_time: ranges that are parsed and given to the function side by side.
+
+        Raises:
+            InputError: as of `read_ranking`, once everything was read.
+        """
         begin, odd = 0, None
-        for table, last in self._reading:
-            self.last_fields = last
-            if not odd:
-                rows = _rows(self._reading, table, partial(self._placed, begin))
-                odd = _odd_value(rows, self._reading.kind)
-                begin += len(table)
-                if not odd:
-                    yield rows if self._by == "score" else _negative(rows)
-        if odd:
-            _refuse_value(rows, self._reading.kind, *odd)
+        for taken in self._reading.each(partial(_take, self.path, self._reading.kind, function), at_a_time):
+            self.last_fields = taken.last_fields
+            if odd is None and taken.odd is not None:
+                odd = taken.odd._replace(row=begin + taken.odd.row)
+            if odd is None and taken.made is not None:
+                yield begin, taken.made
+            begin += taken.n_rows
+        if odd is not None:
+            _refuse_value(self.path, self._reading.kind, odd, self.place)
 
     def place(self, row: int) -> str:
         """Where a row stands, such as `line 3`; the ranges before it must have been taken."""
@@ -153,8 +165,32 @@ class RankingRanges:
         return self.place(begin + row)
 
 
-def _last_fields(part: FilePart) -> list[bytes]:
-    return last_fields(part.data) if part.format is FORMATS["trec"] else []
+class _OddValue(NamedTuple):
+    """A value that cannot stand in its row, and why."""
+
+    row: int
+    value: float
+    problem: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Taken(Generic[T]):
+    """What was made of a range's rows, unless a value is odd, and the last fields of TREC text."""
+
+    n_rows: int
+    made: T | None
+    odd: _OddValue | None
+    last_fields: list[bytes]
+
+
+def _take(path: str, kind: Kind, function: Callable[[Rows, bool], T], part: FilePart, table: pa.Table) -> _Taken[T]:
+    """What the function makes of a range of the output at that path."""
+    rows = _rows(path, (), kind, table, row_number)
+    odd = _odd_value(rows, kind)
+    last = last_fields(part.data) if part.format is FORMATS["trec"] else []
+    ranked = rows if kind == _RANKING else _negative(rows)
+    is_whole = part.whole and part.path == path  # of several files none is
+    return _Taken(len(table), None if odd else function(ranked, is_whole), odd, last)
 
 
 def read_ratings(source: Source | str) -> Rows:
@@ -239,16 +275,16 @@ def _text(part: FilePart, name: str, row: int, cell: object) -> str | None:
 
 
 def _read_rows(source: Source | str, kind: Kind) -> Rows:
-    reading = Reading(source, kind, lambda _: None)
-    rows = _rows(reading, pa.concat_tables(table for table, _ in reading), reading.place)
+    reading = Reading(source, kind)
+    table = pa.concat_tables(reading.each(lambda _, table: table))
+    rows = _rows(reading.source.path, tuple(reading.files), kind, table, reading.place)
     odd = _odd_value(rows, kind)
     if odd:
-        _refuse_value(rows, kind, *odd)
+        _refuse_value(rows.path, kind, odd, rows.place)
     return rows
 
 
-def _rows(reading: Reading[T], table: pa.Table, place: Callable[[int], str]) -> Rows:
-    kind = reading.kind
+def _rows(path: str, files: tuple[InputFile, ...], kind: Kind, table: pa.Table, place: Callable[[int], str]) -> Rows:
     batches = [batch for batch in table.unify_dictionaries().to_batches(max_chunksize=_CHUNK) if batch.num_rows]
     chunks = tuple(
         Chunk(
@@ -260,26 +296,28 @@ def _rows(reading: Reading[T], table: pa.Table, place: Callable[[int], str]) -> 
     )
     subtopics = concatenate([batch.column("subtopic") for batch in batches]) if "subtopic" in kind.ids else None
     query_ids = batches[0].column(0).dictionary.to_pylist()
-    return Rows(reading.source.path, tuple(reading.files), query_ids, chunks, place, subtopics)
+    return Rows(path, files, query_ids, chunks, place, subtopics)
 
 
-def _odd_value(rows: Rows, kind: Kind) -> tuple[int, str] | None:
-    """The first row whose value cannot stand there, and why; None if there is none."""
+def _odd_value(rows: Rows, kind: Kind) -> _OddValue | None:
+    """The first value that cannot stand in its row; None if there is none."""
     if not all(np.isfinite(chunk.values).all() for chunk in rows.chunks):
-        return int(np.flatnonzero(~np.isfinite(rows.values))[0]), "is not a finite number"
+        row = int(np.flatnonzero(~np.isfinite(rows.values))[0])
+        return _OddValue(row, float(rows.values[row]), "is not a finite number")
     if kind in (_RATINGS, _PREDICTIONS) and np.abs(rows.values).max() > _GREATEST_RATING:
-        return int(np.abs(rows.values).argmax()), "has no square in doubles"
+        row = int(np.abs(rows.values).argmax())
+        return _OddValue(row, float(rows.values[row]), "has no square in doubles")
     return None
 
 
-def _refuse_value(rows: Rows, kind: Kind, row: int, problem: str) -> NoReturn:
-    raise InputError(f"{rows.path}: {kind.value} {rows.values[row]} ({rows.place(row)}) {problem}; fix it")
+def _refuse_value(path: str, kind: Kind, odd: _OddValue, place: Callable[[int], str]) -> NoReturn:
+    raise InputError(f"{path}: {kind.value} {odd.value} ({place(odd.row)}) {odd.problem}; fix it")
 
 
 def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]) -> tuple[Ids, list[T]]:
     """The ids, and what `further` takes from each file."""
-    reading = Reading(source, kind, further)
-    tables, taken = zip(*reading, strict=True)
+    reading = Reading(source, kind)
+    tables, taken = zip(*reading.each(lambda part, table: (table, further(part))), strict=True)
     path = reading.source.path
     ids = pa.concat_tables(tables).column(kind.ids[0]).cast(pa.string()).combine_chunks()
     if pc.count_distinct(ids).as_py() < len(ids):
@@ -291,7 +329,7 @@ def _read_ids(source: Source | str, kind: Kind, further: Callable[[FilePart], T]
     return Ids(path, tuple(reading.files), ids, place=reading.place), [*taken]
 
 
-class Reading(Generic[T]):
+class Reading:
     """An input that is parsed from its beginning to its end, each time that it is gone through.
 
     Attributes:
@@ -300,27 +338,27 @@ class Reading(Generic[T]):
         files: the files that were read to their ends.
     """
 
-    def __init__(
-        self, source: Source | str, kind: Kind, further: Callable[[FilePart], T], n_rows: int | None = None
-    ) -> None:
+    def __init__(self, source: Source | str, kind: Kind, n_rows: int | None = None) -> None:
         """Read nothing yet.
 
         Args:
             source: the input, or its path.
             kind: what to take from it.
-            further: what else to take from each part.
             n_rows: rows of a part, about; None if each file is one part.
         """
         self.source = Source(source) if isinstance(source, str) else source
         self.kind = kind
         self.files: list[InputFile] = []
-        self._further = further
         self._n_rows = n_rows
         self._opened: list[StoredFile] = []
         self._sizes: list[list[int]] = []  # rows of each part that has any or none, by file
 
-    def __iter__(self) -> Iterator[tuple[pa.Table, T]]:
-        """The rows of each part that has any, in the order of the files, and what else was taken from it.
+    def each(self, take: Callable[[FilePart, pa.Table], T], at_a_time: int = 1) -> Iterator[T]:
+        """What is taken from each part that has rows, in the order of the files.
+
+        Args:
+            take: what to take from a part, given its rows, too.
+            at_a_time: parts of a file that are parsed and taken from side by side.
 
         Raises:
             InputError: a file is missing, empty or malformed, or changed while it was read.
@@ -329,18 +367,20 @@ class Reading(Generic[T]):
         for file in each_file(self.source):
             self._opened.append(file)
             self._sizes.append([])
-            yield from self._parsed(file)
+            yield from self._each_of(file, take, at_a_time)
 
-    def _parsed(self, file: StoredFile) -> Iterator[tuple[pa.Table, T]]:
-        """The parts of one file, and its size and digest: all of the same bytes, read once."""
+    def _each_of(self, file: StoredFile, take: Callable[[FilePart, pa.Table], T], at_a_time: int) -> Iterator[T]:
+        """What is taken from one file, and its size and digest: all of the same bytes, read once."""
+
+        def parsed(part: FilePart) -> tuple[int, list[T]]:
+            table = parse(part)
+            return len(table), [take(part, table)] if len(table) else []
+
         sizes = self._sizes[-1]
         with refusing_unreadable(file.path), file.contents() as contents:
-            for part in self._parts(file, contents):
-                table = parse(part)
-                sizes.append(len(table))
-                if len(table):
-                    yield table, self._further(part)
-                del part, table  # before the next is read
+            for n_rows, taken in map_ahead(parsed, self._parts(file, contents), at_a_time):
+                sizes.append(n_rows)
+                yield from taken
             if not sum(sizes):
                 raise InputError(f"{file.path}: no rows; write the file again")
             self.files.append(contents.describe())

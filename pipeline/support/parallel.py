@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,8 +14,9 @@ from typing import Any, Literal, TypeVar
 
 from rankledger.pipeline.support.progress import each
 
-__all__ = ["Workers", "map_threads"]
+__all__ = ["Workers", "map_ahead", "map_threads"]
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period, of a container
@@ -38,6 +40,14 @@ class Workers:
         """As `each`, all of them."""
         return list(self.each(title, function, calls, unit=unit))
 
+    def share(self, n_calls: int) -> int:
+        """How many threads each of so many calls may have of its own while they run side by side."""
+        return max(1, self._n_jobs // max(1, n_calls)) if self.backend == "threads" else 1
+
+    @property
+    def _n_jobs(self) -> int:
+        return self.jobs if self.jobs > 0 else max(1, _cores() + 1 + self.jobs)
+
     def each(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
     ) -> Iterator[T]:
@@ -52,7 +62,7 @@ class Workers:
         return each(title, self._results(function, calls), len(calls), unit)
 
     def _results(self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-        jobs = min(self.jobs if self.jobs > 0 else _cores() + 1 + self.jobs, len(calls))
+        jobs = min(self._n_jobs, len(calls))
         if jobs <= 1:
             return (function(*call) for call in calls)
         if self.backend == "threads":
@@ -73,19 +83,56 @@ def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jo
         pool.shutdown(wait=False, cancel_futures=True)
 
 
+def map_ahead(function: Callable[[A], T], arguments: Iterable[A], at_a_time: int) -> Iterator[T]:
+    """The results of the function for each argument, in order, while so many calls run side by side in threads.
+
+    An argument is taken once its call can begin, so that there are never more of them than calls. What an argument or
+    a call raises is raised where its result would stand; then no further call begins.
+    """
+    if at_a_time == 1:
+        yield from map(function, arguments)
+        return
+    left, calls = iter(arguments), deque[Future[T]]()
+    with ThreadPoolExecutor(at_a_time) as pool:
+        try:
+            while call := _begun(pool, function, left):
+                calls.append(call)
+                if len(calls) == at_a_time:
+                    yield calls.popleft().result()
+            while calls:
+                yield calls.popleft().result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begun(pool: ThreadPoolExecutor, function: Callable[[A], T], left: Iterator[A]) -> Future[T] | None:
+    """The call for the next argument, or one that failed as the argument did; None if no argument is left."""
+    try:
+        return pool.submit(function, next(left))
+    except StopIteration:
+        return None
+    except Exception as error:
+        failed: Future[T] = Future()
+        failed.set_exception(error)
+        return failed
+
+
 def map_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
     """The results of `function` for each chunk of one file, in order, by a thread per core.
 
     For what NumPy and Arrow do in milliseconds without holding the interpreter's lock. The threads stay: each new one
     would get memory of its own, which the allocator keeps. So the function must not call this one in its turn.
     """
-    return list(_pool(os.getpid()).map(function, *arguments))
+    n_threads = _cores()
+    if n_threads == 1:
+        return list(map(function, *arguments))
+    return list(_pool(os.getpid(), n_threads).map(function, *arguments))
 
 
 @cache
-def _pool(process: int) -> ThreadPoolExecutor:
-    """The threads of a process; of one that was forked, its own."""
-    return ThreadPoolExecutor(_cores())
+def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
+    """So many threads of a process; of one that was forked, its own."""
+    return ThreadPoolExecutor(n_threads)
 
 
 def _cores() -> int:

@@ -117,6 +117,7 @@ class FilePart:
         head: the file's beginning down to its first line that is not blank; None if the part begins the file.
         before: gives the number of lines, or of rows of Parquet, that stand before the part; messages alone ask.
         groups: the row groups that are the part; None for all.
+        whole: whether it is all of the file.
     """
 
     path: str
@@ -128,6 +129,7 @@ class FilePart:
     head: bytes | None = None
     before: Callable[[], int] = int
     groups: Sequence[int] | None = None
+    whole: bool = True
 
     @property
     def data(self) -> memoryview:

@@ -177,7 +177,7 @@ def _cut(part: FilePart, n_rows: int) -> Iterator[FilePart]:
         yield part
         return
     for (begin, end), n_before in zip(pairwise([*cuts, metadata.num_row_groups]), before, strict=True):
-        yield replace(part, groups=range(begin, end), before=partial(int, n_before))
+        yield replace(part, groups=range(begin, end), before=partial(int, n_before), whole=False)
 
 
 PARQUET = Format("parquet", (".parquet", ".pq"), _parse, _position, _columns, _cells, _table, typed=True, cut=_cut)

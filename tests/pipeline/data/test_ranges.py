@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import pickle
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.pipeline.data import readers
 from rankledger.pipeline.data.dataset import DatasetInput, read_dataset, read_output
 from rankledger.pipeline.data.partitions import partitioned
-from rankledger.pipeline.data.rankings import Depths, JoinedRows, join_rows
+from rankledger.pipeline.data.rankings import Depths, JoinedRows, join_range, join_rows
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
@@ -105,16 +106,18 @@ def outputs(draw: st.DrawFn) -> tuple[str, bytes]:
 @given(
     output=outputs(),
     n_rows=st.sampled_from([1, 2, 3, 5, 8]),
+    at_a_time=st.sampled_from([1, 2, 5]),
     ties=st.sampled_from(["doc_id_desc", "doc_id_asc", "input_order", "expected", "rank_column"]),
     precision=st.sampled_from(["float32", "float64"]),
 )
-def test_ranges_give_what_the_whole_gives(tmp_path_factory, dataset, output, n_rows, ties, precision):
-    """Ranges of a few rows: every bit of the join, what was counted, digests, and of bad files the whole message."""
+def test_ranges_give_what_the_whole_gives(tmp_path_factory, dataset, output, n_rows, at_a_time, ties, precision):
+    """Ranges of a few rows, some side by side: every bit of the join, counts, digests, the whole message if refused."""
     suffix, data = output
     path = write(tmp_path_factory.getbasetemp() / f"output{suffix}", data)
     conventions = dataclasses.replace(TREC_EVAL, ties=ties, score_precision=precision)
 
-    assert outcome(dataset, path, conventions, n_rows) == outcome(dataset, path, conventions, WHOLE)
+    ranges = outcome(dataset, path, conventions, n_rows, at_a_time=at_a_time)
+    assert ranges == outcome(dataset, path, conventions, WHOLE)
 
 
 def lines_of(*queries: str, n_documents: int = 3) -> list[str]:
@@ -227,22 +230,25 @@ def test_the_first_of_several_errors_is_named(tmp_path, dataset):
     assert "ranks document 'a' twice (line 1 and line 4)" in outcome(dataset, path, TREC_EVAL, 2)
 
 
-def test_no_byte_is_parsed_twice(tmp_path, monkeypatch, dataset):
+@pytest.mark.parametrize("at_a_time", [1, 3])
+def test_no_byte_is_parsed_twice(tmp_path, monkeypatch, dataset, at_a_time):
     """Of an output whose queries stand together each byte is in one part, and no part is parsed again."""
-    parsed: list[bytes] = []
+    parsed: dict[int, bytes] = {}
     parse = readers.parse
 
     def counting(part: Any) -> Any:
-        parsed.append(bytes(part.data))
+        before = part.before()
+        assert before not in parsed
+        parsed[before] = bytes(part.data)
         return parse(part)
 
     monkeypatch.setattr(readers, "parse", counting)
     text = "".join(lines_of("u1", "q1", "q2", "u2", "q3", n_documents=9))
     path = write(tmp_path / "run.txt", text)
-    read_output(dataset, Source(path), TREC_EVAL, with_catalogue=True, compared=2.0, n_rows=6)
+    read_output(dataset, Source(path), TREC_EVAL, with_catalogue=True, compared=2.0, n_rows=6, at_a_time=at_a_time)
 
     assert len(parsed) > 6
-    assert b"".join(parsed) == text.encode()
+    assert b"".join(lines for _, lines in sorted(parsed.items())) == text.encode()
 
 
 def test_parts_of_an_input_are_one_output(tmp_path, dataset):
@@ -259,15 +265,15 @@ def test_parts_of_an_input_are_one_output(tmp_path, dataset):
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 def test_scattered_rows_are_brought_together_on_disk(tmp_path, dataset, suffix):
-    """Three queries that take turns, in ranges of two rows: the join of the whole, a remark, nothing left on disk."""
+    """Three queries that take turns, in ranges of four rows: the join of the whole, a remark, nothing left on disk."""
     lines = [line for some in zip(*(lines_of(query) for query in ("q1", "u1", "q2")), strict=True) for line in some]
     data = "".join(lines).encode()
     path = write(tmp_path / f"run.txt{suffix}", gzip.compress(data) if suffix else data)
     folder = tmp_path / "runs/cache"
 
-    assert outcome(dataset, path, TREC_EVAL, 2, folder=folder) == outcome(dataset, path, TREC_EVAL, WHOLE)
+    assert outcome(dataset, path, TREC_EVAL, 4, folder=folder) == outcome(dataset, path, TREC_EVAL, WHOLE)
     assert [*folder.iterdir()] == []
-    joined = read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=2, folder=folder)[1]
+    joined = read_output(dataset, Source(path), TREC_EVAL, with_catalogue=False, n_rows=4, folder=folder)[1]
     assert joined.remarks == (
         f"{path}: the rows of its queries are scattered, so they were brought together on disk; "
         "write a query's rows together to read it faster",
@@ -327,3 +333,28 @@ def test_what_the_join_finds_can_go_to_another_process(tmp_path, dataset, rows, 
     if message:
         path = write(tmp_path / "run.txt", encode([*((f"u{n}", "z", 1.0) for n in range(6)), *rows], "trec", "score"))
         assert outcome(dataset, path, TREC_EVAL, WHOLE) == f"{path}: {message}"
+
+
+def test_the_join_of_a_range_can_go_to_another_process(tmp_path, dataset):
+    """Pickled, the rows put aside and the queries' hashes are there, too; rows are numbered from the range's first."""
+    path = write(tmp_path / "run.txt", "".join(lines_of("u1", "q1", "q2", "u2")))
+    join = partial(join_range, dataset.judgments, TREC_EVAL, Depths(recommended=3, compared=2))
+    found = [joined for _, joined in RankingRanges(path, n_rows=6).each(join)]
+    copies = [pickle.loads(pickle.dumps(joined)) for joined in found]
+
+    assert [(joined.numbers.tolist(), contents(joined.aside)) for joined in copies] == [
+        (joined.numbers.tolist(), contents(joined.aside)) for joined in found
+    ]
+    assert [repr([*parts_of(joined.within)]) for joined in copies] == [repr([*parts_of(j.within)]) for j in found]
+    assert [joined.queries_aside.tolist() for joined in copies] == [joined.queries_aside.tolist() for joined in found]
+
+
+def test_the_first_error_is_named_however_many_ranges_are_read_together(tmp_path, dataset):
+    """A bad line before bytes that do not uncompress: the line, though the bytes behind it are read before it fails."""
+    lines = [*lines_of("q1", "q2"), "broken\n", *lines_of(*(f"u{n}" for n in range(3_300)))]
+    data = gzip.compress("".join(lines).encode())
+    path = write(tmp_path / "run.txt.gz", data[: len(data) // 2] + bytes(len(data) // 2))
+
+    found = [outcome(dataset, path, TREC_EVAL, 500, at_a_time=at_a_time) for at_a_time in (1, 2, 5)]
+    assert found[0].startswith(f"{path}:7: 1 fields found")
+    assert len({*found}) == 1

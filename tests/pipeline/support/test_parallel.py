@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 
 import pytest
 
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.parallel import Workers
+from rankledger.pipeline.support.parallel import Workers, map_ahead
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
 
 BOTH = [Workers(1), Workers(2), Workers(-1), Workers(-100), Workers(2, "processes")]
@@ -83,6 +84,51 @@ def test_an_exception_comes_out_as_it_is(workers):
         workers.run("Failing", fail_at_three, [(number,) for number in range(8)])
 
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 3, 20])
+def test_arguments_are_taken_as_calls_begin(at_a_time):
+    """Ten results in the order of the arguments, of which no more are taken ahead than calls run at a time."""
+    taken: list[int] = []
+    arguments = (taken.append(number) or number for number in range(10))
+
+    for number, result in enumerate(map_ahead(lambda argument: argument**2, arguments, at_a_time)):
+        assert result == number**2
+        assert len(taken) <= number + at_a_time
+    assert taken == [*range(10)]
+
+
+@pytest.mark.parametrize("at_a_time", [1, 2, 20])
+@pytest.mark.parametrize("fails", ["argument", "call"])
+def test_the_first_error_stands_where_its_result_would(at_a_time, fails):
+    """Of the results before the third call, both come; then its error, or its argument's, though the next fails too."""
+
+    def arguments() -> Iterator[int]:
+        yield from (1, 2)
+        if fails == "argument":
+            raise InputError("three")
+        yield from (3, 4)
+        raise InputError("five")
+
+    def call(number: int) -> int:
+        if number > 2:
+            raise InputError("three" if number == 3 else "four")
+        return number
+
+    results, results_of = [], map_ahead(call, arguments(), at_a_time)
+    with pytest.raises(InputError, match="three"):
+        results += results_of  # what came before the error is kept
+
+    assert results == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("workers", "n_calls", "expected"),
+    [(Workers(8), 2, 4), (Workers(8), 3, 2), (Workers(2), 5, 1), (Workers(8), 0, 8), (Workers(8, "processes"), 2, 1)],
+)
+def test_calls_share_the_threads(workers, n_calls, expected):
+    """8 threads are 4 for each of two calls; processes run a call each, without threads of its own."""
+    assert workers.share(n_calls) == expected
 
 
 def test_threads_share_a_process_and_processes_do_not():
