@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import logging
+import re
 from pathlib import Path
 
 import pyarrow.fs
 import pytest
 
 import rankledger
+from rankledger.pipeline.data.cache import JudgmentsKey, OutputCache
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import Content
 from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.shards import read_shard
 from tests.support.generated_data import search_collection, write_config
@@ -68,6 +72,17 @@ def test_a_damaged_object_is_not_believed(config, place):
     assert [remark.partition(", ")[0] for remark in second.warnings] == [f"s3://{damaged}: ignored"]
     assert outcome(second) == ({True, False}, first[1])
     assert outcome(evaluate(config, "three", place)) == ({False}, first[1])
+
+
+def test_to_ask_whether_an_output_may_be_there_is_one_request(place, caplog):
+    """The server lists what is below one prefix, that of the judgments and the output's size."""
+    judgments = JudgmentsKey(Content((("a" * 64, "trec", ""),), 100, ()), subtopics=False, duplicates="refuse")
+    store = OutputCache(place)
+    with caplog.at_level(logging.INFO, logger="werkzeug"):  # which the server logs requests to
+        assert not store.may_hold(judgments, 200)
+
+    (request,) = (line.getMessage() for line in caplog.records if line.name == "werkzeug")
+    assert re.search(r"GET /eval-\d+\?.*prefix=team/cache/[0-9a-f]{32}/200/ ", request)
 
 
 def test_shards_fill_the_bucket(config, place):
