@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -375,20 +375,34 @@ class Draws:
         Raises:
             InputError: this machine has no memory for so many.
         """
+        return self.begin(parts)()
+
+    def begin(self, parts: Sequence[ResampledSums]) -> Callable[[], list[Floats]]:
+        """What gives the `sums`. The workers add them up from now on, whatever the caller does before it asks for them.
+
+        Raises:
+            InputError: this machine has no memory for so many.
+        """
         if not parts:
-            return []
+            return list
         shapes = [(len(part.members), part.rounded.shape[1]) for part in parts]
         self.refuse_too_many(sum(n * m for n, m in shapes))
-        found = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
-        for sums, part in zip(found, parts, strict=True):
-            sums[:, :, :1] = part.sums(np.ones((1, self._n_clusters)))
-        begin = 1
-        for chunk in self._each_chunk(parts):
-            end = begin + chunk[0].shape[2]
-            for sums, own in zip(found, chunk, strict=True):
-                sums[:, :, begin:end] = own
-            begin = end
-        return found
+        chunks = self._each_chunk(parts)
+        first = [*islice(chunks, 1)]  # waits for one task; all have begun then
+
+        def finish() -> list[Floats]:
+            found = [np.empty((*shape, 1 + self.n_resamples)) for shape in shapes]
+            for sums, part in zip(found, parts, strict=True):
+                sums[:, :, :1] = part.sums(np.ones((1, self._n_clusters)))
+            begin = 1
+            for chunk in chain(first, chunks):
+                end = begin + chunk[0].shape[2]
+                for sums, own in zip(found, chunk, strict=True):
+                    sums[:, :, begin:end] = own
+                begin = end
+            return found
+
+        return finish
 
     def _each_chunk(self, parts: Sequence[ResampledSums]) -> Iterator[list[Floats]]:
         if self._is_kept:

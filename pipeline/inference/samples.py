@@ -6,10 +6,11 @@ so every difference is paired.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from itertools import zip_longest
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -126,8 +127,7 @@ class Sample:
         for scores in (*results, *whole):
             for row, measure in enumerate(scores.measures):
                 own = contributions_of(scores, row, scores.values[row], conventions)
-                found = (len(distinct), own.denominators)
-                number, shared = distinct.setdefault(own.denominators.tobytes(), found)
+                number, shared = distinct.setdefault(own.denominators.tobytes(), (len(distinct), own.denominators))
                 self._weights[scores.key, measure] = number
                 self.contributions[scores.key, measure] = replace(own, denominators=shared)
         self._replicated = {
@@ -159,6 +159,7 @@ class Sample:
         self._drawn: dict[Key, _Drawn] = {}
         self._totals: dict[int, Floats] = {}
         self._held: dict[tuple[Measure, ...], int] = {}  # the blocks whose sums over slices are kept, oldest first
+        self._coming: dict[tuple[Measure, ...], Callable[[], None]] = {}  # the block that the workers add up
         self._blocks = self._in_blocks()
         self._block_of = {measure: block for block in self._blocks for measure in block}
 
@@ -166,6 +167,18 @@ class Sample:
     def blocks(self) -> tuple[tuple[Measure, ...], ...]:
         """The measures that are drawn together: as many as their sums leave room for, and at least one."""
         return tuple(self._blocks)
+
+    def each_block(self) -> Iterator[tuple[Measure, ...]]:
+        """The blocks as they are drawn; the workers draw the next one while the caller has one."""
+        first = {block: (*next(key for key in self.contributions if key[1] in block), ALL) for block in self.blocks}
+        try:
+            for block, following in zip_longest(self.blocks, self.blocks[1:]):
+                self._drawn_of(first[block])
+                if following is not None and first[following] not in self._drawn:
+                    self._coming[following] = self._begin_block(following)
+                yield block
+        finally:
+            self._coming.clear()  # which cancels it
 
     def windows(self, n_figures: int) -> Iterator[Sample]:
         """This sample with some of its resamples at a time, as many as leave room for those of so many figures."""
@@ -195,8 +208,7 @@ class Sample:
     def figure(self, model: ModelKey, measure: Measure, slice: str = ALL) -> Resampled:
         """A model's figure over the queries of a slice."""
         drawn = self._drawn_of((model, measure, slice))
-        figures = drawn.figures
-        ratio = drawn.ratio
+        figures, ratio = drawn.figures, drawn.ratio
         n_queries, n_clusters = self._sizes((model, model), measure, slice, ratio)
         return Resampled(
             estimate=ratio.estimate,
@@ -227,16 +239,14 @@ class Sample:
         """Sorted, the replicates that only one of two families with shared seeds has: so these are not paired."""
         if not self._sharing(pair):
             return ()
-        ours, theirs = (self._replicate_names(name, pair.measure) for name in (pair.model, pair.baseline))
+        families = (self._replicated[name, pair.measure][0].replicates for name in (pair.model, pair.baseline))
+        ours, theirs = ({own.replicate for own in replicates} for replicates in families)
         return tuple(sorted(ours ^ theirs))
 
     def _sharing(self, pair: Pair) -> bool:
         """Whether both are families that share their seeds."""
         found = [self._replicated.get((name, pair.measure)) for name in (pair.model, pair.baseline)]
         return all(family is not None and family[0].shared_seeds for family in found)
-
-    def _replicate_names(self, model: ModelKey, measure: Measure) -> frozenset[str]:
-        return frozenset(own.replicate for own in self._replicated[model, measure][0].replicates)
 
     def figures(self, model: ModelKey, measure: Measure) -> Floats:
         """(1 + B,): a model's figure over the sample, as it was rounded, and over each resample."""
@@ -421,7 +431,8 @@ class Sample:
         if key not in self._drawn:
             block = self._block_of[key[1]]
             self._make_room(self._blocks[block])
-            self._draw_block(block)
+            finish = self._coming.pop(block, None) or self._begin_block(block)
+            finish()
             self._held[block] = self._blocks[block]
         return self._drawn[key]
 
@@ -442,8 +453,11 @@ class Sample:
                     totals = self._totals.setdefault(self._weights[key[:2]], drawn.denominators.copy())
                     self._drawn[key] = _Drawn(drawn.ratio, drawn.numerators.copy(), totals)
 
-    def _draw_block(self, block: Collection[Measure]) -> None:
-        """Draw a block's figures: those of a slice by a share of the product of all, if they are rounded alike."""
+    def _begin_block(self, block: Collection[Measure]) -> Callable[[], None]:
+        """Begin to draw a block's figures; what this gives keeps their sums.
+
+        Those of a slice are a share of the product of all, if they are rounded alike.
+        """
         keys = {self._ratio_of((*key, ALL)): key for key in self.contributions if key[1] in block}
         products = [
             (columns, sliced)
@@ -465,14 +479,19 @@ class Sample:
         }
         singles = _Columns.alike([*alone])
         parts = [columns.part(sliced) for columns, sliced in products] + [columns.part() for columns in singles]
-        sums = self._draws.sums(parts)
-        for (columns, sliced), found in zip(products, sums[: len(products)], strict=True):
-            for name, own in zip(sliced.names, found, strict=True):
-                for drawn in columns.drawn(own):
-                    key = (*keys[drawn.ratio], name)
-                    self._drawn[key] = _Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
-        for columns, found in zip(singles, sums[len(products) :], strict=True):
-            self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
+        finish = self._draws.begin(parts)
+
+        def keep() -> None:
+            sums = finish()
+            for (columns, sliced), found in zip(products, sums[: len(products)], strict=True):
+                for name, own in zip(sliced.names, found, strict=True):
+                    for drawn in columns.drawn(own):
+                        key = (*keys[drawn.ratio], name)
+                        self._drawn[key] = _Drawn(self._ratio_of(key), drawn.numerators, drawn.denominators)
+            for columns, found in zip(singles, sums[len(products) :], strict=True):
+                self._drawn |= {alone[drawn.ratio]: drawn for drawn in columns.drawn(found[0])}
+
+        return keep
 
     def _draw(self, ratios: Sequence[Ratio], *beside: ResampledSums) -> tuple[list[_Drawn], list[Floats]]:
         """The ratios with their sums, those over the same clusters together, and the sums of what is drawn beside."""

@@ -71,7 +71,7 @@ def estimate(
         meanwhile: reads off what else there is to be read off the sums of these measures; not all are kept.
     """
     lines: dict[tuple[ModelKey, str, Measure], Estimate] = {}
-    for block in each("Reading off intervals", sample.blocks, len(sample.blocks), "blocks"):
+    for block in each("Reading off intervals", sample.each_block(), len(sample.blocks), "blocks"):
         for measure in block:
             for scores in (own for own in results if measure in own.measures):
                 row = scores.measures.index(measure)

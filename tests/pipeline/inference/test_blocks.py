@@ -18,6 +18,21 @@ from tests.pipeline.inference.made_up_samples import AP, CONVENTIONS, GMAP, ONE,
 
 SLICES = {"low": np.arange(300) < 100, "high": np.arange(300) >= 200, "odd": np.arange(300) % 2 > 0}
 SETTINGS = Settings(200, 0, ONE)
+MEASURES = (AP, GMAP, Measure.parse("rr"))
+
+
+def counted_blocks():
+    """A sample of three blocks, and what its workers are asked for: a title for each chunk."""
+    calls = []
+
+    class Counted(Workers):
+        def each(self, title, function, tasks, **options):
+            calls.extend([title] * sum(len(chunks) for _, chunks in tasks))
+            return super().each(title, function, tasks, **options)
+
+    settings = Settings(4_000, 0, Counted(jobs=1), together=4_001 * 2)
+    results = [scores("m", np.random.default_rng(0).random((3, 300)), MEASURES)]
+    return Sample(results, CONVENTIONS, Groups(slices={"half": np.arange(300) < 150}), settings), calls
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(300) // 2], ids=["queries", "clusters"])
@@ -48,19 +63,35 @@ def test_any_size_of_blocks_gives_the_same_bits(together, clusters):
 
 def test_each_chunk_is_drawn_once_and_multiplied_once_for_each_block():
     """Of two chunks and three blocks: two draws and six products, however often a figure is asked for."""
-    calls = []
-
-    class Counted(Workers):
-        def each(self, title, function, tasks, **options):
-            calls.extend([title] * sum(len(chunks) for _, chunks in tasks))
-            return super().each(title, function, tasks, **options)
-
-    settings = Settings(4_000, 0, Counted(jobs=1), together=4_001 * 2)
-    results = [scores("m", np.random.default_rng(0).random((3, 300)), (AP, GMAP, Measure.parse("rr")))]
-    drawn = Sample(results, CONVENTIONS, Groups(slices={"half": np.arange(300) < 150}), settings)
+    drawn, calls = counted_blocks()
     for _ in range(2):
-        for measure in results[0].measures:
+        for measure in MEASURES:
             drawn.figure("m", measure)
 
     assert len(drawn.blocks) == 3
     assert collections.Counter(calls) == {"Drawing resamples": 2, "Adding up resamples": 6}
+
+
+def test_the_next_block_is_drawn_while_one_is_read_off():
+    """As a block of two chunks comes, the workers have the next one, too; no product is made twice."""
+    drawn, calls = counted_blocks()
+    begun = []
+    for (measure,) in drawn.each_block():
+        begun.append(calls.count("Adding up resamples"))
+        for name in drawn.slices:
+            expected = counted_blocks()[0].figure("m", measure, name)
+            np.testing.assert_array_equal(drawn.figure("m", measure, name).resamples, expected.resamples)
+
+    assert begun == [4, 6, 6]
+    assert calls.count("Adding up resamples") == 6
+
+
+def test_without_resamples_there_is_the_sample_alone():
+    """As a plan takes it: figures have their estimates, and no resample of them."""
+    results = [scores("m", np.random.default_rng(0).random((3, 300)), MEASURES)]
+    drawn = Sample(results, CONVENTIONS, Groups(), dataclasses.replace(SETTINGS, resamples=0))
+
+    found = [drawn.figure("m", measure) for measure in MEASURES]
+
+    assert all(figure.resamples.size == 0 for figure in found)
+    assert [figure.estimate for figure in found] == pytest.approx([figure.centre for figure in found])
