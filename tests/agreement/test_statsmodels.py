@@ -13,7 +13,7 @@ from rankledger.pipeline.inference.sign_flips import benjamini_hochberg, holm
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(holm, "holm"), (benjamini_hochberg, "fdr_bh")])
-@settings(max_examples=30)  # statsmodels takes 50 ms for holm
+@settings(max_examples=15)  # statsmodels takes 50 ms for holm
 @given(p_values=arrays(np.float64, st.integers(1, 40), elements=st.floats(0, 1)))
 def test_corrections_agree(p_values, ours, theirs):
     """Of any p-values, ties, zeros and ones included, the corrected ones are equal to 1e-12."""

@@ -105,8 +105,9 @@ def searched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """What is read, and the measures that it can be measured by."""
     folder = tmp_path_factory.mktemp("searched")
     of_probabilities = request.param == "probabilities"
-    shallow = [text for text in JUDGED_VARIANTS if not text.endswith("@1000")]  # no list is longer than 50
-    texts = [text for text in shallow if ("probability" in text) == of_probabilities]
+    cuts = ("@1", "@1000")  # one term, or more than any list of 50 has: nothing to add up, or what no cutoff adds up
+    cut = [text for text in JUDGED_VARIANTS if not text.endswith(cuts)]
+    texts = [text for text in cut if ("probability" in text) == of_probabilities]
     if request.param == "by subtopic":
         texts = [text for text in texts if "subtopics" in parsed(text).metric.needs]
     found = probabilities(WEB) if of_probabilities else WEB

@@ -121,9 +121,9 @@ def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
     """Under all conventions in many blocks, some in one: without the store, when it is filled, when it is read."""
     monkeypatch.setattr(join, "_CELLS", cells)
     measures = EXPECTED if conventions == {"ties": "expected"} else SEARCH
-    folder = write_config(tmp_path, DATA, {"search": measures}, conventions=conventions)
+    folder = write_config(tmp_path, {"web": WEB}, {"search": measures}, conventions=conventions)
     if conventions == {"ties": "rank_column"}:
-        _write_distinct_ranks(tmp_path)
+        _write_distinct_ranks(tmp_path / "web")
     without = evaluate(folder, "execution.cache=false")
     assert not (tmp_path / "runs" / "cache").exists()
 
@@ -134,14 +134,13 @@ def test_the_store_changes_no_byte(tmp_path, monkeypatch, conventions, cells):
 
 def _write_distinct_ranks(folder: Path) -> None:
     """Outputs whose rank column orders them."""
-    for name, collection in DATA.items():
-        for model, output in collection.outputs.items():
-            lines = [
-                f"{query_id} Q0 {doc_id} {rank} 0 tag\n"
-                for query_id, documents in output.items()
-                for rank, doc_id in enumerate(documents, start=1)
-            ]
-            (folder / name / f"{model}.txt").write_text("".join(lines), encoding="utf-8")
+    for model, output in WEB.outputs.items():
+        lines = [
+            f"{query_id} Q0 {doc_id} {rank} 0 tag\n"
+            for query_id, documents in output.items()
+            for rank, doc_id in enumerate(documents, start=1)
+        ]
+        (folder / f"{model}.txt").write_text("".join(lines), encoding="utf-8")
 
 
 def test_one_store_serves_all_conventions(config):
