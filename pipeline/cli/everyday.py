@@ -68,6 +68,7 @@ def evaluate(
             allow_env=allow_env,
             jobs=run.jobs,
             backend=run.backend,
+            scheduler=run.scheduler,
             runs_dir=run.runs_dir,
             records=run.records,
             tracking=not run.no_tracking,
@@ -85,7 +86,14 @@ def _read_shard(shard: str, config: str, date: str | None, run: EvaluationOption
     from rankledger.pipeline.workflow.shards import read_shard
 
     found = read_shard(
-        config, shard, overrides=run.overrides, date=date, jobs=run.jobs, backend=run.backend, runs_dir=run.runs_dir
+        config,
+        shard,
+        overrides=run.overrides,
+        date=date,
+        jobs=run.jobs,
+        backend=run.backend,
+        scheduler=run.scheduler,
+        runs_dir=run.runs_dir,
     )
     if run.as_json:
         terminal.print_json(asdict(found))
@@ -122,6 +130,7 @@ def nightly(run: EvaluationOptions, config: str, date: str | None, again: bool) 
             overrides=run.overrides,
             jobs=run.jobs,
             backend=run.backend,
+            scheduler=run.scheduler,
             runs_dir=run.runs_dir,
             records=run.records,
             tracking=not run.no_tracking,

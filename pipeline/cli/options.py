@@ -100,6 +100,7 @@ class EvaluationOptions(NamedTuple):
     overrides: tuple[str, ...]
     jobs: int | None
     backend: Backend | None
+    scheduler: str | None
     runs_dir: str
     records: str | None
     no_tracking: bool
@@ -113,7 +114,14 @@ class EvaluationOptions(NamedTuple):
 _OF_AN_EVALUATION = (
     overrides,
     jobs,
-    click.option("--backend", type=click.Choice(["threads", "processes"]), help="Run workers as threads or processes."),
+    click.option(
+        "--backend",
+        type=click.Choice(["threads", "processes", "dask"]),
+        help="Run workers as threads or processes, or have a Dask cluster read the outputs.",
+    ),
+    click.option(
+        "--scheduler", metavar="ADDRESS", help="Dask cluster that reads the outputs, such as tcp://host:8786."
+    ),
     runs_dir,
     records,
     no_tracking,

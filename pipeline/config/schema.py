@@ -250,12 +250,23 @@ class Execution(Section):
     jobs: Jobs = -1
     """Number of workers, up to 1,000; -1 is one per CPU, -2 one fewer."""
 
-    backend: Literal["threads", "processes"] = "threads"
-    """Run workers as threads or processes."""
+    backend: Literal["threads", "processes", "dask"] = "threads"
+    """Run workers as threads or processes; `dask` has the workers of a Dask cluster read the outputs."""
+
+    scheduler: str | None = Field(None, min_length=1)
+    """Address of the scheduler of the Dask cluster, such as `tcp://10.0.0.5:8786`."""
+
+    worker_timeout: Interval = Field(timedelta(seconds=60), json_schema_extra={"default": "1m"})
+    """Time limit for the Dask cluster to have a worker, and for its scheduler to answer."""
 
     cache: CachePlace = True
     """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses
     none."""
+
+    @property
+    def local_backend(self) -> Literal["threads", "processes"]:
+        """What this machine does its own part in."""
+        return "threads" if self.backend == "dask" else self.backend
 
 
 class Tracking(Section):

@@ -7,14 +7,19 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from rankledger.pipeline.support.progress import each
 
-__all__ = ["Workers", "map_ahead", "map_threads"]
+if TYPE_CHECKING:
+    from rankledger.pipeline.support.cluster import Cluster
+
+__all__ = ["Workers", "limit_cores", "map_ahead", "map_threads"]
 
 A = TypeVar("A")
 T = TypeVar("T")
@@ -29,10 +34,12 @@ class Workers:
     Attributes:
         jobs: workers; negative ones count from the cores down, -1 being all of them.
         backend: `threads` (NumPy and Arrow release the interpreter's lock) or `processes`.
+        cluster: what reads outputs instead; None for this machine.
     """
 
     jobs: int = -1
     backend: Literal["threads", "processes"] = "threads"
+    cluster: Cluster | None = None
 
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
@@ -135,7 +142,25 @@ def _pool(process: int, n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads)
 
 
+_LIMIT: ContextVar[float] = ContextVar("limit", default=math.inf)
+
+
+@contextmanager
+def limit_cores(n_cores: int) -> Iterator[None]:
+    """Let what this thread calls use at most so many cores."""
+    token = _LIMIT.set(n_cores)
+    try:
+        yield
+    finally:
+        _LIMIT.reset(token)
+
+
 def _cores() -> int:
+    """The cores that this thread may use: by its limit, and its process's affinity and container."""
+    return int(min(_LIMIT.get(), _cores_of_process()))
+
+
+def _cores_of_process() -> int:
     """The cores that this process may use, by its affinity and by the quota of its container."""
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:

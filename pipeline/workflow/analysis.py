@@ -50,7 +50,8 @@ from rankledger.pipeline.types.gates import LookKey, night_of
 from rankledger.pipeline.types.manifest import RecordedBaseline, RecordedExternalMetrics
 from rankledger.pipeline.types.results import Comparison, Estimate, Scores, lead_among
 from rankledger.pipeline.types.views import CurvePoint, SliceChange
-from rankledger.pipeline.workflow.inputs import Inputs, source_of
+from rankledger.pipeline.workflow.inputs import Inputs
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.replicates import absent_replicates
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 

@@ -41,16 +41,9 @@ from rankledger.pipeline.types.joined import Joined, OutputKey
 from rankledger.pipeline.types.manifest import RecordedBaseline
 from rankledger.pipeline.types.results import Record, RecordedModel, Scores
 from rankledger.pipeline.workflow.deliver import fetch_record
-from rankledger.pipeline.workflow.inputs import (
-    Inputs,
-    OutputReader,
-    OutputStore,
-    output_store,
-    read_planned,
-    rescored,
-    source_of,
-)
+from rankledger.pipeline.workflow.inputs import Inputs, read_planned
 from rankledger.pipeline.workflow.manifest import judgments_digest
+from rankledger.pipeline.workflow.outputs import OutputReader, OutputStore, output_store, rescored, source_of
 from rankledger.pipeline.workflow.references import skipped
 from rankledger.pipeline.workflow.workspace import (
     Opened,

@@ -198,7 +198,7 @@ class _Comparer:
         config = sides.candidate.loaded.config
         test = config.comparison or Test(baseline="all_pairs")
         confidence = config.bootstrap.confidence
-        workers = Workers(jobs or config.execution.jobs, config.execution.backend)
+        workers = Workers(jobs or config.execution.jobs, config.execution.local_backend)
         self._settings = Settings(config.bootstrap.resamples, config.seed, workers)
         self._rule = IntervalRule(config.bootstrap.method, confidence)
         self._search = SearchRule(1 - confidence, config.seed, workers)

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import yaml
 
 from rankledger.pipeline.config.paths import relocate
 from rankledger.pipeline.config.plan import plan, unlisted_replicates, unpaired_gates
 from rankledger.pipeline.config.planned import Plan
-from rankledger.pipeline.config.schema import Config, Loaded, load
+from rankledger.pipeline.config.schema import Config, Execution, Loaded, load
 from rankledger.pipeline.config.values import checked_jobs
 from rankledger.pipeline.record.folder import new_evaluation_id, write_record
 from rankledger.pipeline.record.receipts import clear_left_behind
@@ -44,9 +44,12 @@ from rankledger.pipeline.workflow.page import new_page
 from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, checked_date, open_source
 
+if TYPE_CHECKING:
+    from rankledger.pipeline.support.cluster import Cluster
+
 __all__ = ["Backend", "compute", "evaluate", "evaluate_opened", "validate", "workers_of"]
 
-Backend = Literal["threads", "processes"]
+Backend = Literal["threads", "processes", "dask"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,19 +101,38 @@ def _timed(name: str, timings: dict[str, float]) -> Iterator[None]:
     timings[name] = round(time.perf_counter() - begin, 3)
 
 
-def workers_of(config: Config, jobs: int | None = None, backend: Backend | None = None) -> Workers:
+def workers_of(
+    config: Config, jobs: int | None = None, backend: Backend | None = None, scheduler: str | None = None
+) -> Workers:
     """The workers that a config asks for, or a command instead.
 
     Raises:
-        InputError: the command asks for none, for too many, or for a backend that there is not.
+        InputError: the command asks for none, for too many, or for a backend that there is not; or a Dask cluster lacks
+            its scheduler, or the output cache.
     """
     try:
         n_jobs = config.execution.jobs if jobs is None else checked_jobs(jobs)
     except ValueError as error:
         raise InputError(f"--jobs: {error}") from None
     if backend not in (None, *get_args(Backend)):
-        raise InputError(f"--backend: found {backend!r}; write {' or '.join(get_args(Backend))}")
-    return Workers(n_jobs, backend or config.execution.backend)
+        raise InputError(f"--backend: found {backend!r}; write threads, processes or dask")
+    if scheduler is not None and backend not in (None, "dask"):
+        raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
+    chosen = "dask" if scheduler is not None else backend or config.execution.backend
+    return (
+        Workers(n_jobs, cluster=_cluster(config.execution, scheduler)) if chosen == "dask" else Workers(n_jobs, chosen)
+    )
+
+
+def _cluster(execution: Execution, scheduler: str | None) -> Cluster:
+    address = scheduler or execution.scheduler
+    if not address:
+        raise InputError("the backend dask needs the address of a scheduler; add --scheduler, or execution.scheduler")
+    if not execution.cache:
+        raise InputError("the backend dask hands outputs over in the output cache; remove `execution: {cache: false}`")
+    from rankledger.pipeline.support.cluster import Cluster
+
+    return Cluster(address, execution.worker_timeout.total_seconds())
 
 
 def _score(opened: Opened, inputs: Inputs, workers: Workers) -> tuple[Scores, ...]:
@@ -183,6 +205,7 @@ def evaluate(
     date: str | None = None,
     jobs: int | None = None,
     backend: Backend | None = None,
+    scheduler: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
     tracking: bool = True,
@@ -201,7 +224,8 @@ def evaluate(
         overrides: `key.path=value` texts that win over the file.
         date: what `{date}` in paths stands for; a record has its own.
         jobs: workers, instead of the config's.
-        backend: `threads` or `processes`, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
         runs_dir: where records and the default MLflow store are.
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
         tracking: whether to log to MLflow, where the config does not rule it out.
@@ -219,7 +243,7 @@ def evaluate(
     opened = with_own_targets(opened, workspace, tracking=tracking)
     return evaluate_opened(
         opened,
-        workers_of(opened.loaded.config, jobs, backend),
+        workers_of(opened.loaded.config, jobs, backend, scheduler),
         Workspace.open(runs_dir, opened.planned.records) if records is None else workspace,
         tracking=tracking,
         command=shlex.join(map(without_credentials, command)) or f"rankledger.evaluate({str(config)!r})",

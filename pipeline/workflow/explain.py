@@ -25,7 +25,8 @@ from rankledger.pipeline.record.scores import read_score
 from rankledger.pipeline.support.errors import InputError, likely
 from rankledger.pipeline.types.explanation import Explanation, RecordedScore
 from rankledger.pipeline.types.results import Record
-from rankledger.pipeline.workflow.inputs import read_planned, source_of
+from rankledger.pipeline.workflow.inputs import read_planned
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import source_of_reference
 from rankledger.pipeline.workflow.reproduce import locate
 from rankledger.pipeline.workflow.workspace import Opened, Workspace, open_source, recorded_output, refuse_other_inputs

@@ -6,10 +6,8 @@ The store never decides a figure: what it lacks, or what is damaged in it, is re
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -17,25 +15,18 @@ import pyarrow as pa
 
 from rankledger.metrics.conventions import Conventions
 from rankledger.metrics.measure import Measure
-from rankledger.pipeline.config.inputs import File
 from rankledger.pipeline.config.paths import is_url
 from rankledger.pipeline.config.planned import Plan, PlannedDataset, Task
 from rankledger.pipeline.config.yaml import Finding, in_order, lines_of
-from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.data.dataset import (
     DatasetInput,
-    content_of,
-    describe,
-    exists,
     is_missing,
     read_dataset,
-    read_output,
     refuse_other_queries,
     returns_any,
-    size_of,
     small_overlap,
 )
-from rankledger.pipeline.data.join import assemble, rejoin
 from rankledger.pipeline.data.judgments import rating_like_relevance
 from rankledger.pipeline.record.folder import refuse_changed
 from rankledger.pipeline.record.scores import read_query_ids
@@ -43,187 +34,26 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
-from rankledger.pipeline.types.joined import Hits, Joined, OutputKey, Quality, Replicate, model_of
+from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
+from rankledger.pipeline.workflow.outputs import (
+    OutputReader,
+    ReadElsewhere,
+    ReadOutput,
+    left_to_evaluation,
+    output_store,
+    source_of,
+)
 from rankledger.pipeline.workflow.replicates import replicate_of, replicate_warnings, replicates_by_model
 from rankledger.pipeline.workflow.workspace import recorded_output, refuse_other_inputs
 
 if TYPE_CHECKING:
     from rankledger.pipeline.data.external_scores import ExternalDataset, ExternalOutput
+    from rankledger.pipeline.support.cluster import Cluster
 
-__all__ = [
-    "Inputs",
-    "OutputReader",
-    "OutputStore",
-    "is_kept",
-    "output_store",
-    "read_inputs",
-    "read_planned",
-    "rescored",
-    "source_of",
-]
+__all__ = ["Inputs", "dataset_source", "is_kept", "read_inputs", "read_planned"]
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class OutputStore:
-    """What the store keeps of the outputs on one dataset, under one set of conventions.
-
-    Attributes:
-        store: the store.
-        judgments: the dataset's judgments.
-        conventions: say what orders a ranking.
-    """
-
-    store: OutputCache
-    judgments: JudgmentsKey
-    conventions: Conventions
-
-    def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
-        """The key of an output that consists, or consisted, of these files."""
-        conventions = self.conventions
-        return HitsKey.of(self.judgments, content_of(output, files), conventions.ties, conventions.score_precision)
-
-
-@dataclass(frozen=True, eq=False)
-class _ReadOutput:
-    """One model's output joined with judgments or ratings; whether its rows were parsed, and remarks on the store."""
-
-    files: tuple[InputFile, ...]
-    joined: Joined
-    parsed: bool
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def quality(self) -> Quality:
-        """What the join found."""
-        return self.joined.quality
-
-
-@dataclass(frozen=True, eq=False)
-class OutputReader:
-    """Reads models' outputs on a dataset.
-
-    Attributes:
-        dataset: the dataset.
-        conventions: say what orders a ranking, and whether it may be incomplete.
-        depth: the ranks down to which a measure asks which documents were recommended; 0 if none does.
-        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
-        kept: what the store keeps of outputs on it; None if nothing is to be kept.
-    """
-
-    dataset: DatasetInput
-    conventions: Conventions
-    depth: float
-    compared: float
-    kept: OutputStore | None = None
-
-    def read(self, task: Task, recorded: Sequence[InputFile] = (), allow_no_overlap: bool = False) -> _ReadOutput:
-        """One model's output: from the store if it is there and suffices, else from its files.
-
-        Args:
-            task: says where the output is.
-            recorded: the files that it consisted of, used in its place if it is gone.
-            allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
-                document the store does not know which it has: unless it may, or is gone, it is read again.
-
-        Raises:
-            InputError: the output is missing or malformed.
-        """
-        output = source_of(task.output)
-        gone = bool(recorded) and not exists(output)
-        files = tuple(recorded) if gone else self._described(output)
-        hits, remarks = self._find(output, files)
-        if hits is not None and (hits.queries.size or gone or allow_no_overlap):
-            joined = assemble(
-                self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
-            )
-            return _ReadOutput(files, joined, parsed=False)
-        if gone:
-            raise InputError(f"{output.path}: file not found, and {self._lack(remarks)}; restore it")
-        files, joined = read_output(
-            self.dataset,
-            output,
-            self.conventions,
-            with_catalogue=self.depth > 0,
-            depth=self.depth,
-            compared=self.compared,
-            allow_no_overlap=allow_no_overlap,
-            folder=self.kept.store.folder if self.kept else None,
-        )
-        remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
-        return _ReadOutput(files, joined, parsed=True, remarks=remarks)
-
-    def keep_judgments(self) -> tuple[str, ...]:
-        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""
-        if not self.kept:
-            return ()
-        try:
-            self.kept.store.write_judgments(self.kept.judgments, self.dataset.judgments.rows)
-        except CacheError as error:
-            return (str(error),)
-        return ()
-
-    @property
-    def _suffices(self) -> bool:
-        """Whether judged documents are all that measures ask for."""
-        return self.depth == 0 and self.compared == 0
-
-    def _described(self, output: Source) -> tuple[InputFile, ...]:
-        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too."""
-        if self.kept and self._suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
-            return describe(output)
-        return ()
-
-    def _find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
-        """What the store has of the output, and the remarks on it."""
-        if not (self.kept and self._suffices and files):
-            return None, ()
-        try:
-            return self.kept.store.read_hits(self.kept.key(output, files)), ()
-        except CacheError as error:
-            return None, (str(error),)
-
-    def _keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
-        """Keep what was found; the remarks on it."""
-        if not self.kept or joined.hits is None:
-            return ()
-        try:
-            self.kept.store.write_hits(self.kept.key(output, files), joined.hits)
-        except CacheError as error:
-            return (str(error),)
-        return ()
-
-    def _lack(self, remarks: Sequence[str]) -> str:
-        """Why the store is no help."""
-        if not self.kept:
-            return "no output cache has it"
-        if not self._suffices:
-            return "a measure asks for documents that are not judged"
-        return remarks[0] if remarks else f"{self.kept.store.place} has no copy of it"
-
-
-def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
-    """An output of an earlier evaluation, joined with the judgments of this one; the output need not be there.
-
-    Args:
-        kept: what the store keeps of outputs on the dataset as it was judged then.
-        output: the output as the config of then names it.
-        files: those that it consisted of, as the earlier manifest has them.
-        dataset: the dataset as it is judged now.
-
-    Raises:
-        InputError: the store has not what is needed, or a pair is judged now that was not judged then.
-    """
-    try:
-        hits = kept.store.read_hits(kept.key(output, files))
-        judgments = kept.store.read_judgments(kept.judgments)
-    except CacheError as error:
-        raise InputError(str(error)) from None
-    if hits is None or judgments is None:
-        raise InputError(f"{output.path}: {kept.store.place} has no copy of it; evaluate its config again")
-    return rejoin(judgments, hits, dataset.judgments, kept.conventions, dataset.n_documents, path=output.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,7 +117,7 @@ def _scores(
     return _ExternalScores(scores, quality, output.files)
 
 
-Output: TypeAlias = _ReadOutput | _ExternalScores | Failure
+Output: TypeAlias = ReadOutput | _ExternalScores | Failure
 
 
 def _refuse_unmatched(
@@ -302,7 +132,7 @@ def _refuse_unmatched(
     """
     refused: dict[OutputKey, Failure] = {}
     for key, output in read.items():
-        unmatched = output.joined.unmatched if isinstance(output, _ReadOutput) else None
+        unmatched = output.joined.unmatched if isinstance(output, ReadOutput) else None
         if unmatched is None:
             continue
         others = [other for other, found in read.items() if other[0] == key[0] and _n_hits(found)]
@@ -321,7 +151,7 @@ def _returns_any(reader: OutputReader, output: Source, documents: pa.StringArray
 
 def _n_hits(output: Output) -> int | None:
     """The judged documents among those retrieved; None if none are retrieved."""
-    hits = output.joined.hits if isinstance(output, _ReadOutput) else None
+    hits = output.joined.hits if isinstance(output, ReadOutput) else None
     return None if hits is None else len(hits.queries)
 
 
@@ -453,15 +283,18 @@ def read_inputs(
             tasks = [task for task in present if task.dataset == dataset.name]
             datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, record)
             read |= scores
-    read |= _read_judged(present, readers, workers, record)
+    elsewhere = _read_elsewhere(workers.cluster, present, readers, record) if workers.cluster else {}
+    read |= _read_judged(present, readers, workers, record, elsewhere)
     outputs = {  # by their whole paths: a worker's working directory may be an earlier one
         task.key: replace(source_of(task.output), path=task.output.path) for task in present
     }
     read |= _refuse_unmatched(read, outputs, readers, workers)
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
-    joined = {key: output for key, output in evaluated.items() if isinstance(output, _ReadOutput)}
+    joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
     remarks += [remark for output in joined.values() for remark in output.remarks]
+    if workers.cluster and (n_here := len(present) - len(elsewhere)):
+        remarks += [left_to_evaluation(n_here)]
     worded = {remark.partition(" (")[0]: remark for remark in reversed(remarks)}  # servers word each refusal anew
     return Inputs(
         datasets={dataset.name: datasets[dataset.name] for dataset in planned.datasets},
@@ -523,33 +356,31 @@ def is_kept(dataset: PlannedDataset) -> bool:
     return dataset.kind == "rankings" and not any(_depth(dataset.measures, of) for of in ("catalogue", "rankings"))
 
 
-def output_store(
-    dataset: PlannedDataset, judged: Sequence[InputFile], conventions: Conventions, store: OutputCache
-) -> OutputStore:
-    """What the store keeps of the outputs on a dataset of rankings.
+def _read_elsewhere(
+    cluster: Cluster, tasks: Sequence[Task], readers: Mapping[str, OutputReader], record: Record | None
+) -> dict[OutputKey, ReadElsewhere | Failure]:
+    from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
 
-    Args:
-        dataset: the dataset.
-        judged: the files of its judgments, as they were read or as a manifest has them.
-        conventions: say what orders a ranking.
-        store: the store.
-    """
-    content = content_of(source_of(dataset.judged), judged)
-    return OutputStore(store, JudgmentsKey(content, dataset.subtopics, dataset.duplicates), conventions)
+    return read_on_cluster(cluster, tasks, readers, record)
 
 
 def _read_judged(
-    tasks: Sequence[Task], readers: Mapping[str, OutputReader], workers: Workers, record: Record | None
-) -> dict[OutputKey, _ReadOutput | Failure]:
-    """The outputs on the datasets that have readers, by (dataset, model)."""
-    tasks = [task for task in tasks if task.dataset in readers]
+    tasks: Sequence[Task],
+    readers: Mapping[str, OutputReader],
+    workers: Workers,
+    record: Record | None,
+    elsewhere: Mapping[OutputKey, ReadElsewhere | Failure],
+) -> dict[OutputKey, ReadOutput | Failure]:
+    """The outputs on the datasets that have readers, by (dataset, model); some were read or refused elsewhere."""
+    failed = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
+    tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
     recorded = [recorded_output(record, task) if record else () for task in tasks]
     calls = [
-        (task, readers[task.dataset].read, task, files, task.output.allow_no_overlap or bool(files))
+        (task, readers[task.dataset].read, task, files, _is_allowed(task, record), elsewhere.get(task.key))
         for task, files in zip(tasks, recorded, strict=True)
     ]
-    read: list[_ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
-    return {task.key: output for task, output in zip(tasks, read, strict=True)}
+    read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")
+    return failed | {task.key: output for task, output in zip(tasks, read, strict=True)}
 
 
 def read_planned(dataset: PlannedDataset, conventions: Conventions) -> DatasetInput:
@@ -587,14 +418,3 @@ def _depth(measures: Sequence[Measure], input: Literal["catalogue", "rankings"])
 def _is_allowed(task: Task, record: Record | None) -> bool:
     """Whether an output may have nothing in common with its dataset: what was evaluated before was not refused then."""
     return task.output.allow_no_overlap or (record is not None and bool(recorded_output(record, task)))
-
-
-def source_of(file: File) -> Source:
-    """The file as errors and the manifest name it: from the working directory, where it is below that."""
-    inside = Path(file.path).is_relative_to(Path.cwd())
-    return Source(
-        os.path.relpath(file.path) if inside else file.path,
-        file.format,
-        {str(ours): name for ours, name in file.columns.items()},
-        math.inf if file.allow_large else Source.large,
-    )

@@ -39,7 +39,8 @@ from rankledger.pipeline.types.manifest import (
     RecordedFile,
     TrackingWish,
 )
-from rankledger.pipeline.workflow.inputs import Inputs, source_of
+from rankledger.pipeline.workflow.inputs import Inputs
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.workspace import Opened, repository_of
 
 if TYPE_CHECKING:

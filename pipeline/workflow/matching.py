@@ -21,7 +21,8 @@ from rankledger.pipeline.types.inputs import short_digest
 from rankledger.pipeline.types.joined import Groups
 from rankledger.pipeline.types.results import Scores, lead_among
 from rankledger.pipeline.workflow.baselines import RecordedDataset
-from rankledger.pipeline.workflow.inputs import dataset_source, source_of
+from rankledger.pipeline.workflow.inputs import dataset_source
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import Pair, Sides, measure_among
 from rankledger.pipeline.workflow.workspace import Opened, refuse_foreign_servers
 

@@ -35,7 +35,7 @@ from rankledger.pipeline.types.results import Evaluation
 from rankledger.pipeline.workflow.deliver import deliver, lost_store, open_for_logging, run_page, sync_command
 from rankledger.pipeline.workflow.evaluate import Backend, evaluate_opened, workers_of
 from rankledger.pipeline.workflow.evaluation import evaluation_of
-from rankledger.pipeline.workflow.inputs import source_of
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.workspace import Opened, Workspace
 
 __all__ = ["AwaitedInput", "Clock", "nightly", "wait_for"]
@@ -164,6 +164,7 @@ def nightly(
     overrides: Sequence[str] = (),
     jobs: int | None = None,
     backend: Backend | None = None,
+    scheduler: str | None = None,
     runs_dir: str | Path = "runs",
     records: str | None = None,
     tracking: bool = True,
@@ -178,7 +179,8 @@ def nightly(
         again: whether to evaluate the night again if it has an evaluation.
         overrides: `key.path=value` texts that win over the file.
         jobs: workers, instead of the config's.
-        backend: `threads` or `processes`, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
         runs_dir: where records and the default MLflow store are.
         records: where records are kept, instead of where the config says: a folder, or the URL of one.
         tracking: whether to log to MLflow, where the config does not rule it out.
@@ -195,7 +197,7 @@ def nightly(
     night = _date_of(date, clock.now())
     loaded = load(config, overrides)
     loaded.document.refuse(unlisted_replicates(loaded))
-    workers = workers_of(loaded.config, jobs, backend)
+    workers = workers_of(loaded.config, jobs, backend, scheduler)
     workspace = Workspace.open(runs_dir, Planning(loaded, night).records() if records is None else records)
     clear_left_behind(workspace.records, workspace.runs_dir)
     with claim_night(workspace.records, loaded.config.name, night) as claim:

@@ -31,8 +31,8 @@ from rankledger.pipeline.types.manifest import Description, Environment
 from rankledger.pipeline.types.results import Record
 from rankledger.pipeline.types.upkeep import ChangedInput, MovedFigure, Reproduction
 from rankledger.pipeline.workflow.evaluate import compute, workers_of
-from rankledger.pipeline.workflow.inputs import source_of
 from rankledger.pipeline.workflow.manifest import build_manifest
+from rankledger.pipeline.workflow.outputs import source_of
 from rankledger.pipeline.workflow.references import record_of
 from rankledger.pipeline.workflow.workspace import (
     Opened,
@@ -210,7 +210,7 @@ def reproduce(
 
 def _settings(manifest: Description) -> Iterator[str]:
     """What wins over the record's config: no store, no gates, and every setting as it held, be it by default."""
-    yield from ("execution.cache=false", "gates=")
+    yield from ("execution.cache=false", "execution.backend=threads", "gates=")
     for key, value in manifest.model_dump(include=_SETTINGS, exclude_unset=True).items():
         if value is not None:
             yield f"{key}={json.dumps(value, ensure_ascii=False).replace('$', '$$')}"

@@ -19,6 +19,7 @@ from rankledger.pipeline.support.progress import work
 from rankledger.pipeline.types.results import Failure
 from rankledger.pipeline.workflow.evaluate import Backend, workers_of
 from rankledger.pipeline.workflow.inputs import is_kept, read_inputs
+from rankledger.pipeline.workflow.outputs import left_to_evaluation
 from rankledger.pipeline.workflow.workspace import Workspace, checked_date
 
 __all__ = ["ShardResult", "read_shard"]
@@ -62,6 +63,7 @@ def read_shard(
     date: str | None = None,
     jobs: int | None = None,
     backend: Backend | None = None,
+    scheduler: str | None = None,
     runs_dir: str = "runs",
 ) -> ShardResult:
     """Read every Nth output of a config into the output cache; nothing is scored or recorded.
@@ -72,7 +74,8 @@ def read_shard(
         overrides: `key.path=value` texts that win over the file.
         date: what `{date}` in paths stands for.
         jobs: workers, instead of the config's.
-        backend: `threads` or `processes`, instead of the config's.
+        backend: `threads`, `processes` or `dask`, instead of the config's.
+        scheduler: the address of a Dask cluster, instead of the config's; the backend is `dask` then.
         runs_dir: the runs folder, whose output cache all shards and the evaluation share.
 
     Raises:
@@ -89,7 +92,7 @@ def read_shard(
     inputs = read_inputs(
         _narrowed(planned, kept[place - 1 :: n_shards]),
         loaded.config.conventions.resolved.conventions,
-        workers_of(loaded.config, jobs, backend),
+        workers_of(loaded.config, jobs, backend, scheduler),
         store=store,
     )
     n_parsed = sum(inputs.parsed[key] for key in inputs.joined)
@@ -101,7 +104,7 @@ def read_shard(
         len(inputs.joined) - n_parsed,
         n_left,
         inputs.failures,
-        (*inputs.remarks, *_left(n_left)),
+        (*inputs.remarks, *([left_to_evaluation(n_left)] if n_left else [])),
     )
 
 
@@ -111,13 +114,6 @@ def _writable(store: OutputCache) -> OutputCache:
     except CacheError as error:
         raise InputError(str(error)) from None
     return store
-
-
-def _left(n_outputs: int) -> tuple[str, ...]:
-    if not n_outputs:
-        return ()
-    outputs = "1 output is" if n_outputs == 1 else f"{n_outputs} outputs are"
-    return (f"{outputs} left to the evaluation: the cache keeps rankings, and of these the judged documents alone",)
 
 
 def _parsed(shard: str) -> tuple[int, int]:

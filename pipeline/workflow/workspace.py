@@ -176,14 +176,15 @@ def open_record(
         InputError: the overrides are wrong, or the config is not the one that was evaluated or not what this version
             can read.
     """
-    record, config = read_record(path), path / "config.yaml"
+    record, config, own = read_record(path), path / "config.yaml", is_own(path)
     read_file(path, record.manifest, config.name)
     overrides = overrides if tracking else [*overrides, "tracking="]
+    overrides = overrides if own else ["execution.scheduler=", *overrides]  # what it sends back is run here
     manifest = record.manifest
     variables = allowed_variables(allow_env, manifest.expansions)
     loaded = load(config, overrides, manifest.expansions, variables, will_plan=True)
     tasks = [*(output.key for output in manifest.outputs), *(failure.output for failure in manifest.failures)]
-    return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, is_own(path))
+    return Opened(config, loaded, plan(loaded, manifest.date, tasks), record, own)
 
 
 def refuse_foreign_servers(opened: Opened) -> None:

@@ -93,7 +93,7 @@ def test_what_is_left_out_or_left_empty_has_its_default():
         "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca+t"},
         "seed": 20261120,
-        "execution": {"jobs": -1, "backend": "threads", "cache": True},
+        "execution": {"jobs": -1, "backend": "threads", "scheduler": None, "worker_timeout": "1m", "cache": True},
         "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
     }
 
@@ -129,7 +129,7 @@ slices: [market, lang]
 pooled: true
 comparison: {baseline: all_pairs, measures: rmse, test: t, permutations: 100, correction: bh}
 bootstrap: {resamples: 100, confidence: 0.9, method: basic}
-execution: {jobs: 4, backend: processes, cache: s3://eval/cache}
+execution: {jobs: 4, backend: dask, scheduler: "tcp://host:8786", worker_timeout: 90s, cache: s3://eval/cache}
 tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 """)
 
@@ -157,7 +157,8 @@ tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
         "search_slices": False,
     }
     assert read.bootstrap.method == "basic"
-    assert read.execution.jobs == 4
+    assert (read.execution.jobs, read.execution.local_backend) == (4, "threads")
+    assert (read.execution.scheduler, read.execution.worker_timeout.total_seconds()) == ("tcp://host:8786", 90)
     assert read.execution.cache == "s3://eval/cache"
     assert read.tracking.enabled is False
 
@@ -323,7 +324,7 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("bootstrap: {resamples: 1000001}", "bootstrap.resamples: found 1000001; write a number up to 1,000,000"),
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
-        ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads' or 'processes'"),
+        ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads', 'processes' or 'dask'"),
         ("conventions: trec_evil", "conventions: unknown profile 'trec_evil'; did you mean 'trec_eval'?"),
         ("conventions: xyz", f"conventions: unknown profile 'xyz'; known: {', '.join(PROFILES)}"),
         ("conventions: {depth: 0}", "conventions.depth: found 0; write a number of at least 1"),

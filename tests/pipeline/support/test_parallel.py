@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from rankledger.pipeline.support.errors import InputError
-from rankledger.pipeline.support.parallel import Workers, map_ahead
+from rankledger.pipeline.support.parallel import Workers, limit_cores, map_ahead, map_threads
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal
 
 BOTH = [Workers(1), Workers(2), Workers(-1), Workers(-100), Workers(2, "processes")]
@@ -167,3 +167,13 @@ def test_an_exception_leaves_the_terminal_tidy(tmp_path):
     assert "ValueError: found nothing" in terminal.written
     assert terminal.written.count(HIDE_CURSOR) == terminal.written.count(SHOW_CURSOR) == 1
     assert terminal.written.rindex(SHOW_CURSOR) < terminal.written.index("Traceback")
+
+
+def test_a_limit_of_cores_is_that_of_its_thread_and_its_block():
+    """Within it the chunks of a file share one thread; the results are the same."""
+    with limit_cores(1):
+        threads = map_threads(lambda _: threading.get_ident(), range(50))
+        squares = map_threads(power, range(50), [2] * 50)
+
+    assert len({*threads}) == 1
+    assert squares == map_threads(power, range(50), [2] * 50)

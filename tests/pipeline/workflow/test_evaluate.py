@@ -409,7 +409,7 @@ WORD = "it fills {date} in paths; write a plain word such as '2026-11-20'"
         ({"jobs": 0}, "--jobs: found 0; " + WORKERS),
         ({"jobs": -5}, "--jobs: found -5; " + WORKERS),
         ({"jobs": 100_000}, "--jobs: found 100000; " + WORKERS),
-        ({"backend": "process"}, "--backend: found 'process'; write threads or processes"),
+        ({"backend": "process"}, "--backend: found 'process'; write threads, processes or dask"),
         ({"date": "2026-99-99"}, "--date: found '2026-99-99', which is not a day; write it as YYYY-MM-DD"),
         ({"date": "20260231"}, "--date: found '20260231', which is not a day; write it as YYYY-MM-DD"),
         ({"date": "../2026"}, f"--date: found '../2026'; {WORD}"),

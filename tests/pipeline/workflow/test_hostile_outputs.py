@@ -17,7 +17,7 @@ import yaml
 
 from rankledger.pipeline.cli import app
 from rankledger.pipeline.config.inputs import File
-from rankledger.pipeline.workflow.inputs import source_of
+from rankledger.pipeline.workflow.outputs import source_of
 from tests.support.data_files import table_bytes
 
 RANKING = "".join(f"q{query} Q0 d{rank} {rank} {-rank} x\n" for query in range(10) for rank in range(5))

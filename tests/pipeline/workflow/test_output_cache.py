@@ -15,7 +15,7 @@ from rankledger.pipeline.data import join, readers
 from rankledger.pipeline.data.cache import OutputCache
 from rankledger.pipeline.types.inputs import Source
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import inputs
+from rankledger.pipeline.workflow import outputs
 from tests.support.generated_data import (
     Collection,
     rating_collection,
@@ -297,7 +297,7 @@ def test_predictions_of_ratings_are_parsed(tmp_path):
 
 def test_a_first_evaluation_hashes_nothing_beforehand(config, monkeypatch):
     """Where the store certainly has nothing, an output is hashed beside the parsing and not before it."""
-    monkeypatch.setattr(inputs, "describe", lambda _: pytest.fail("hashed"))
+    monkeypatch.setattr(outputs, "describe", lambda _: pytest.fail("hashed"))
     evaluate(config)
     change = config.parent / "web" / "bm25.txt"
     change.write_text(change.read_text(encoding="utf-8") + "q9999 Q0 d 1 1.5 tag\n", encoding="utf-8")

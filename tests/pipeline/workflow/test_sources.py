@@ -16,7 +16,8 @@ from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import InputFile
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow.inputs import output_store, read_inputs, read_planned, rescored, source_of
+from rankledger.pipeline.workflow.inputs import read_inputs, read_planned
+from rankledger.pipeline.workflow.outputs import output_store, rescored, source_of
 from tests.support.generated_data import rating_collection, search_collection, write_config
 
 SEARCH = ["ndcg@10", "ap"]

@@ -1,0 +1,262 @@
+"""One model's output, joined with a dataset's judgments: taken from the output cache, or read from its files.
+
+The store never decides a figure: what it lacks, or what is damaged in it, is read from the output itself.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rankledger.metrics.conventions import Conventions
+from rankledger.pipeline.config.inputs import File
+from rankledger.pipeline.config.planned import PlannedDataset, Task
+from rankledger.pipeline.data.cache import CacheError, HitsKey, JudgmentsKey, OutputCache
+from rankledger.pipeline.data.dataset import DatasetInput, content_of, describe, exists, read_output, size_of
+from rankledger.pipeline.data.join import assemble, rejoin
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.inputs import InputFile, Source
+from rankledger.pipeline.types.joined import Hits, Joined, Quality
+
+__all__ = [
+    "OutputReader",
+    "OutputStore",
+    "ReadElsewhere",
+    "ReadOutput",
+    "left_to_evaluation",
+    "output_store",
+    "rescored",
+    "source_of",
+]
+
+
+@dataclass(frozen=True)
+class OutputStore:
+    """What the store keeps of the outputs on one dataset, under one set of conventions.
+
+    Attributes:
+        store: the store.
+        judgments: the dataset's judgments.
+        conventions: say what orders a ranking.
+    """
+
+    store: OutputCache
+    judgments: JudgmentsKey
+    conventions: Conventions
+
+    def key(self, output: Source, files: Sequence[InputFile]) -> HitsKey:
+        """The key of an output that consists, or consisted, of these files."""
+        conventions = self.conventions
+        return HitsKey.of(self.judgments, content_of(output, files), conventions.ties, conventions.score_precision)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOutput:
+    """One model's output joined with judgments or ratings; whether its rows were parsed, and remarks on the store."""
+
+    files: tuple[InputFile, ...]
+    joined: Joined
+    parsed: bool
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def quality(self) -> Quality:
+        """What the join found."""
+        return self.joined.quality
+
+
+@dataclass(frozen=True)
+class ReadElsewhere:
+    """What is known of an output that another process read, and left in the store.
+
+    Attributes:
+        files: the files that it consisted of.
+        parsed: whether its rows were parsed.
+        remarks: what is worth saying of it, a line each.
+    """
+
+    files: tuple[InputFile, ...]
+    parsed: bool
+    remarks: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OutputReader:
+    """Reads models' outputs on a dataset.
+
+    Attributes:
+        dataset: the dataset.
+        conventions: say what orders a ranking, and whether it may be incomplete.
+        depth: the ranks down to which a measure asks which documents were recommended; 0 if none does.
+        compared: the ranks down to which a measure compares rankings with another model's; 0 if none does.
+        kept: what the store keeps of outputs on it; None if nothing is to be kept.
+    """
+
+    dataset: DatasetInput
+    conventions: Conventions
+    depth: float
+    compared: float
+    kept: OutputStore | None = None
+
+    def read(
+        self,
+        task: Task,
+        recorded: Sequence[InputFile] = (),
+        allow_no_overlap: bool = False,
+        elsewhere: ReadElsewhere | None = None,
+    ) -> ReadOutput:
+        """One model's output: from the store if it is there and suffices, else from its files.
+
+        Args:
+            task: says where the output is.
+            recorded: the files that it consisted of, used in its place if it is gone.
+            allow_no_overlap: whether it may have no query, document or pair of the dataset. Of one that has no judged
+                document the store does not know which it has: unless it may, or is gone, it is read again.
+            elsewhere: what another process said when it read the output; its bytes are not read again then, if the
+                store has it.
+
+        Raises:
+            InputError: the output is missing or malformed.
+        """
+        read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere)
+        if elsewhere is None:
+            return read
+        again = f"{task.output.path}: parsed here, too, as the output cache has no judged documents of it"
+        remarks = (*elsewhere.remarks, *read.remarks, *([again] if read.parsed else []))
+        return replace(read, parsed=read.parsed or elsewhere.parsed, remarks=remarks)
+
+    def read_source(
+        self,
+        output: Source,
+        recorded: Sequence[InputFile],
+        allow_no_overlap: bool,
+        elsewhere: ReadElsewhere | None = None,
+    ) -> ReadOutput:
+        """The same of an output as it is to be named."""
+        gone = bool(recorded) and not exists(output)
+        files = tuple(recorded) if gone else elsewhere.files if elsewhere else self._described(output)
+        hits, remarks = self._find(output, files)
+        if hits is not None and (hits.queries.size or gone or allow_no_overlap):
+            joined = assemble(
+                self.dataset.judgments, hits, self.conventions, self.dataset.n_documents, path=output.path
+            )
+            return ReadOutput(files, joined, parsed=False)
+        if gone:
+            raise InputError(f"{output.path}: file not found, and {self._lack(remarks)}; restore it")
+        files, joined = read_output(
+            self.dataset,
+            output,
+            self.conventions,
+            with_catalogue=self.depth > 0,
+            depth=self.depth,
+            compared=self.compared,
+            allow_no_overlap=allow_no_overlap,
+            folder=self.kept.store.folder if self.kept else None,
+        )
+        remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
+        return ReadOutput(files, joined, parsed=True, remarks=remarks)
+
+    def keep_judgments(self) -> tuple[str, ...]:
+        """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""
+        if not self.kept:
+            return ()
+        try:
+            self.kept.store.write_judgments(self.kept.judgments, self.dataset.judgments.rows)
+        except CacheError as error:
+            return (str(error),)
+        return ()
+
+    @property
+    def suffices(self) -> bool:
+        """Whether judged documents are all that measures ask for."""
+        return self.depth == 0 and self.compared == 0
+
+    def _described(self, output: Source) -> tuple[InputFile, ...]:
+        """The files of an output that the store may have; none if it certainly has not: parsing hashes them too."""
+        if self.kept and self.suffices and self.kept.store.may_hold(self.kept.judgments, size_of(output)):
+            return describe(output)
+        return ()
+
+    def _find(self, output: Source, files: Sequence[InputFile]) -> tuple[Hits | None, tuple[str, ...]]:
+        """What the store has of the output, and the remarks on it."""
+        if not (self.kept and self.suffices and files):
+            return None, ()
+        try:
+            return self.kept.store.read_hits(self.kept.key(output, files)), ()
+        except CacheError as error:
+            return None, (str(error),)
+
+    def _keep(self, output: Source, files: Sequence[InputFile], joined: Joined) -> tuple[str, ...]:
+        """Keep what was found; the remarks on it."""
+        if not self.kept or joined.hits is None:
+            return ()
+        try:
+            self.kept.store.write_hits(self.kept.key(output, files), joined.hits)
+        except CacheError as error:
+            return (str(error),)
+        return ()
+
+    def _lack(self, remarks: Sequence[str]) -> str:
+        """Why the store is no help."""
+        if not self.kept:
+            return "no output cache has it"
+        if not self.suffices:
+            return "a measure asks for documents that are not judged"
+        return remarks[0] if remarks else f"{self.kept.store.place} has no copy of it"
+
+
+def rescored(kept: OutputStore, output: Source, files: Sequence[InputFile], dataset: DatasetInput) -> Joined:
+    """An output of an earlier evaluation, joined with the judgments of this one; the output need not be there.
+
+    Args:
+        kept: what the store keeps of outputs on the dataset as it was judged then.
+        output: the output as the config of then names it.
+        files: those that it consisted of, as the earlier manifest has them.
+        dataset: the dataset as it is judged now.
+
+    Raises:
+        InputError: the store has not what is needed, or a pair is judged now that was not judged then.
+    """
+    try:
+        hits = kept.store.read_hits(kept.key(output, files))
+        judgments = kept.store.read_judgments(kept.judgments)
+    except CacheError as error:
+        raise InputError(str(error)) from None
+    if hits is None or judgments is None:
+        raise InputError(f"{output.path}: {kept.store.place} has no copy of it; evaluate its config again")
+    return rejoin(judgments, hits, dataset.judgments, kept.conventions, dataset.n_documents, path=output.path)
+
+
+def left_to_evaluation(n_outputs: int) -> str:
+    """A remark on outputs that shards and clusters do not read."""
+    outputs = "1 output is" if n_outputs == 1 else f"{n_outputs} outputs are"
+    return f"{outputs} left to the evaluation: the cache keeps rankings, and of these the judged documents alone"
+
+
+def output_store(
+    dataset: PlannedDataset, judged: Sequence[InputFile], conventions: Conventions, store: OutputCache
+) -> OutputStore:
+    """What the store keeps of the outputs on a dataset of rankings.
+
+    Args:
+        dataset: the dataset.
+        judged: the files of its judgments, as they were read or as a manifest has them.
+        conventions: say what orders a ranking.
+        store: the store.
+    """
+    content = content_of(source_of(dataset.judged), judged)
+    return OutputStore(store, JudgmentsKey(content, dataset.subtopics, dataset.duplicates), conventions)
+
+
+def source_of(file: File) -> Source:
+    """The file as errors and the manifest name it: from the working directory, where it is below that."""
+    inside = Path(file.path).is_relative_to(Path.cwd())
+    return Source(
+        os.path.relpath(file.path) if inside else file.path,
+        file.format,
+        {str(ours): name for ours, name in file.columns.items()},
+        math.inf if file.allow_large else Source.large,
+    )

@@ -1,0 +1,32 @@
+"""What a worker of the tests does before it starts, and when it opens an input whose name says so.
+
+Dask loads this file into the worker. An input `held.txt` is opened once there is a file `held.txt.released`; until then
+`held.txt.opened` holds the worker's process id. `deadly.txt` kills the process, and `deadly.txt.killed` has a byte for
+each time. With LACKS_PACKAGE in its environment, the worker cannot import this package.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+
+def _behave(event: str, arguments: tuple[Any, ...]) -> None:
+    name = arguments[0] if event == "open" and isinstance(arguments[0], str) else ""
+    if name.endswith("deadly.txt"):
+        with Path(f"{name}.killed").open("a") as killed:
+            killed.write("x")
+        os.kill(os.getpid(), signal.SIGKILL)
+    if name.endswith("held.txt"):
+        Path(f"{name}.opened").write_text(str(os.getpid()))
+        while not Path(f"{name}.released").exists():
+            time.sleep(0.02)
+
+
+sys.addaudithook(_behave)
+if "LACKS_PACKAGE" in os.environ:
+    sys.modules["rankledger"] = None  # type: ignore[assignment]

@@ -1,0 +1,273 @@
+"""A Dask cluster that reads outputs: a real scheduler and real worker processes, and everything that befalls them.
+
+What comes of an evaluation is the same bytes as of one process, or one clear error; nothing waits for ever.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import distributed
+import pytest
+from pyarrow.fs import copy_files
+
+import rankledger
+from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.types.results import Evaluation
+from rankledger.pipeline.workflow import outputs
+from tests.support.dask_cluster import DaskCluster, dask_cluster
+from tests.support.generated_data import search_collection, write_config
+from tests.support.same_records import NOT_COMPARED, differences
+from tests.system.kills import start
+
+MODELS = ("bm25", "dense")
+LIMIT = 300  # seconds: on a machine that is slow and busy
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A scheduler and two workers, which are started again whenever they die."""
+    folder = tmp_path_factory.mktemp("cluster")
+    with (
+        dask_cluster(folder, allowed_failures=1) as both,
+        both.worker(restarts=True),
+        both.worker(restarts=True, n_threads=2),
+    ):
+        yield both
+
+
+@pytest.fixture(scope="module")
+def lonely(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DaskCluster]:
+    """A scheduler without workers."""
+    with dask_cluster(tmp_path_factory.mktemp("lonely")) as started:
+        yield started
+
+
+def written(folder: Path, *models: str) -> Path:
+    """A config of these models, whose outputs are files that are called like them."""
+    return write_config(folder, {"web": search_collection(30, 20, models)}, {"search": ["ndcg@10", "ap"]}, report=False)
+
+
+def evaluated(
+    config: Path, scheduler: str | None = None, *, patience: str = "60s", runs: str = "runs", cache: str = "true"
+) -> Evaluation:
+    return rankledger.evaluate(
+        config,
+        scheduler=scheduler,
+        tracking=False,
+        overrides=[f"execution.worker_timeout={patience}", f"execution.cache={cache}"] if scheduler else (),
+        runs_dir=config.parent / runs,
+    )
+
+
+def in_background(*arguments: Any, **options: Any) -> Future[Evaluation]:
+    return ThreadPoolExecutor(1).submit(evaluated, *arguments, **options)
+
+
+def unlike(one: Evaluation, other: Evaluation) -> list[str]:
+    """What differs between two records, but for ids, times and command."""
+    assert one.record is not None
+    assert other.record is not None
+    names = {path.name for record in (one.record, other.record) for path in record.iterdir()} - NOT_COMPARED
+    assert {"scores.parquet", "summary.csv", "manifest.json"} <= names
+    return [line for name in sorted(names) for line in differences(one.record / name, other.record / name)]
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + LIMIT
+    while not (value := found()):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return value
+
+
+def held(config: Path) -> tuple[Path, int]:
+    """What lets the worker go on that opened `held.txt`, and its process id."""
+    opened = config.parent / "web" / "held.txt.opened"
+    pid = wait_for(lambda: opened.exists() and opened.read_text())
+    return opened.with_suffix(".released"), int(pid)
+
+
+def test_the_record_is_that_of_one_process(cluster, folder):
+    """Of rankings, one of which cannot be parsed and one of which knows no judged document, both records are the same,
+    failures included."""
+    config = written(folder, *MODELS, "broken", "foreign")
+    (folder / "web" / "broken.txt").write_text("q0 Q0 d1\n")
+    (folder / "web" / "foreign.txt").write_text("q0 Q0 somewhere-else 1 0.5 tag\n")
+
+    spread, alone = evaluated(config, cluster.address, runs="spread"), evaluated(config)
+
+    assert [failure.model for failure in spread.failures] == ["broken", "foreign"]
+    assert unlike(spread, alone) == []
+
+
+def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(cluster, folder, monkeypatch):
+    """In its process neither parsing nor hashing of outputs is called; a call and a result take a few kilobytes."""
+    sizes: list[int] = []
+    submit, result = distributed.Client.submit, distributed.Future.result
+
+    def submitted(self: Any, function: Any, call: bytes, **options: Any) -> Any:
+        sizes.append(len(call))
+        return submit(self, function, call, **options)
+
+    def fetched(self: Any, **options: Any) -> Any:
+        sizes.append(len(pickle.dumps(found := result(self, **options))))
+        return found
+
+    def refused(*_arguments: Any, **_options: Any) -> Any:
+        raise AssertionError("the caller reads an output")
+
+    monkeypatch.setattr(distributed.Client, "submit", submitted)
+    monkeypatch.setattr(distributed.Future, "result", fetched)
+    monkeypatch.setattr(outputs, "read_output", refused)
+    monkeypatch.setattr(outputs, "describe", refused)
+
+    assert evaluated(written(folder, *MODELS), cluster.address).failures == ()
+    assert len(sizes) == 2 * len(MODELS)
+    assert max(sizes) < 10_000
+
+
+def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
+    """It is killed while it opens an output; another one reads it, and the record is that of one process."""
+    config = written(folder, *MODELS, "held")
+    running = in_background(config, cluster.address, runs="spread")
+    released, pid = held(config)
+    os.kill(pid, signal.SIGKILL)
+    released.touch()
+
+    assert unlike(running.result(LIMIT), evaluated(config)) == []
+
+
+def test_an_output_that_kills_its_workers_fails_alone(cluster, folder):
+    """The scheduler gives it up after two workers; that is the reason of its failure, and every other model has its
+    figures."""
+    evaluation = evaluated(written(folder, *MODELS, "deadly"), cluster.address)
+
+    (failure,) = evaluation.failures
+    assert failure.model == "deadly"
+    assert "deadly.txt: reading it ended 2 worker processes, the last at tcp://" in failure.reason
+    assert {result.model for result in evaluation.results} == {*MODELS}
+
+
+def test_an_output_that_died_with_another_one_is_read_after_all(lonely, folder):
+    """Two outputs in one process, which one of them kills, so that the scheduler gives up both: alone, the other one is
+    read, and the one that kills fails."""
+    config = written(folder, "held", "deadly")
+    killed = folder / "web" / "deadly.txt.killed"
+    with lonely.worker(restarts=True, n_threads=2):
+        running = in_background(config, lonely.address)
+        wait_for(killed.exists)
+        (folder / "web" / "held.txt.released").touch()
+        evaluation = running.result(LIMIT)
+
+    assert [failure.model for failure in evaluation.failures] == ["deadly"]
+    assert [result.model for result in evaluation.results] == ["held"]
+
+
+def test_ctrl_c_empties_the_queue(cluster, folder):
+    """The command exits with 130, and the scheduler forgets what it was asked to do."""
+    config = written(folder, *MODELS, "held")
+    command = start("evaluate", config, "--scheduler", cluster.address, "--no-tracking", cwd=folder)
+    released, _ = held(config)
+    command.process.send_signal(signal.SIGINT)
+
+    assert command.wait(LIMIT).code == 130
+    with distributed.Client(cluster.address, set_as_default=False) as client:
+        wait_for(lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)) == 0)
+    released.touch()
+
+
+def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely, folder):
+    """With a patience of a second the error names the scheduler and what to start; the same evaluation, with a worker
+    that comes after its calls, is that of one process."""
+    config = written(folder, *MODELS)
+    with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 1 s; start some ") as refused:
+        evaluated(config, lonely.address, patience="1s")
+    assert refused.value.exit_code == 74
+
+    running = in_background(config, lonely.address, runs="spread")
+    with distributed.Client(lonely.address, set_as_default=False) as client:
+        wait_for(lambda: client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks)))
+    with lonely.worker():
+        assert unlike(running.result(LIMIT), evaluated(config)) == []
+
+
+def test_a_worker_without_the_package_is_one_error(lonely, folder):
+    """It says what every worker needs, and that the same command goes on from the cache."""
+    with lonely.worker(environment={"LACKS_PACKAGE": "1"}), pytest.raises(InputError) as refused:
+        evaluated(written(folder, *MODELS), lonely.address)
+
+    assert "a worker cannot run it (ModuleNotFoundError: No module named 'rankledger" in str(refused.value)
+    assert "; every worker needs Python 3." in str(refused.value)
+    assert "the same command goes on from there" in str(refused.value)
+
+
+def test_a_worker_of_another_version_refuses_to_work(lonely, folder):
+    """It names itself and both versions: what it read would stand in the cache under this version's name."""
+    metadata = folder / "other" / "rankledger-9.9.9.dist-info" / "METADATA"
+    metadata.parent.mkdir(parents=True)
+    metadata.write_text("Metadata-Version: 2.1\nName: rankledger\nVersion: 9.9.9\n")
+    environment = {"PYTHONPATH": str(folder / "other")}
+
+    with lonely.worker(environment=environment), pytest.raises(InputError, match=r"^worker tcp://") as refused:
+        evaluated(written(folder, *MODELS), lonely.address)
+
+    assert f" has rankledger 9.9.9, not {rankledger.__version__}; install the same" in str(refused.value)
+
+
+def test_a_cache_that_workers_do_not_share_is_one_error(lonely, folder, monkeypatch):
+    """The judgments that the evaluation keeps there are missed before any output is read."""
+    monkeypatch.setattr(outputs.OutputReader, "keep_judgments", lambda _self: ())
+
+    with lonely.worker(), pytest.raises(InputError, match="the output cache is not the evaluation's"):
+        evaluated(written(folder, *MODELS), lonely.address)
+
+
+def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
+    """The worker shares an S3 server with the caller, and no folder that is named: the figures are those of files."""
+    config, bucket = written(folder, *MODELS), s3.bucket()
+    copy_files(str(folder / "web"), f"{bucket}/web")
+    remote = folder / "remote.yaml"
+    remote.write_text(config.read_text().replace("web/", f"{bucket}/web/"))
+    with lonely.worker():
+        spread = evaluated(remote, lonely.address, runs="spread", cache=f"{bucket}/cache")
+
+    assert not (folder / "spread" / "cache").exists()
+    lines = unlike(spread, evaluated(config))
+    assert [line for line in lines if not line.startswith("manifest.json: ")] == []  # paths
+
+
+@pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "silent"])
+def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss):
+    """Whether it ends or no longer answers: the error names it. What was read before is in the cache, and with another
+    scheduler the figures are those of one process."""
+    config = written(folder, *MODELS, "held")
+    with dask_cluster(folder) as first, first.worker():
+        running = in_background(config, first.address, patience="2s")
+        released, _ = held(config)
+        first.scheduler.send_signal(loss)
+        with pytest.raises(InputError, match=rf"^{first.address}: the scheduler was lost \(.*goes on from") as lost:
+            running.result(LIMIT)
+    assert lost.value.exit_code == 74
+
+    assert len([*folder.glob("runs/cache/**/*.hits")]) == len(MODELS)
+    released.touch()
+    with dask_cluster(folder) as second, second.worker():
+        again = evaluated(config, second.address)
+    lines = unlike(again, evaluated(config, runs="alone"))
+    assert [line for line in lines if not line.startswith("manifest.json: outputs: ")] == []  # whether they were parsed
+
+
+def test_no_scheduler_is_one_error(folder):
+    """Nobody listens at the address."""
+    with pytest.raises(InputError, match=r"^tcp://127\.0\.0\.1:1: no Dask scheduler answers there ") as refused:
+        evaluated(written(folder, *MODELS), "tcp://127.0.0.1:1", patience="1s")
+
+    assert refused.value.exit_code == 74
