@@ -152,10 +152,12 @@ def differences_with_errors(sample: Sample, pairs: Sequence[Pair]) -> Iterator[t
     """
     for own in sample.few_at_a_time(pairs):
         figures = [_Figures.of(sample, pair) for pair in own]
-        differences, (drawn,) = sample.differences_and_sums(own, np.concatenate([each.columns for each in figures]))
-        parts = np.split(drawn, np.cumsum([len(figure.columns) for figure in figures])[:-1])
-        for difference, figure, sums in zip(differences, figures, parts, strict=True):
-            yield difference, figure.errors(sums)
+        distinct: dict[bytes, int] = {}  # with equal weights, those of each pair are the same, and so are products
+        places = [[distinct.setdefault(column.tobytes(), len(distinct)) for column in each.columns] for each in figures]
+        columns = np.stack([np.frombuffer(column) for column in distinct])
+        differences, (drawn,) = sample.differences_and_sums(own, columns)
+        for difference, figure, at in zip(differences, figures, places, strict=True):
+            yield difference, figure.errors(drawn[at])
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from rankledger.pipeline.inference import paired
 from rankledger.pipeline.inference.intervals import tail_end
 from rankledger.pipeline.inference.primary import differences_with_errors, joint_differences
-from rankledger.pipeline.inference.samples import Pair
+from rankledger.pipeline.inference.resampling import Settings
+from rankledger.pipeline.inference.samples import Pair, Sample
 from rankledger.pipeline.inference.summary import IntervalRule
 from rankledger.pipeline.report.effects import effect_label
 from rankledger.pipeline.types.joined import Groups
 from tests.pipeline.inference.made_up_samples import (
     AP,
+    CONVENTIONS,
     GMAP,
     ONE,
     RMSE,
@@ -40,6 +42,26 @@ def family(seed, n_queries=40, n_models=3, resamples=200):
     return sample(scores("n", baseline), *models, resamples=resamples), [
         Pair(f"m{i}", "n", AP) for i in range(n_models)
     ]
+
+
+def test_equal_columns_are_drawn_once():
+    """With equal weights each of three pairs adds its differences and their squares, and all share one of ones."""
+    drawn = []
+
+    class Watched(Sample):
+        def differences_and_sums(self, pairs, columns):
+            drawn.append(columns)
+            return super().differences_and_sums(pairs, columns)
+
+    models = [scores(name, np.random.default_rng(i).random(30)) for i, name in enumerate("nabc")]
+    watched = Watched(models, CONVENTIONS, Groups(), Settings(200, 0, ONE))
+    found = list(differences_with_errors(watched, [Pair(name, "n", AP) for name in "abc"]))
+
+    assert [len(columns) for columns in drawn] == [2 * 3 + 1]
+    for (difference, errors), name in zip(found, "abc", strict=True):
+        ((_, alone),) = differences_with_errors(sample(*models), [Pair(name, "n", AP)])
+        np.testing.assert_array_equal(errors, alone)
+        assert errors[0] == pytest.approx(difference.error, rel=1e-9)
 
 
 @pytest.mark.parametrize("measure", [AP, RMSE, GMAP])
