@@ -27,6 +27,7 @@ from rankledger.pipeline.config.loader import Document, TrackingVariables
 from rankledger.pipeline.config.paths import paths_of
 from rankledger.pipeline.config.values import (
     MOST_LINES,
+    Bytes,
     CachePlace,
     DatasetName,
     Duration,
@@ -258,6 +259,10 @@ class Execution(Section):
 
     worker_timeout: Interval = Field(timedelta(seconds=60), json_schema_extra={"default": "1m"})
     """Time limit for the Dask cluster to have a worker, and for its scheduler to answer."""
+
+    memory: Bytes | None = None
+    """Memory that an evaluation may take, such as `2GiB`, or a number of bytes; by default half of what the machine or
+    the container has. Less of it lets fewer outputs be read at a time."""
 
     cache: CachePlace = True
     """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses

@@ -37,6 +37,7 @@ from rankledger.pipeline.support.errors import likely
 __all__ = [
     "MOST_LINES",
     "Amount",
+    "Bytes",
     "CachePlace",
     "Columns",
     "DatasetName",
@@ -307,6 +308,7 @@ _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of o
 _MOST_JOBS = 1000
 _LONGEST_LINE = 10_000
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
+_LEAST_BYTES = 1 << 26  # less is meant in another unit: Python itself takes as much
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -434,6 +436,18 @@ def _duration(value: object) -> timedelta:
     return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
 
 
+def _bytes(value: object) -> int:
+    found = re.fullmatch(r"([0-9]{1,15})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
+    if isinstance(value, bool | float) or found is None:
+        raise ValueError(f"found {_shown(value)}; write a number of bytes, or one with a unit, such as 512MiB or 2GiB")
+    whole, tenths, unit = found.groups()
+    base, power = 1024 if unit and unit.endswith("i") else 1000, " KMGT".index((unit or " ")[0].upper())
+    n_bytes: int = (10 * int(whole) + int(tenths or 0)) * base**power // 10
+    if n_bytes < _LEAST_BYTES:
+        raise ValueError(f"found {_shown(value)}, which is {n_bytes:,} bytes; write at least 64MiB")
+    return n_bytes
+
+
 def _positive(duration: timedelta) -> timedelta:
     if not duration:
         raise ValueError("found 0; write a duration above 0, such as 30s")
@@ -507,6 +521,11 @@ Duration: TypeAlias = Annotated[
     BeforeValidator(_duration),
     PlainSerializer(format_duration),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"const": 0}]}),
+]
+Bytes: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": _LEAST_BYTES}]}),
 ]
 Interval: TypeAlias = Annotated[Duration, AfterValidator(_positive), WithJsonSchema({"type": "string"})]
 Ends: TypeAlias = Annotated[

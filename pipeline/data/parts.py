@@ -17,19 +17,44 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from rankledger.pipeline.data.files import Contents, StoredFile
+from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of
 from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Kind, without_bom
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["PART_ROWS", "file_parts"]
+__all__ = ["PART_ROWS", "file_parts", "peak_bytes"]
 
 PART_ROWS = 1_000_000
 """Rows of a part, about: enough that its own cost does not count, few enough for any memory."""
 
 _LARGEST = 1 << 26  # bytes of text in a part, however long its lines are
+_UNPACKED = 5  # bytes of text that come of a byte compressed, or of Parquet
+_TIMES = 2  # bytes of memory for a byte of text that is parsed and joined
+_BESIDE = 100e6  # bytes that are taken beside them by large ranges: what is sorted, looked up and put aside
 _LINE_FEED = b"\n"
 _Bytes = npt.NDArray[np.uint8]
+
+
+def peak_bytes(source: Source, *, in_ranges: bool) -> float:
+    """The bytes of memory that parsing and joining take at a time, about, as was measured; 0 if nothing is there.
+
+    Args:
+        source: the output.
+        in_ranges: whether it is read in ranges, or as a whole.
+
+    Raises:
+        InputError: it cannot be reached.
+    """
+    return max((_peak_of(file, source, in_ranges=in_ranges) for file in files_there(source)), default=0.0)
+
+
+def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
+    layout = FORMATS[source.format or format_of(file.suffix)]
+    is_packed = layout.cut is not None or bool(suffixes(file.name)[1])
+    text = file.size * (_UNPACKED if is_packed else 1)
+    if in_ranges and (layout.count_lines or layout.cut):
+        text = min(text, _LARGEST)
+    return _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if layout.cut else 0)
 
 
 def file_parts(

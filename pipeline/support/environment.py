@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import math
 import os
 import platform
 import re
@@ -17,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 
 from rankledger.pipeline.support.credentials import public_uri
 
-__all__ = ["at_work", "environment", "person", "physical_memory", "threaded_libraries"]
+__all__ = ["at_work", "environment", "person", "threaded_libraries"]
 
 
 def environment(repository: Path) -> dict[str, Any]:
@@ -99,8 +98,3 @@ def _git_output(repository: Path, *arguments: str) -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def physical_memory() -> float:
-    """The bytes of memory that this machine has; infinite where the system does not say, as Windows."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else math.inf

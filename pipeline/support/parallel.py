@@ -35,11 +35,13 @@ class Workers:
         jobs: workers; negative ones count from the cores down, -1 being all of them.
         backend: `threads` (NumPy and Arrow release the interpreter's lock) or `processes`.
         cluster: what reads outputs instead; None for this machine.
+        memory: bytes that all of the work may take; None for half of those that there are.
     """
 
     jobs: int = -1
     backend: Literal["threads", "processes"] = "threads"
     cluster: Cluster | None = None
+    memory: int | None = None
 
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str = "parts"
@@ -49,10 +51,11 @@ class Workers:
 
     def share(self, n_calls: int) -> int:
         """How many threads each of so many calls may have of its own while they run side by side."""
-        return max(1, self._n_jobs // max(1, n_calls)) if self.backend == "threads" else 1
+        return max(1, self.n_jobs // max(1, n_calls)) if self.backend == "threads" else 1
 
     @property
-    def _n_jobs(self) -> int:
+    def n_jobs(self) -> int:
+        """How many calls run at a time, if there are as many."""
         return self.jobs if self.jobs > 0 else max(1, _cores() + 1 + self.jobs)
 
     def each(
@@ -69,7 +72,7 @@ class Workers:
         return each(title, self._results(function, calls), len(calls), unit)
 
     def _results(self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-        jobs = min(self._n_jobs, len(calls))
+        jobs = min(self.n_jobs, len(calls))
         if jobs <= 1:
             return (function(*call) for call in calls)
         if self.backend == "threads":

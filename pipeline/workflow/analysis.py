@@ -42,8 +42,8 @@ from rankledger.pipeline.record.folder import Judged, RecordTables
 from rankledger.pipeline.record.folder import config_of as recorded_config
 from rankledger.pipeline.record.lookup import ACCEPTED
 from rankledger.pipeline.scoring import families, score
-from rankledger.pipeline.support.environment import physical_memory
 from rankledger.pipeline.support.errors import InputError
+from rankledger.pipeline.support.memory import MemoryLimit, physical_memory
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.support.progress import each, stage
 from rankledger.pipeline.types.gates import LookKey, night_of
@@ -170,11 +170,21 @@ def config_of(opened: Opened) -> Path:
     return Path(os.path.relpath(path)) if path.is_relative_to(Path.cwd()) else path
 
 
+_OF_SUMS = 1 / 8  # of memory: what is made of the sums takes several times their bytes
+_SUM = 8  # bytes
+
+
 def _draw(
     config: Config, results: Sequence[Scores], recall: Sequence[Scores], inputs: Inputs, workers: Workers
 ) -> tuple[Sample, ...]:
     """The resamples of every dataset that a model was evaluated on; scores of records stand behind the current ones."""
-    settings = Settings(config.bootstrap.resamples, config.seed, workers, physical_memory())
+    settings = Settings(
+        config.bootstrap.resamples,
+        config.seed,
+        workers,
+        memory=workers.memory or physical_memory(),
+        together=min(Settings.together, int(MemoryLimit.of(workers.memory).limit * _OF_SUMS) // _SUM),
+    )
     conventions = config.conventions.resolved.conventions
     names = dict.fromkeys(result.dataset for result in results)
     return tuple(

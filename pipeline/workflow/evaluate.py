@@ -119,9 +119,8 @@ def workers_of(
     if scheduler is not None and backend not in (None, "dask"):
         raise InputError(f"--backend: found {backend!r} with --scheduler, which is for dask; remove one of them")
     chosen = "dask" if scheduler is not None else backend or config.execution.backend
-    return (
-        Workers(n_jobs, cluster=_cluster(config.execution, scheduler)) if chosen == "dask" else Workers(n_jobs, chosen)
-    )
+    cluster = _cluster(config.execution, scheduler) if chosen == "dask" else None
+    return Workers(n_jobs, "threads" if chosen == "dask" else chosen, cluster, config.execution.memory)
 
 
 def _cluster(execution: Execution, scheduler: str | None) -> Cluster:

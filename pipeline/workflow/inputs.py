@@ -36,6 +36,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
+from rankledger.pipeline.workflow.memory import plan_reading
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     ReadElsewhere,
@@ -375,8 +376,14 @@ def _read_judged(
     failed = {key: output for key, output in elsewhere.items() if isinstance(output, Failure)}
     tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
     recorded = [recorded_output(record, task) if record else () for task in tasks]
+    outputs = [
+        (source_of(task.output), readers[task.dataset].dataset.kind == "rankings")
+        for task in tasks
+        if task.key not in elsewhere
+    ]
+    workers, at_a_time = plan_reading(workers, outputs)
     calls = [
-        (task, readers[task.dataset].read, task, files, _is_allowed(task, record), elsewhere.get(task.key))
+        (task, readers[task.dataset].read, task, files, _is_allowed(task, record), elsewhere.get(task.key), at_a_time)
         for task, files in zip(tasks, recorded, strict=True)
     ]
     read: list[ReadOutput | Failure] = workers.run("Reading", _attempt, calls, unit="outputs")

@@ -107,6 +107,7 @@ class OutputReader:
         recorded: Sequence[InputFile] = (),
         allow_no_overlap: bool = False,
         elsewhere: ReadElsewhere | None = None,
+        at_a_time: int = 1,
     ) -> ReadOutput:
         """One model's output: from the store if it is there and suffices, else from its files.
 
@@ -117,11 +118,12 @@ class OutputReader:
                 document the store does not know which it has: unless it may, or is gone, it is read again.
             elsewhere: what another process said when it read the output; its bytes are not read again then, if the
                 store has it.
+            at_a_time: ranges of it that are parsed side by side.
 
         Raises:
             InputError: the output is missing or malformed.
         """
-        read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere)
+        read = self.read_source(source_of(task.output), recorded, allow_no_overlap, elsewhere, at_a_time)
         if elsewhere is None:
             return read
         again = f"{task.output.path}: parsed here, too, as the output cache has no judged documents of it"
@@ -134,6 +136,7 @@ class OutputReader:
         recorded: Sequence[InputFile],
         allow_no_overlap: bool,
         elsewhere: ReadElsewhere | None = None,
+        at_a_time: int = 1,
     ) -> ReadOutput:
         """The same of an output as it is to be named."""
         gone = bool(recorded) and not exists(output)
@@ -155,6 +158,7 @@ class OutputReader:
             compared=self.compared,
             allow_no_overlap=allow_no_overlap,
             folder=self.kept.store.folder if self.kept else None,
+            at_a_time=at_a_time,
         )
         remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
         return ReadOutput(files, joined, parsed=True, remarks=remarks)

@@ -93,7 +93,14 @@ def test_what_is_left_out_or_left_empty_has_its_default():
         "conventions": {"profile": "trec_eval"} | dict.fromkeys(Choices.__dataclass_fields__),
         "bootstrap": {"resamples": 10_000, "confidence": 0.95, "method": "bca+t"},
         "seed": 20261120,
-        "execution": {"jobs": -1, "backend": "threads", "scheduler": None, "worker_timeout": "1m", "cache": True},
+        "execution": {
+            "jobs": -1,
+            "backend": "threads",
+            "scheduler": None,
+            "worker_timeout": "1m",
+            "memory": None,
+            "cache": True,
+        },
         "tracking": {"uri": None, "metric_name": "{suite}/{measure}", "timeout": "1m", "enabled": True},
     }
 
@@ -129,7 +136,13 @@ slices: [market, lang]
 pooled: true
 comparison: {baseline: all_pairs, measures: rmse, test: t, permutations: 100, correction: bh}
 bootstrap: {resamples: 100, confidence: 0.9, method: basic}
-execution: {jobs: 4, backend: dask, scheduler: "tcp://host:8786", worker_timeout: 90s, cache: s3://eval/cache}
+execution:
+  jobs: 4
+  backend: dask
+  scheduler: "tcp://host:8786"
+  worker_timeout: 90s
+  memory: 1.5 GB
+  cache: s3://eval/cache
 tracking: {uri: http://host, metric_name: "{measure}", enabled: off}
 """)
 
@@ -256,6 +269,7 @@ TIES = (
 )
 KEY = "cannot be a placeholder; write a word except dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
+MEMORY = "write a number of bytes, or one with a unit, such as 512MiB or 2GiB"
 METRIC_NAME = "tracking.metric_name: write {measure}, optionally with {suite}, and no other placeholder"
 NO_MAXT = "maxt needs resamples, which the test t does not draw; choose holm, bh or none"
 NEITHER = "no judgments, ratings or scores; add one of them"
@@ -325,6 +339,9 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads', 'processes' or 'dask'"),
+        ("execution: {memory: 2}", "execution.memory: found 2, which is 2 bytes; write at least 64MiB"),
+        ("execution: {memory: 2 gigs}", "execution.memory: found '2 gigs'; " + MEMORY),
+        ("execution: {memory: yes}", "execution.memory: found true; " + MEMORY),
         ("conventions: trec_evil", "conventions: unknown profile 'trec_evil'; did you mean 'trec_eval'?"),
         ("conventions: xyz", f"conventions: unknown profile 'xyz'; known: {', '.join(PROFILES)}"),
         ("conventions: {depth: 0}", "conventions.depth: found 0; write a number of at least 1"),

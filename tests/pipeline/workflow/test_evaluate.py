@@ -391,7 +391,7 @@ def test_options_win_over_the_config(tmp_path, monkeypatch):
     workflow = importlib.import_module("rankledger.pipeline.workflow.evaluate")
     seen = []
     workers = workflow.Workers
-    monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given) or workers(1))
+    monkeypatch.setattr(workflow, "Workers", lambda *given: seen.append(given[:2]) or workers(1))
     config = write_config(tmp_path, {"web": WEB}, {"search": ["ap"]}, execution={"jobs": 3, "backend": "processes"})
     for options in ({}, {"jobs": 2}, {"backend": "threads"}):
         rankledger.evaluate(config, tracking=False, runs_dir=tmp_path / "runs", **options)

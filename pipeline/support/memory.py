@@ -1,0 +1,85 @@
+"""Memory: how much an evaluation may take, and how much of its work fits into that at a time."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+__all__ = ["MemoryLimit", "format_bytes", "physical_memory"]
+
+_SHARE = 0.5  # of the memory that there is: the rest is left to files that the system keeps, and to others
+_UNKNOWN = 150e6  # bytes, about what a process takes once it has read judgments
+_UNITS = ("GiB", "MiB", "KiB")
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """The bytes that an evaluation may take.
+
+    Attributes:
+        limit: the bytes.
+        base: those that it takes already.
+        is_set: whether a config says so; else it is half of what there is.
+    """
+
+    limit: float
+    base: float
+    is_set: bool
+
+    @classmethod
+    def of(cls, n_bytes: int | None) -> MemoryLimit:
+        """The limit that a config sets, or that follows from the machine."""
+        limit = _SHARE * physical_memory() if n_bytes is None else n_bytes
+        return cls(limit, _resident_memory(), n_bytes is not None)
+
+    def holds(self, peak: float) -> bool:
+        """Whether a task that takes so many bytes fits into it."""
+        return self.base + peak <= self.limit
+
+    def count(self, peak: float, most: int) -> int:
+        """How many such tasks fit into it at a time, from 1 to `most`."""
+        free = max(0.0, self.limit - self.base)
+        return max(1, most if free >= most * peak else int(free // peak))
+
+
+def format_bytes(n_bytes: float) -> str:
+    """The bytes as a config has them, in the greatest unit of which there is at least one: `2GiB`; rounded up."""
+    for power, unit in zip((30, 20, 10), _UNITS, strict=True):
+        if n_bytes >= 1 << power:
+            tenths = math.ceil(n_bytes * 10 / (1 << power))
+            return f"{tenths / 10:.{0 if tenths % 10 == 0 else 1}f}{unit}"
+    return f"{math.ceil(n_bytes)}B"
+
+
+def physical_memory(*, _groups: Path = Path("/sys/fs/cgroup"), _own: Path = Path("/proc/self/cgroup")) -> float:
+    """The bytes that this machine has, or that this process may have of them as a container.
+
+    Infinite where the system does not say, as Windows.
+    """
+    known = hasattr(os, "sysconf")
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if known else math.inf
+    return min([machine, *_limits_of_groups(_groups, _own)])
+
+
+def _limits_of_groups(groups: Path, own: Path) -> Iterator[float]:
+    """What the control group of this process allows, and each that it lies in; none where they say `max`."""
+    with suppress(OSError):
+        for line in own.read_text(encoding="utf-8").splitlines():
+            number, _, path = line.split(":", 2)
+            group = PurePosixPath(path.lstrip("/") if number == "0" else "")
+            for each in (group, *group.parents):
+                with suppress(OSError, ValueError):
+                    yield float((groups / each / "memory.max").read_text(encoding="ascii"))
+
+
+def _resident_memory() -> float:
+    """The bytes of this process that are in memory."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except (OSError, ValueError):
+        return _UNKNOWN
+    return float(pages * os.sysconf("SC_PAGE_SIZE"))
