@@ -113,11 +113,9 @@ def test_of_equal_scores_the_last_class_is_the_first_of_top_k(tmp_path):
         true = int(rng.integers(len(scores)))
         case.judgments[f"q{number}"] = {f"d{true:02d}": 1}
         case.ranking[f"q{number}"] = {f"d{place:02d}": float(score) for place, score in enumerate(scores)}
-        labels = np.arange(len(scores))
-        expected[f"q{number}"] = {
-            f"success@{k}": float(sklearn.top_k_accuracy_score([true], [scores], k=k, labels=labels))
-            for k in (1, 3, 10)
-        }
+        k = (1, 3, 10)[number % 3]
+        accuracy = sklearn.top_k_accuracy_score([true], [scores], k=k, labels=np.arange(len(scores)))
+        expected[f"q{number}"] = {f"success@{k}": float(accuracy)}
 
     found, _ = ours(tmp_path, case, "sklearn", ["success@1", "success@3", "success@10"])
 
