@@ -381,7 +381,7 @@ def _read_judged(
         for task in tasks
         if task.key not in elsewhere
     ]
-    workers, at_a_time = plan_reading(workers, outputs)
+    workers, at_a_time = plan_reading(workers, outputs) if outputs else (workers, 1)
     calls = [
         (task, readers[task.dataset].read, task, files, _is_allowed(task, record), elsewhere.get(task.key), at_a_time)
         for task, files in zip(tasks, recorded, strict=True)

@@ -21,7 +21,7 @@ from pyarrow.fs import copy_files
 import rankledger
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.results import Evaluation
-from rankledger.pipeline.workflow import outputs
+from rankledger.pipeline.workflow import inputs, outputs
 from tests.support.dask_cluster import DaskCluster, dask_cluster
 from tests.support.generated_data import search_collection, write_config
 from tests.support.same_records import NOT_COMPARED, differences
@@ -128,6 +128,7 @@ def test_the_caller_reads_no_output_and_little_passes_through_the_scheduler(clus
     monkeypatch.setattr(distributed.Future, "result", fetched)
     monkeypatch.setattr(outputs, "read_output", refused)
     monkeypatch.setattr(outputs, "describe", refused)
+    monkeypatch.setattr(inputs, "plan_reading", refused)  # memory for none: all workers take outputs from the cache
 
     assert evaluated(written(folder, *MODELS), cluster.address).failures == ()
     assert len(sizes) == 2 * len(MODELS)
