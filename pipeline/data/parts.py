@@ -38,6 +38,8 @@ _Bytes = npt.NDArray[np.uint8]
 def peak_bytes(source: Source, *, in_ranges: bool) -> float:
     """The bytes of memory that parsing and joining take at a time, about, as was measured; 0 if nothing is there.
 
+    At a URL nothing is asked, as a store that is away takes seconds to say so: it counts as a range of full size.
+
     Args:
         source: the output.
         in_ranges: whether it is read in ranges, or as a whole.
@@ -45,6 +47,8 @@ def peak_bytes(source: Source, *, in_ranges: bool) -> float:
     Raises:
         InputError: it cannot be reached.
     """
+    if "://" in source.path:
+        return _TIMES * _LARGEST + _BESIDE
     return max((_peak_of(file, source, in_ranges=in_ranges) for file in files_there(source)), default=0.0)
 
 
