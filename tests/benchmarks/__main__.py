@@ -20,7 +20,7 @@ from pathlib import Path
 from tests.benchmarks import tables
 from tests.benchmarks.cases import CASES, Bench
 from tests.benchmarks.rounds import observed
-from tests.benchmarks.tools import ROOT, SCRIPTS, TOOLS, install, run
+from tests.benchmarks.tools import SCRIPTS, TOOLS, install, run
 from tests.benchmarks.workload import Workload
 
 
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "rankledger-bench")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--small", action="store_true", help="a hundredth of the size, one round: tries the harness")
-    parser.add_argument("--floor", type=Path, default=ROOT.parent / "shared/bench/floor.py", help="its script")
+    parser.add_argument("--floor", type=Path, metavar="SCRIPT", help="also time a script of NumPy and PyArrow alone")
     parser.add_argument("--tools", nargs="*", default=list(SCRIPTS), choices=SCRIPTS, help="others (default: all)")
     parser.add_argument("--write", action="store_true", help="put what the folder has into docs/performance.md")
     parser.add_argument("--no-run", action="store_true", help="only print or write what the folder has")

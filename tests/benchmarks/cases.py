@@ -49,7 +49,7 @@ class Bench:
 
     folder: Path
     smaller: int  # what numbers of queries and of resamples are divided by
-    floor: Path  # its script
+    floor: Path | None  # the script of the floor
     python: Path  # that of the other tools
     tools: Sequence[str]  # those to run
 
@@ -82,12 +82,13 @@ class Bench:
         return evaluate(label, self.folder, judged, outputs, *options, measures=measures, resamples=n)
 
     def others(self, load: Workload, kind: str) -> list[Task]:
-        """Other tools that read such files and, if its script is there, the floor."""
+        """Other tools that read such files and, if its script is given, the floor."""
         files = self.judgments(load, kind), self.ranking(load, kind)
         names = self.tools if kind == "txt" else {"ranx"} & set(self.tools)
         found = [tools.other(name, self.python, *files, load.queries) for name in names]
-        floor = tools.floor(self.floor, self.folder, *files, max(self.resamples(10_000), 250))
-        return [*found, floor] if self.floor.exists() else found
+        if self.floor is None:
+            return found
+        return [*found, tools.floor(self.floor, self.folder, *files, max(self.resamples(10_000), 250))]
 
 
 def _l(bench: Bench) -> Case:
