@@ -215,7 +215,7 @@ class OutputCache:
                     yield path
 
     def refuse_unwritable(self) -> None:
-        """Check that entries can be written.
+        """Check that entries can be written, for those who do nothing else.
 
         Raises:
             CacheError: they cannot.
@@ -223,7 +223,8 @@ class OutputCache:
         try:
             self._files.refuse_unwritable()
         except _FAILURES as error:
-            raise self._unwritable(error) from None
+            found = f"{self.place}: the output cache cannot be written ({first_line(error)})"
+            raise CacheError(f"{found}; make it writable, or name another one in execution.cache") from None
 
     def _unwritable(self, error: Exception) -> CacheError:
         return CacheError(f"{self.place}: cannot be written ({first_line(error)}); outputs will be parsed again")

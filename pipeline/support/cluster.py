@@ -10,11 +10,13 @@ import logging
 import pickle
 import platform
 import queue
+import threading
 import time
 import traceback
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -94,12 +96,8 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
         from distributed import Client
     except ImportError:
         raise InputError("the backend dask needs distributed; pip install 'rankledger[dask]'") from None
-    with _silenced("distributed"):
-        try:
-            client = Client(cluster.scheduler, timeout=cluster.patience, set_as_default=False)
-        except (OSError, ValueError, ImportError) as error:
-            found = f"no Dask scheduler answers there ({_first_line(error)})"
-            raise ClusterError(f"{cluster.scheduler}: {found}; start it, or check the address") from None
+    with _silenced():
+        client = _within(lambda: Client(cluster.scheduler, timeout=cluster.patience, set_as_default=False), cluster)
         try:
             yield client
         finally:
@@ -107,16 +105,46 @@ def _connected(cluster: Cluster) -> Iterator[Any]:
                 client.close(timeout=_FAREWELL)
 
 
+def _within(connect: Callable[[], T], cluster: Cluster) -> T:
+    """The client, unless it takes too long: it waits without a limit for a port that answers in another protocol.
+
+    Raises:
+        InputError: the address is not one of a scheduler.
+        ClusterError: nobody answers there.
+    """
+    answers: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+    def answer() -> None:
+        try:
+            answers.put(connect())
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=answer, daemon=True).start()
+    try:
+        found = answers.get(timeout=cluster.patience + _FAREWELL)
+    except queue.Empty:
+        found = TimeoutError("something else listens at that port")
+    if isinstance(found, ValueError):
+        raise InputError(f"{cluster.scheduler}: {_first_line(found)}; write it as tcp://host:8786") from None
+    if isinstance(found, Exception):
+        reason = f"no Dask scheduler answers there ({_first_line(found)})"
+        raise ClusterError(f"{cluster.scheduler}: {reason}; start it, or check the address") from None
+    return found
+
+
 @contextmanager
-def _silenced(name: str) -> Iterator[None]:
-    """Keep a library from logging what is raised as an error."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.CRITICAL + 1)
+def _silenced() -> Iterator[None]:
+    """Keep Dask from logging what is raised as an error."""
+    names = (name for name in logging.root.manager.loggerDict if name.partition(".")[0] in ("distributed", "tornado"))
+    levels = {logger: logger.level for logger in map(logging.getLogger, names)}
+    for logger in levels:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
         yield
     finally:
-        logger.setLevel(level)
+        for logger, level in levels.items():
+            logger.setLevel(level)
 
 
 class _Window:
@@ -237,9 +265,13 @@ class _Window:
             yield
         except ClusterError:
             raise
+        except CancelledError:  # which names the call
+            raise self._lost("its connection was closed") from None
         except Exception as error:  # whatever Dask makes of it
-            found = f"the scheduler was lost ({_first_line(error)})"
-            raise ClusterError(f"{self._cluster.scheduler}: {found}; check its log") from None
+            raise self._lost(_first_line(error)) from None
+
+    def _lost(self, reason: str) -> ClusterError:
+        return ClusterError(f"{self._cluster.scheduler}: the scheduler was lost ({reason}); check its log")
 
 
 def _in_order(results: Iterable[tuple[int, T]]) -> Iterator[T]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import math
 import os
 from collections import deque
@@ -79,9 +80,23 @@ class Workers:
             return _in_threads(function, calls, jobs)
         import joblib  # takes a tenth of a second, and only processes need it
 
+        _stop_processes_at_exit()
         parallel = joblib.Parallel(n_jobs=jobs, backend="loky", return_as="generator")
         results: Iterator[T] = parallel(joblib.delayed(function)(*call) for call in calls)
         return results
+
+
+@cache
+def _stop_processes_at_exit() -> None:
+    """Stop joblib's idle processes before `multiprocessing` waits for them: what is registered last runs first."""
+    import multiprocessing.util  # noqa: F401
+
+    from joblib.externals.loky import get_reusable_executor
+
+    def stop() -> None:
+        get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+
+    atexit.register(stop)
 
 
 def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[T]:

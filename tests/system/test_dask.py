@@ -7,10 +7,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +83,15 @@ def unlike(one: Evaluation, other: Evaluation) -> list[str]:
     names = {path.name for record in (one.record, other.record) for path in record.iterdir()} - NOT_COMPARED
     assert {"scores.parquet", "summary.csv", "manifest.json"} <= names
     return [line for name in sorted(names) for line in differences(one.record / name, other.record / name)]
+
+
+@contextmanager
+def http_server() -> Iterator[int]:
+    """The port of a server of web pages, such as a scheduler has beside its own."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), SimpleHTTPRequestHandler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
 
 
 def wait_for(found: Callable[[], Any]) -> Any:
@@ -246,9 +260,9 @@ def test_inputs_and_the_cache_may_be_in_an_object_store(lonely, folder, s3):
 
 
 @pytest.mark.parametrize("loss", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "silent"])
-def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss):
-    """Whether it ends or no longer answers: the error names it. What was read before is in the cache, and with another
-    scheduler the figures are those of one process."""
+def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss, caplog):
+    """Whether it ends or no longer answers: the error names it, and Dask logs nothing. What was read before is in the
+    cache, and with another scheduler the figures are those of one process."""
     config = written(folder, *MODELS, "held")
     with dask_cluster(folder) as first, first.worker():
         running = in_background(config, first.address, patience="2s")
@@ -257,6 +271,7 @@ def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss
         with pytest.raises(InputError, match=rf"^{first.address}: the scheduler was lost \(.*goes on from") as lost:
             running.result(LIMIT)
     assert lost.value.exit_code == 74
+    assert caplog.records == []
 
     assert len([*folder.glob("runs/cache/**/*.hits")]) == len(MODELS)
     released.touch()
@@ -267,8 +282,20 @@ def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss
 
 
 def test_no_scheduler_is_one_error(folder):
-    """Nobody listens at the address."""
-    with pytest.raises(InputError, match=r"^tcp://127\.0\.0\.1:1: no Dask scheduler answers there ") as refused:
-        evaluated(written(folder, *MODELS), "tcp://127.0.0.1:1", patience="1s")
+    """Nobody listens at the address, or somebody who answers in another protocol, or says nothing."""
+    config = written(folder, *MODELS)
+    with socket.create_server(("127.0.0.1", 0)) as silent, http_server() as web:
+        for port in (1, silent.getsockname()[1], web):
+            address = f"tcp://127.0.0.1:{port}"
+            with pytest.raises(InputError, match=f"^{re.escape(address)}: no Dask scheduler answers there ") as refused:
+                evaluated(config, address, patience="1s")
+            assert refused.value.exit_code == 74
 
-    assert refused.value.exit_code == 74
+
+def test_what_is_no_address_is_a_wrong_input(folder):
+    """A scheme that there is not, or no port, is refused with exit code 2."""
+    config = written(folder, *MODELS)
+    for address in ("foo://127.0.0.1:8786", "127.0.0.1"):
+        with pytest.raises(InputError, match="write it as tcp://host:8786") as refused:
+            evaluated(config, address, patience="1s")
+        assert refused.value.exit_code == 2

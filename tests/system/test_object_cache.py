@@ -96,8 +96,8 @@ def test_shards_fill_the_bucket(config, place):
 
 
 def test_a_bucket_that_is_not_there_costs_no_figure(config, s3):
-    """An evaluation has all figures and one line; a shard, which would do nothing, is refused with the same line."""
-    line = r"s3://nowhere/cache: cannot be written \(.*NO_SUCH_BUCKET.*\); outputs will be parsed again"
+    """An evaluation has all figures and one line; a shard, which would do nothing, is refused."""
+    line = r"s3://nowhere/cache: the output cache cannot be written \(.*NO_SUCH_BUCKET.*\); make it writable"
     evaluation = evaluate(config, "one", "s3://nowhere/cache")
 
     with pytest.raises(InputError, match=line):

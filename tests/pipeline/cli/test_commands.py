@@ -242,6 +242,14 @@ def test_jobs_and_backend_change_no_figure(run_cli, config):
         assert (one.record / name).read_bytes() == (two.record / name).read_bytes()
 
 
+def test_a_command_with_processes_ends_with_its_work(config):
+    """A process of its own, whose idle workers would wait for more work for five minutes."""
+    arguments = ("evaluate", str(config), "--no-tracking", "--jobs", "2", "--backend", "processes")
+    outcome = started(*arguments, cwd=config.parent, timeout=120)
+
+    assert (outcome.returncode, outcome.stderr) == (0, "")
+
+
 # ---- what is the user's to fix: 2
 
 
