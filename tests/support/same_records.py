@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ VARYING = {  # keys of the manifest that differ from one evaluation to the next,
     *("command", "created", "duration", "environment", "evaluation_id", "files", "finished", "host", "pid", "stages"),
     *("config", "person", "started", "timings", "user"),
 }
+VARYING_OF_OUTPUTS = {"parsed"}  # the output cache has what a worker read before it died
 NOT_COMPARED = {"config.yaml", "report.html"}  # paths start in the checkout; the other shows the id and the times
 
 
@@ -107,11 +108,14 @@ def _renamed(path: Path) -> bytes:
     return ",".join(names).encode() + line_break + rest
 
 
-def _unlike(old: Any, new: Any, where: str) -> Iterator[str]:
+def _unlike(old: Any, new: Any, where: str, varying: Set[str] = VARYING) -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         old = {RENAMED_KEYS.get(key, key): value for key, value in old.items()}
-        for key in sorted({*old, *new} - VARYING):
-            yield from _unlike(old.get(key), new.get(key), f"{where}: {key}")
+        for key in sorted({*old, *new} - varying):
+            yield from _unlike(old.get(key), new.get(key), f"{where}: {key}", varying)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for i, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from _unlike(one, other, f"{where}[{i}]", VARYING_OF_OUTPUTS)
     elif (RENAMED_REFERENCES.get(old, old) if isinstance(old, str) else old) != new:
         yield f"{where}: {json.dumps(old)[:80]} became {json.dumps(new)[:80]}"
 
