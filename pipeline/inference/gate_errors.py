@@ -66,14 +66,17 @@ def false_alarm_rate(gates: Sequence[PlannedGate], confidence: float) -> str:
     if not errors:
         return ""
     noun = "gates" if len(gates) > 1 else "gate"
-    verb = "are judged by intervals" if len(errors) > 1 else "is judged by an interval"
-    said = f"{len(errors)} of {len(gates)} {noun} {verb}: if all models are just at the limit, "
+    verb = "use intervals" if len(errors) > 1 else "uses an interval"
     most = min(1.0, math.fsum(errors))
+    said = (
+        f"{len(errors)} of {len(gates)} {noun} {verb} and can fail by chance, a false alarm: if every model is exactly "
+        f"at its limits, this happens in at most {_percent(most)} of nights"
+    )
     if len(errors) == 1 or any(gate.n_sharing > 1 for gate in gates):
-        return f"{said}at most {_percent(most)} of nights have a false alarm"
-    independent = 1 - math.prod(1 - error for error in errors)
-    said += f"{_percent(independent)} of nights have a false alarm if the gates err independently, at most "
-    return f"{said}{_percent(most)}; gates_error_rate: per_night keeps it at {_percent(most / len(errors))}"
+        return said
+    independent = _percent(1 - math.prod(1 - error for error in errors))
+    lower = f"set gates_error_rate: per_night to lower this to {_percent(most / len(errors))}"
+    return f"{said}, and in {independent} if the gates err independently; {lower}"
 
 
 def _percent(share: float) -> str:

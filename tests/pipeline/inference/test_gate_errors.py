@@ -92,12 +92,13 @@ def test_the_false_alarms_of_twenty_gates():
     counting = [PlannedGate("g", "complete", (), max_missing=0.01)] * 2
 
     assert false_alarm_rate([no_drop()] * 20 + counting, 0.95) == (
-        "20 of 22 gates are judged by intervals: if all models are just at the limit, 40% of nights have a false alarm "
-        "if the gates err independently, at most 50%; gates_error_rate: per_night keeps it at 2.5%"
+        "20 of 22 gates use intervals and can fail by chance, a false alarm: if every model is exactly at its limits, "
+        "this happens in at most 50% of nights, and in 40% if the gates err independently; "
+        "set gates_error_rate: per_night to lower this to 2.5%"
     )
     assert false_alarm_rate([no_drop(n_sharing=20)] * 20, 0.95) == (
-        "20 of 20 gates are judged by intervals: if all models are just at the limit, at most 2.5% of nights have a "
-        "false alarm"
+        "20 of 20 gates use intervals and can fail by chance, a false alarm: if every model is exactly at its limits, "
+        "this happens in at most 2.5% of nights"
     )
 
 
@@ -106,8 +107,8 @@ def test_the_false_alarms_of_gates_of_several_kinds():
     share = PlannedGate("g", "query_drop", (), allow=0.05, allow_share=True)
     found = false_alarm_rate([no_drop(), floor(at_least=0.3, at_most=0.9), share], 0.95)
 
-    assert "12% of nights have a false alarm if the gates err independently, at most 13%" in found
-    assert false_alarm_rate([no_drop(looks=LOOKS)], 0.95).startswith("1 of 1 gate is judged by an interval: ")
+    assert "at most 13% of nights, and in 12% if the gates err independently" in found
+    assert false_alarm_rate([no_drop(looks=LOOKS)], 0.95).startswith("1 of 1 gate uses an interval and can fail ")
     assert "at most 0.056% of nights" in false_alarm_rate([no_drop(looks=LOOKS)], 0.95)
 
 
