@@ -499,6 +499,7 @@ def changed_slices(
             all_after=float(after[defined].mean()),
             statistic=found.statistic,
             p_value=found.p_value,
+            p_least=1 / (1 + n_permutations),
         )
         for found in search.found
     )

@@ -108,7 +108,7 @@ def where_it_changed(line: SliceChange, *names: str) -> str:
         names: the models and the dataset, where they are not known anyway.
     """
     of = "".join(f" {word} {name}" for word, name in zip(("of", "on"), names, strict=False) if name)
-    return f"where {line.measure}{of} changed: {line} (p {p_value(line.p_value)})"
+    return f"where {line.measure}{of} changed: {line} (p {p_value(line.p_value, line.p_least)})"
 
 
 def completeness(evaluation: Evaluation) -> tuple[Literal["Complete", "Incomplete"], str]:

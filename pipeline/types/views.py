@@ -312,6 +312,8 @@ class SliceChange:
         all_after: the candidate's.
         statistic: how many standard errors the change is from that of the rest; above 0 it is the better one.
         p_value: of the test that no slice differs, corrected for all slices that were searched.
+        p_least: the least p-value that so many permutations can give: a p-value that equals it would be less with more
+            of them.
     """
 
     dataset: str
@@ -329,6 +331,7 @@ class SliceChange:
     all_after: float
     statistic: float
     p_value: float
+    p_least: float | None = None
 
     def __str__(self) -> str:
         """Such as `family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop`.

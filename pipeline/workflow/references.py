@@ -310,9 +310,8 @@ def _refuse_same(base: str, candidate: str) -> None:
     models = {reference.model for reference in (before, after)} - {None}
     if before.record == after.record and before.record in WORDS and len(models) < 2:
         other = "".join(f"#{model}" for model in models)
-        raise InputError(
-            f"{base} and {candidate} are the same; name another one to compare with, such as previous{other}"
-        )
+        both = "are the same" if before.model == after.model else f"both mean {other[1:]!r} of one record"
+        raise InputError(f"{base} and {candidate} {both}; name another one to compare with, such as previous{other}")
 
 
 def _records_of(reference: str, resolved: Mapping[str, Resolved]) -> dict[str, Record]:

@@ -373,6 +373,7 @@ def test_slices_that_were_not_searched_are_named():
     _, of_many = changed_slices(("web", "new", "old"), sides, Groups(columns={"many": many}), RULE)
 
     assert str(line) == "outside market=us, 30 of 60 queries, 0.5000 → 0.3000, accounts for 100% of the drop"
+    assert line.p_value == line.p_least == 1 / 1_001  # no permutation reaches it
     small = "not searched, fewer than 20 queries in or outside"
     assert searched == f"web: 1 slice by market was searched; {small}: market=de, market=fr, every value of pair"
     assert of_many.endswith(f"{small}: many=m0, many=m1, many=m2, many=m3, many=m4 and 1 more")

@@ -102,14 +102,16 @@ def test_documents_that_moved_are_named_and_the_rest_is_counted():
 def test_slices_in_which_it_changed_come_first():
     """Before the summary in the terminal and in Markdown; models and datasets are named where there are several."""
     where = SliceChange("web", "bm25", "bm25", "rr", "family=internet", 59, 300, 0.543, 0.163, -0.38, 1.12,
-                        0.5, 0.433, -6.1, 0.00049975)  # fmt: skip
+                        0.5, 0.433, -6.1, 0.00049975, 0.000249875)  # fmt: skip
     said = "family=internet, 59 of 300 queries, 0.5430 → 0.1630, accounts for 112% of the drop (p 0.0005)"
     found = movement(slice_changes=(where,))
+    least = movement(slice_changes=(replace(where, p_least=where.p_value),))
     several = replace(found, records=pairs(("bm25", "bm25"), ("dense", "bm25")), leading={"web": "rr", "shop": "rr"})
 
     for text in (shown(found), comparison_markdown(found)):
         assert 0 < text.index(f"where rr changed: {said}") < text.index("1 difference:")
     assert f"where rr of bm25 on web changed: {said}" in shown(several)
+    assert "of the drop (p ≤.0005)" in shown(least)
 
 
 @pytest.mark.parametrize(("documents", "said"), [(None, ""), ((), "none"), (DOCUMENTS[:1], "at the ranks they had")])

@@ -335,7 +335,7 @@ def test_where_it_changed(tmp_path):
     assert (line.before, line.after, line.change) == (1.0, pytest.approx(1 / 3), pytest.approx(-2 / 3))
     said = "market=se, 20 of 40 queries, 1.0000 → 0.3333, accounts for 100% of the drop"
     assert str(line) == said
-    assert f"where rr changed: {said} (p 0.0010)" in comparison_tables(found, width=200, colour=False)
+    assert f"where rr changed: {said} (p ≤.0010)" in comparison_tables(found, width=200, colour=False)
     assert comparison_data(found)["slice_changes"][0]["slice"] == "market=se"
     assert found.changed_slices["share"].tolist() == [pytest.approx(1.0)]
     assert "web: 2 slices by market were searched" in found.remarks
@@ -595,10 +595,18 @@ def test_without_references_the_last_two_are_compared(tmp_path):
         assert sides == (nights[1].evaluation_id, nights[2].evaluation_id)
 
 
-@pytest.mark.parametrize(("base", "candidate"), [("last#bm25", "last"), ("last", "last"), ("last#bm25", "last#bm25")])
-def test_a_record_is_not_compared_with_itself(tmp_path, base, candidate):
+@pytest.mark.parametrize(
+    ("base", "candidate", "said"),
+    [
+        ("last#bm25", "last", "both mean 'bm25' of one record"),
+        ("last", "last#bm25", "both mean 'bm25' of one record"),
+        ("last", "last", "are the same"),
+        ("last#bm25", "last#bm25", "are the same"),
+    ],
+)
+def test_a_record_is_not_compared_with_itself(tmp_path, base, candidate, said):
     """`compare last#bm25` names the base, and the candidate is the last one, too."""
-    with pytest.raises(InputError, match=r"are the same; name another one to compare with, such as previous"):
+    with pytest.raises(InputError, match=f"{said}; name another one to compare with, such as previous"):
         compare(base, candidate, runs_dir=tmp_path)
 
 

@@ -49,7 +49,7 @@ def test_slices_of_an_evaluation(searched):
 
     assert (line.model, line.baseline, line.slice, line.change) == ("dense", "bm25", "market=se", -0.5)
     assert str(line) == SAID
-    assert f"where rr of dense against bm25 on web changed: {SAID} (p 0.0010)" in list(notes(searched))
+    assert f"where rr of dense against bm25 on web changed: {SAID} (p ≤.0010)" in list(notes(searched))
     assert searched.changed_slices["n_queries"].tolist() == [25]
     assert any(warning.startswith("web: 2 slices by market were searched") for warning in searched.warnings)
 
