@@ -26,7 +26,7 @@ from rankledger.metrics.aliases import ALIASES, TOOLS, Alias
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.metric import AVERAGE, Metric, Parameter
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.cli.app import GROUPS
+from rankledger.pipeline.cli.commands import GROUPS
 from rankledger.pipeline.config import schema as config_schema
 
 __all__ = ["pages"]

@@ -24,7 +24,8 @@ import pytest
 import yaml
 
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.cli.app import cli, main
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.cli.commands import cli
 from rankledger.pipeline.record.folder import read_record
 from tests.support.forked import Loaded
 from tests.support.generated_data import Collection, rows, search_collection, write_config, write_table
@@ -578,6 +579,29 @@ def test_a_full_disk_leaves_nothing_behind(run_cli, config, monkeypatch, tmp_pat
     assert list((tmp_path / "runs" / "records").iterdir()) == []
 
 
+INTERRUPTED_IN = """
+import importlib.abc, os, signal, sys
+
+class Interrupting(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupting())
+"""
+
+
+@pytest.mark.parametrize("module", ["click", "rankledger.pipeline.cli.everyday", "pydantic", "numpy", "pyarrow.lib"])
+def test_ctrl_c_while_modules_are_imported_is_one_line(config, tmp_path, module):
+    """Whether those of the command line or those of an evaluation."""
+    code = f"{INTERRUPTED_IN.format(module=module)}\n{RUN}"
+    outcome = started("evaluate", str(config), "--no-tracking", cwd=tmp_path, code=code)
+
+    assert outcome.returncode == 130
+    assert outcome.stderr.strip() in ("interrupted", "interrupted; nothing was recorded")
+
+
 def test_an_interruption_records_nothing(run_cli, config, monkeypatch, tmp_path):
     """Exit 130: Ctrl-C while scoring is one line."""
     monkeypatch.setattr(
@@ -1060,7 +1084,7 @@ def test_help_imports_nothing_heavy(tmp_path, arguments):
     outcome = started(*arguments, cwd=tmp_path, code=LOADED)
 
     assert outcome.returncode == 0
-    assert "rankledger.pipeline.cli.app" in outcome.stderr.split()
+    assert "rankledger.pipeline.cli.commands" in outcome.stderr.split()
     assert sorted(HEAVY & set(outcome.stderr.split())) == []
 
 

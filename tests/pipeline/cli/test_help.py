@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from rankledger.pipeline.cli.app import GROUPS, cli
+from rankledger.pipeline.cli.commands import GROUPS, cli
 from rankledger.pipeline.cli.options import EvaluationOptions
 
 ROOT = Path(__file__).parents[3]

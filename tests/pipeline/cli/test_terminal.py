@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from rankledger.pipeline.cli import terminal as printing
-from rankledger.pipeline.cli.app import cli, main
+from rankledger.pipeline.cli.app import main
+from rankledger.pipeline.cli.commands import cli
 from tests.support.generated_data import search_collection, write_config
 from tests.support.terminal import HIDE_CURSOR, SHOW_CURSOR, Terminal, plain
 

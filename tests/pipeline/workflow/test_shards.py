@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import rankledger
-from rankledger.pipeline.cli.app import cli
+from rankledger.pipeline.cli.commands import cli
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.workflow.shards import read_shard
 from tests.support.generated_data import rating_collection, search_collection, write_config
