@@ -262,7 +262,9 @@ class Execution(Section):
 
     memory: Bytes | None = None
     """Memory that an evaluation may take, such as `2GiB`, or a number of bytes; by default half of what the machine or
-    the container has. Less of it lets fewer outputs be read at a time."""
+    the container has. Less of it lets fewer outputs be read at a time. At least `128MiB`, which suffice for small
+    inputs; a large output of text needs about `340MiB`. What does not fit is refused with the memory that it needs,
+    unless the output cache has it."""
 
     cache: CachePlace = True
     """Folder or URL of the output cache, such as `s3://eval/cache`; `true` is `cache` in the runs folder, `false` uses

@@ -308,7 +308,9 @@ _END = {"anyOf": [{"type": "number"}, {"type": "null"}]}  # the JSON Schema of o
 _MOST_JOBS = 1000
 _LONGEST_LINE = 10_000
 _UNITS = {"h": "hours", "m": "minutes", "s": "seconds"}
-_LEAST_BYTES = 1 << 26  # less is meant in another unit: Python itself takes as much
+_TIME = "a number of seconds, minutes or hours, such as 90s, 30m or 2h"
+_LEAST_BYTES = 1 << 27  # Python with its libraries and small inputs takes nearly as much
+_MOST_BYTES = 1 << 50
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
@@ -425,33 +427,38 @@ def _date(value: object) -> date:
         raise ValueError(f"found {value!r}; write a date such as 2026-12-31") from None
 
 
-def _duration(value: object) -> timedelta:
+def _duration(value: object, wanted: str = f"{_TIME}, or 0") -> timedelta:
     if isinstance(value, timedelta):
         return value
     text = str(value).strip()
     if text == "0":
         return timedelta(0)
     if not re.fullmatch(r"[0-9]{1,6}[hms]", text):
-        raise ValueError(f"found {value!r}; write a number of seconds, minutes or hours, such as 90s, 30m or 2h, or 0")
+        raise ValueError(f"found {value!r}; write {wanted}")
     return timedelta(**{_UNITS[text[-1]]: int(text[:-1])})
 
 
+def _interval(value: object) -> timedelta:
+    duration = _duration(value, _TIME)
+    if not duration:
+        raise ValueError("found 0; write a duration above 0, such as 30s")
+    return duration
+
+
 def _bytes(value: object) -> int:
-    found = re.fullmatch(r"([0-9]{1,15})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
+    found = re.fullmatch(r"(-?[0-9]{1,99})(?:\.([0-9]))? ?([kKMGT]i?)?B?", str(value).strip())
     if isinstance(value, bool | float) or found is None:
         raise ValueError(f"found {_shown(value)}; write a number of bytes, or one with a unit, such as 512MiB or 2GiB")
     whole, tenths, unit = found.groups()
     base, power = 1024 if unit and unit.endswith("i") else 1000, " KMGT".index((unit or " ")[0].upper())
     n_bytes: int = (10 * int(whole) + int(tenths or 0)) * base**power // 10
+    if whole.startswith("-"):
+        raise ValueError(f"found {_shown(value)}, which is below 0; write at least 128MiB")
     if n_bytes < _LEAST_BYTES:
-        raise ValueError(f"found {_shown(value)}, which is {n_bytes:,} bytes; write at least 64MiB")
+        raise ValueError(f"found {_shown(value)}, which is {n_bytes:,} bytes; write at least 128MiB")
+    if n_bytes > _MOST_BYTES:
+        raise ValueError(f"found {_shown(value)}, which is more than any machine has; write at most 1024TiB")
     return n_bytes
-
-
-def _positive(duration: timedelta) -> timedelta:
-    if not duration:
-        raise ValueError("found 0; write a duration above 0, such as 30s")
-    return duration
 
 
 def _ends(value: object) -> object:
@@ -525,9 +532,13 @@ Duration: TypeAlias = Annotated[
 Bytes: TypeAlias = Annotated[
     int,
     BeforeValidator(_bytes),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "integer", "minimum": _LEAST_BYTES}]}),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string"}, {"type": "integer", "minimum": _LEAST_BYTES, "maximum": _MOST_BYTES}]}
+    ),
 ]
-Interval: TypeAlias = Annotated[Duration, AfterValidator(_positive), WithJsonSchema({"type": "string"})]
+Interval: TypeAlias = Annotated[
+    timedelta, BeforeValidator(_interval), PlainSerializer(format_duration), WithJsonSchema({"type": "string"})
+]
 Ends: TypeAlias = Annotated[
     tuple[Finite | None, Finite | None],
     BeforeValidator(_ends),

@@ -21,13 +21,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.support.parallel import limit_cores
 from rankledger.pipeline.support.progress import each
 
-__all__ = ["Cluster", "ClusterError", "Killed"]
+__all__ = ["Cluster", "ClusterError", "ClusterResults", "Killed"]
 
 T = TypeVar("T")
 
@@ -39,9 +39,14 @@ _AGAIN = object()  # in the place of a result whose worker was lost before it wa
 
 
 class ClusterError(InputError):
-    """The cluster cannot do the work: one line that says where, why, and what to do."""
+    """The cluster cannot do the work: one line that says where, why, and what to do.
+
+    Attributes:
+        n_done: calls whose results had come by then.
+    """
 
     exit_code = 74
+    n_done = 0
 
 
 @dataclass(frozen=True)
@@ -58,6 +63,19 @@ class Killed:
 
 
 @dataclass(frozen=True)
+class ClusterResults(Generic[T]):
+    """What came of calls.
+
+    Attributes:
+        results: in the order of the calls.
+        n_lost: workers that left the cluster meanwhile; what they had begun was done again.
+    """
+
+    results: list[T | Killed]
+    n_lost: int
+
+
+@dataclass(frozen=True)
 class Cluster:
     """A Dask cluster.
 
@@ -71,7 +89,7 @@ class Cluster:
 
     def run(
         self, title: str, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], *, unit: str
-    ) -> list[T | Killed]:
+    ) -> ClusterResults[T]:
         """The results of `function(*call)` for each call, in the order of the calls.
 
         Args:
@@ -85,8 +103,13 @@ class Cluster:
             ClusterError: there is no scheduler or it was lost, no worker is there, or one cannot do the work.
         """
         with _connected(self) as client:
-            results = _Window(client, self, function, calls).results()
-            return list(each(title, _in_order(results), len(calls), unit))
+            window = _Window(client, self, function, calls)
+            try:
+                results = list(each(title, _in_order(window.results()), len(calls), unit))
+            except ClusterError as error:
+                error.n_done = window.n_done
+                raise
+            return ClusterResults(results, window.n_lost)
 
 
 @contextmanager
@@ -161,6 +184,9 @@ class _Window:
         self._seen = time.monotonic()  # when a worker was
         self._looked = -_INTERVAL
         self._width = _LEAST
+        self._workers: set[str] = set()  # that were there at the last look
+        self.n_done = 0
+        self.n_lost = 0
 
     def results(self) -> Iterator[tuple[int, Any]]:
         """The results by the places of their calls, as they come; those of calls that were given up are the last.
@@ -190,7 +216,10 @@ class _Window:
             for future in self._wait():
                 result = self._result(future)
                 if result is not _AGAIN:
+                    self.n_done += 1
                     yield running.pop(future.key)[0], result
+        with suppress(ClusterError):  # all results are there
+            self._count_threads()
 
     def _look(self) -> None:
         """See whether the scheduler answers and how many threads its workers have, once in a while.
@@ -201,10 +230,7 @@ class _Window:
         if time.monotonic() < self._looked + _INTERVAL:
             return
         scheduler, patience = self._cluster.scheduler, self._cluster.patience
-        with self._noticing_loss():
-            if self._client.status != "running":
-                raise OSError("its connection was closed")
-            n_threads = sum(self._client.nthreads(callback_timeout=patience).values())
+        n_threads = self._count_threads()
         self._looked = time.monotonic()
         self._width = max(_LEAST, _PER_THREAD * n_threads)
         if n_threads:
@@ -212,6 +238,20 @@ class _Window:
         elif self._looked - self._seen > patience:
             found = f"no worker was there for {patience:g} s"
             raise ClusterError(f"{scheduler}: {found}; start some with `dask worker {scheduler}`, or wait for longer")
+
+    def _count_threads(self) -> int:
+        """The threads of the workers that are there.
+
+        Raises:
+            ClusterError: the scheduler is lost.
+        """
+        with self._noticing_loss():
+            if self._client.status != "running":
+                raise OSError("its connection was closed")
+            threads: dict[str, int] = self._client.nthreads(callback_timeout=self._cluster.patience)
+        self.n_lost += len(self._workers - threads.keys())
+        self._workers = set(threads)
+        return sum(threads.values())
 
     def _submit(self, place: int) -> Any:
         call = _Call(_versions(), pickle.dumps((self._function, self._calls[place])))

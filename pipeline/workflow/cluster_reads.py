@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +18,7 @@ from rankledger.pipeline.data.cache import CacheError, JudgmentsKey, OutputCache
 from rankledger.pipeline.data.dataset import DatasetInput, is_missing
 from rankledger.pipeline.data.join import known_documents
 from rankledger.pipeline.data.judgments import index_judgments
-from rankledger.pipeline.support.cluster import Cluster, ClusterError, Killed
+from rankledger.pipeline.support.cluster import Cluster, ClusterError, ClusterResults, Killed
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import InputFile, Source
 from rankledger.pipeline.types.joined import OutputKey
@@ -34,8 +34,8 @@ _ONE = threading.Lock()  # the threads of a worker read judgments once
 
 def read_on_cluster(
     cluster: Cluster, tasks: Sequence[Task], readers: Mapping[str, OutputReader], record: Record | None
-) -> dict[OutputKey, ReadElsewhere | Failure]:
-    """What workers say of the outputs that the output cache can hold; these are in it then.
+) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
+    """What workers say of the outputs that the output cache can hold, and remarks; the outputs are in the cache then.
 
     Args:
         cluster: the cluster.
@@ -54,12 +54,26 @@ def read_on_cluster(
         for task in chosen
         for files in [recorded_output(record, task) if record else ()]
     ]
+    if not calls:
+        return {}, ()
     try:
-        found = cluster.run("Reading on the cluster", _read, calls, unit="outputs") if calls else []
+        found = cluster.run("Reading on the cluster", _read, calls, unit="outputs")
     except ClusterError as error:
+        if not error.n_done:
+            raise
         later = "outputs that were read are in the output cache, and the same command goes on from there"
         raise ClusterError(f"{error}; {later}") from None
-    return {task.key: _as_here(task, read) for task, read in zip(chosen, found, strict=True)}
+    here = {task.key: _as_here(task, read) for task, read in zip(chosen, found.results, strict=True)}
+    return here, tuple(_remarks(cluster, found))
+
+
+def _remarks(cluster: Cluster, found: ClusterResults[ReadElsewhere | str]) -> Iterator[str]:
+    read = [each for each in found.results if isinstance(each, ReadElsewhere)]
+    n_parsed = sum(each.parsed for each in read)
+    n_cached = len(read) - n_parsed
+    yield f"outputs read on the Dask cluster {cluster.scheduler}: {n_parsed}; found in the output cache: {n_cached}"
+    if found.n_lost:
+        yield f"workers lost while outputs were read: {found.n_lost}; what they had begun was read again by others"
 
 
 def _shared(kept: OutputStore) -> OutputStore:

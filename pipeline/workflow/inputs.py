@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -36,7 +37,7 @@ from rankledger.pipeline.support.progress import each
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
 from rankledger.pipeline.types.joined import Joined, OutputKey, Quality, Replicate, model_of
 from rankledger.pipeline.types.results import DataWarning, Failure, Record, Scores
-from rankledger.pipeline.workflow.memory import plan_reading
+from rankledger.pipeline.workflow.memory import OutputToRead, plan_reading
 from rankledger.pipeline.workflow.outputs import (
     OutputReader,
     ReadElsewhere,
@@ -284,7 +285,7 @@ def read_inputs(
             tasks = [task for task in present if task.dataset == dataset.name]
             datasets[dataset.name], scores = _read_external(dataset, tasks, conventions, workers, record)
             read |= scores
-    elsewhere = _read_elsewhere(workers.cluster, present, readers, record) if workers.cluster else {}
+    elsewhere, noted = _read_elsewhere(workers.cluster, present, readers, record) if workers.cluster else ({}, ())
     read |= _read_judged(present, readers, workers, record, elsewhere)
     outputs = {  # by their whole paths: a worker's working directory may be an earlier one
         task.key: replace(source_of(task.output), path=task.output.path) for task in present
@@ -293,7 +294,7 @@ def read_inputs(
     inputs = {task.key: _as_recorded(task, read, record) for task in planned.tasks}
     evaluated = {key: output for key, output in inputs.items() if not isinstance(output, Failure)}
     joined = {key: output for key, output in evaluated.items() if isinstance(output, ReadOutput)}
-    remarks += [remark for output in joined.values() for remark in output.remarks]
+    remarks += [*noted, *(remark for output in joined.values() for remark in output.remarks)]
     if workers.cluster and (n_here := len(present) - len(elsewhere)):
         remarks += [left_to_evaluation(n_here)]
     worded = {remark.partition(" (")[0]: remark for remark in reversed(remarks)}  # servers word each refusal anew
@@ -359,7 +360,7 @@ def is_kept(dataset: PlannedDataset) -> bool:
 
 def _read_elsewhere(
     cluster: Cluster, tasks: Sequence[Task], readers: Mapping[str, OutputReader], record: Record | None
-) -> dict[OutputKey, ReadElsewhere | Failure]:
+) -> tuple[dict[OutputKey, ReadElsewhere | Failure], tuple[str, ...]]:
     from rankledger.pipeline.workflow.cluster_reads import read_on_cluster
 
     return read_on_cluster(cluster, tasks, readers, record)
@@ -377,8 +378,9 @@ def _read_judged(
     tasks = [task for task in tasks if task.dataset in readers and task.key not in failed]
     recorded = [recorded_output(record, task) if record else () for task in tasks]
     outputs = [
-        (source_of(task.output), readers[task.dataset].dataset.kind == "rankings")
-        for task in tasks
+        OutputToRead(source, reader.dataset.kind == "rankings", partial(reader.is_cached, source, files, allowed))
+        for task, files in zip(tasks, recorded, strict=True)
+        for source, reader, allowed in [(source_of(task.output), readers[task.dataset], _is_allowed(task, record))]
         if task.key not in elsewhere
     ]
     workers, at_a_time = plan_reading(workers, outputs) if outputs else (workers, 1)

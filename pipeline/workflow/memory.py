@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from rankledger.pipeline.data.parts import peak_bytes
 from rankledger.pipeline.support.errors import InputError
@@ -11,25 +11,40 @@ from rankledger.pipeline.support.memory import MemoryLimit, format_bytes
 from rankledger.pipeline.support.parallel import Workers
 from rankledger.pipeline.types.inputs import Source
 
-__all__ = ["plan_reading"]
+__all__ = ["OutputToRead", "plan_reading"]
 
 _MOST_RANGES = 4  # of one output: what is done by one core is then a quarter of a range's time, and one core reads all
 
 
-def plan_reading(workers: Workers, outputs: Sequence[tuple[Source, bool]]) -> tuple[Workers, int]:
+@dataclass(frozen=True)
+class OutputToRead:
+    """An output that is to be read.
+
+    Attributes:
+        source: where it is.
+        in_ranges: whether it is read in ranges.
+        is_cached: tells whether the output cache has it, so that it is not parsed; asked only if it does not fit.
+    """
+
+    source: Source
+    in_ranges: bool
+    is_cached: Callable[[], bool] = lambda: False
+
+
+def plan_reading(workers: Workers, outputs: Sequence[OutputToRead]) -> tuple[Workers, int]:
     """The workers that read these outputs, and how many ranges of its output each of them has at a time.
 
     Args:
         workers: those that there are.
-        outputs: each output, and whether it is read in ranges.
+        outputs: the outputs.
 
     Raises:
         InputError: one of them needs more memory than the config allows.
     """
-    peaks = {output.path: _peak(output, in_ranges=in_ranges) for output, in_ranges in outputs}
     limit = MemoryLimit.of(workers.memory)
+    peaks = {output.source.path: peak for output in outputs if (peak := _peak_within(limit, output)) is not None}
     path, peak = max(peaks.items(), key=lambda item: item[1], default=("", 0.0))
-    if limit.is_set and not limit.holds(peak):
+    if peaks and limit.is_set and not limit.holds(peak):
         needed = format_bytes(limit.base + peak)
         found = f"{format_bytes(limit.limit)}, but reading {path} needs about {needed}"
         raise InputError(f"execution.memory: {found}; set at least {needed}")
@@ -39,8 +54,10 @@ def plan_reading(workers: Workers, outputs: Sequence[tuple[Source, bool]]) -> tu
     return replace(workers, jobs=n_outputs), max(1, n_ranges)
 
 
-def _peak(output: Source, *, in_ranges: bool) -> float:
+def _peak_within(limit: MemoryLimit, output: OutputToRead) -> float | None:
+    """The bytes that reading it takes; None if it does not fit and is not parsed, as the output cache has it."""
     try:
-        return peak_bytes(output, in_ranges=in_ranges)
+        peak = peak_bytes(output.source, in_ranges=output.in_ranges)
+        return None if limit.is_set and not limit.holds(peak) and output.is_cached() else peak
     except InputError:  # whoever reads it says so
         return 0.0

@@ -163,6 +163,13 @@ class OutputReader:
         remarks = (*remarks, *joined.remarks, *self._keep(output, files, joined))
         return ReadOutput(files, joined, parsed=True, remarks=remarks)
 
+    def is_cached(self, output: Source, recorded: Sequence[InputFile], allow_no_overlap: bool) -> bool:
+        """Whether `read_source` finds all that it needs in the store, or nothing that it could parse."""
+        if recorded and not exists(output):
+            return True
+        hits, _ = self._find(output, self._described(output))
+        return hits is not None and (hits.queries.size > 0 or allow_no_overlap)
+
     def keep_judgments(self) -> tuple[str, ...]:
         """Keep the dataset's judgments, without which nothing that is kept can be joined with others; the remarks."""
         if not self.kept:

@@ -119,6 +119,9 @@ def test_the_record_is_that_of_one_process(cluster, folder):
     spread, alone = evaluated(config, cluster.address, runs="spread"), evaluated(config)
 
     assert [failure.model for failure in spread.failures] == ["broken", "foreign"]
+    found = f"outputs read on the Dask cluster {cluster.address}: %d; found in the output cache: %d"
+    assert found % (2, 0) in spread.warnings
+    assert found % (0, 2) in evaluated(config, cluster.address, runs="spread").warnings
     assert unlike(spread, alone) == []
 
 
@@ -157,7 +160,11 @@ def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
     os.kill(pid, signal.SIGKILL)
     released.touch()
 
-    assert unlike(running.result(LIMIT), evaluated(config)) == []
+    spread = running.result(LIMIT)
+    assert unlike(spread, evaluated(config)) == []
+    read, lost = spread.warnings
+    assert read == f"outputs read on the Dask cluster {cluster.address}: 3; found in the output cache: 0"
+    assert lost == "workers lost while outputs were read: 1; what they had begun was read again by others"
 
 
 def test_an_output_that_kills_its_workers_fails_alone(cluster, folder):
@@ -215,13 +222,13 @@ def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely
 
 
 def test_a_worker_without_the_package_is_one_error(lonely, folder):
-    """It says what every worker needs, and that the same command goes on from the cache."""
+    """It says what every worker needs, and not that outputs are in the cache: none was read."""
     with lonely.worker(environment={"LACKS_PACKAGE": "1"}), pytest.raises(InputError) as refused:
         evaluated(written(folder, *MODELS), lonely.address)
 
     assert "a worker cannot run it (ModuleNotFoundError: No module named 'rankledger" in str(refused.value)
     assert "; every worker needs Python 3." in str(refused.value)
-    assert "the same command goes on from there" in str(refused.value)
+    assert "goes on from there" not in str(refused.value)
 
 
 def test_a_worker_of_another_version_refuses_to_work(lonely, folder):

@@ -269,6 +269,7 @@ TIES = (
 )
 KEY = "cannot be a placeholder; write a word except dataset, model, date"
 WORKERS = "write a number of workers from 1 to 1,000, or -1 for one per CPU, -2 for one fewer"
+TIME = "write a number of seconds, minutes or hours, such as 90s, 30m or 2h"
 MEMORY = "write a number of bytes, or one with a unit, such as 512MiB or 2GiB"
 METRIC_NAME = "tracking.metric_name: write {measure}, optionally with {suite}, and no other placeholder"
 NO_MAXT = "maxt needs resamples, which the test t does not draw; choose holm, bh or none"
@@ -339,7 +340,15 @@ UNPRINTABLE = "is empty or contains a control character; choose another"
         ("records: ''", "records: found ''; write a text of at least one character"),
         ("tracking: {uri: ''}", "tracking.uri: found a wrong value; write a text of at least one character"),
         ("execution: {backend: fork}", "execution.backend: found 'fork'; write 'threads', 'processes' or 'dask'"),
-        ("execution: {memory: 2}", "execution.memory: found 2, which is 2 bytes; write at least 64MiB"),
+        ("execution: {memory: 2}", "execution.memory: found 2, which is 2 bytes; write at least 128MiB"),
+        ("execution: {memory: -5}", "execution.memory: found -5, which is below 0; write at least 128MiB"),
+        (
+            "execution: {memory: 1000000000000000GiB}",
+            "execution.memory: found '1000000000000000GiB', which is more than any machine has; write at most 1024TiB",
+        ),
+        ("execution: {worker_timeout: soon}", "execution.worker_timeout: found 'soon'; " + TIME),
+        ("execution: {worker_timeout: 0}", "execution.worker_timeout: found 0; write a duration above 0, such as 30s"),
+        ("tracking: {timeout: soon}", "tracking.timeout: found 'soon'; " + TIME + ", or 0"),
         ("execution: {memory: 2 gigs}", "execution.memory: found '2 gigs'; " + MEMORY),
         ("execution: {memory: yes}", "execution.memory: found true; " + MEMORY),
         ("conventions: trec_evil", "conventions: unknown profile 'trec_evil'; did you mean 'trec_eval'?"),
