@@ -24,7 +24,7 @@ import rankledger
 from rankledger.metrics.conventions import PROFILES, Conventions
 from rankledger.metrics.measure import Measure
 from rankledger.metrics.registry import METRICS
-from rankledger.pipeline.cli import app, terminal
+from rankledger.pipeline.cli import app, commands, terminal
 from rankledger.pipeline.config.plan import plan
 from rankledger.pipeline.config.schema import Loaded, load, schema
 from rankledger.pipeline.support.errors import InputError, LockedError
@@ -121,13 +121,13 @@ def config_keys(schema: object) -> Iterator[str]:
             yield from config_keys(below)
 
 
-@pytest.mark.parametrize("name", app.cli.commands)
+@pytest.mark.parametrize("name", commands.cli.commands)
 def test_every_command_and_option_is_documented(name):
     """Each command has a section, and each of its options a row there."""
     section = re.search(rf"^### rankledger {name}\b(.*?)(?=^###? |\Z)", text_of("docs/commands.md"), re.DOTALL | re.M)
 
     assert section is not None
-    for option in app.cli.commands[name].params:
+    for option in commands.cli.commands[name].params:
         if isinstance(option, click.Option):
             assert f"| `{option.opts[0]}" in section[1]
 

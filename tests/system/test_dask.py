@@ -120,8 +120,8 @@ def test_the_record_is_that_of_one_process(cluster, folder):
 
     assert [failure.model for failure in spread.failures] == ["broken", "foreign"]
     found = f"outputs read on the Dask cluster {cluster.address}: %d; found in the output cache: %d"
-    assert found % (2, 0) in spread.warnings
-    assert found % (0, 2) in evaluated(config, cluster.address, runs="spread").warnings
+    assert found % (3, 0) in spread.warnings  # the caller refuses `foreign`, once it is read
+    assert found % (1, 2) in evaluated(config, cluster.address, runs="spread").warnings
     assert unlike(spread, alone) == []
 
 
@@ -163,7 +163,9 @@ def test_a_worker_that_is_killed_half_way_is_made_up_for(cluster, folder):
     spread = running.result(LIMIT)
     assert unlike(spread, evaluated(config)) == []
     read, lost = spread.warnings
-    assert read == f"outputs read on the Dask cluster {cluster.address}: 3; found in the output cache: 0"
+    found = re.search(r": (\d); found in the output cache: (\d)$", read)
+    assert found is not None
+    assert int(found[1]) + int(found[2]) == 3  # the killed worker may have put one into the cache that was not fetched
     assert lost == "workers lost while outputs were read: 1; what they had begun was read again by others"
 
 
