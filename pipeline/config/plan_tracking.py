@@ -73,9 +73,10 @@ def _check_experiment(planning: Planning, dataset: str) -> None:
 def _figure_clashes(planning: Planning, dataset: PlannedDataset, baselines: Iterable[str]) -> Iterator[str]:
     """What is wrong with the names of a dataset's figures: of a line for each measure, the first that is."""
     named = [*_figures(planning, dataset, dict.fromkeys(baselines))]
+    measures = {str(measure): measure for measure in dataset.measures}
     yield from clashes(named)
-    yield from clashes((FINGERPRINT + measure.key, str(measure)) for measure in dataset.measures)
-    yield from clashes((WORST_SLICE + name, owner) for name, owner in named if owner in map(str, dataset.measures))
+    yield from clashes((FINGERPRINT + measure.key, name) for name, measure in measures.items())
+    yield from clashes((WORST_SLICE + name, owner) for name, owner in named if owner in measures)
     outside = [owner for name, owner in named if name.startswith(EXTRA)]
     if outside and any(model.extra for model in planning.config.models.values()):
         yield f"{outside[0]!r} would be among the external metrics in MLflow; rename its suite"

@@ -451,7 +451,7 @@ def load(
     assert written is not None, "a config that is not valid has findings"
     models: dict[KeyPath, Model] = {("models", name): model for name, model in written.models.items()}
     document.refuse([*_secrets_in(document, models | {("defaults", "model"): written.defaults.model})])
-    config = Config.model_validate({name: getattr(written, name) for name in Config.model_fields})
+    config = Config.model_construct(**{name: getattr(written, name) for name in Config.model_fields})  # all are valid
     return Loaded(config, document, findings)
 
 

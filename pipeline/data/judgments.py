@@ -372,7 +372,7 @@ def rating_like_relevance(judgments: Judgments, measures: Sequence[Measure], rel
         return f"no relevance reaches `relevant: {relevant:g}`; the greatest is {grades.max():g}"
     if relevant is not None or not unsaid or not (fractional or grades.min() > 0):
         return None
-    values = np.unique(grades)
+    values, _ = np.unique(grades, return_counts=True)  # without counts it would import numpy.ma
     if not fractional and len(values) < _MANY:
         return None
     rel = unsaid[0].parameters["rel"]

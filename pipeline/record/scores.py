@@ -19,7 +19,7 @@ from rankledger.metrics.aggregation import MOMENTS
 from rankledger.metrics.block import Bools, Floats, divide
 from rankledger.metrics.measure import Measure
 from rankledger.pipeline.record.tables import read_unchanged
-from rankledger.pipeline.support.arrow import bools, floats, numpy_of, strings
+from rankledger.pipeline.support.arrow import bools, floats, numpy_of, repeated, strings
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.manifest import File
 from rankledger.pipeline.types.results import Record, Scores
@@ -253,9 +253,9 @@ def _table(result: Scores, schema: pa.Schema) -> pa.Table:
     """The rows of one model on one dataset; null where a measure was not asked for, NaN where it is undefined."""
     n_queries = len(result.query_ids)
     arrays: dict[str, pa.Array] = {
-        "dataset": strings([result.dataset] * n_queries),
-        "model": strings([result.model] * n_queries),
-        "replicate": strings([result.replicate] * n_queries),
+        "dataset": repeated(result.dataset, n_queries),
+        "model": repeated(result.model, n_queries),
+        "replicate": repeated(result.replicate, n_queries),
         "query_id": strings(result.query_ids),
         "missing": bools(result.missing),
     }

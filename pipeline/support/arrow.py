@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-__all__ = ["bools", "concatenate", "floats", "integers", "numpy_of", "strings"]
+__all__ = ["bools", "concatenate", "floats", "integers", "numpy_of", "repeated", "strings"]
 
 
 def numpy_of(numbers: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -46,3 +46,10 @@ def strings(values: Iterable[str]) -> pa.StringArray:
     encoded = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded)))
+
+
+def repeated(value: str, n_rows: int) -> pa.StringArray:
+    """The string so many times."""
+    encoded = value.encode()
+    offsets = np.arange(n_rows + 1, dtype=np.int32) * np.int32(len(encoded))
+    return pa.StringArray.from_buffers(n_rows, pa.py_buffer(offsets), pa.py_buffer(encoded * n_rows))

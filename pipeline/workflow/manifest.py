@@ -146,12 +146,12 @@ def _results(opened: Opened, inputs: Inputs) -> dict[str, Any]:
 
 def _dataset(dataset: PlannedDataset, inputs: Inputs, profile: Profile, shared: Mapping[str, Definition]) -> Dataset:
     read = inputs.datasets[dataset.name]
-    own = define_measures(dataset.measures, profile)
+    own = (each for each in dataset.measures if each.fingerprint(profile) != shared[str(each)].fingerprint)
     return Dataset(
         kind=dataset.kind,
         reading=judgments_digest(dataset, read.files),
         relevant=dataset.relevant,
-        definitions={name: meant for name, meant in own.items() if meant.fingerprint != shared[name].fingerprint},
+        definitions=define_measures(own, profile),
         n_queries=len(read.query_ids),
         n_without_relevant=_n_without_relevant(read, dataset.relevant),
         suites={suite: [str(measure) for measure in measures] for suite, measures in dataset.suites.items()},
