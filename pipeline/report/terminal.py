@@ -9,10 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate
 from textwrap import wrap
-from typing import Any
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from rankledger.pipeline.report.effects import p_value_notes
 from rankledger.pipeline.report.messages import dataset_counts, failures, legend, notes
@@ -32,6 +29,9 @@ from rankledger.pipeline.report.tables import (
 from rankledger.pipeline.report.text_table import TerminalText, counted, frame_width, queries, short_text
 from rankledger.pipeline.support.escaping import visible
 from rankledger.pipeline.types.results import ALL, Comparison, Evaluation, Validation
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = ["NO_RECORD", "as_data", "closing", "differences", "leaderboard", "matrix"]
 
@@ -128,6 +128,9 @@ def as_data(evaluation: Evaluation) -> dict[str, Any]:
 
 def matrix(validation: Validation, *, width: int) -> str:
     """What would be evaluated: a line per model, a column per dataset, and what is known of each output."""
+    from rich.table import Table
+    from rich.text import Text
+
     counts = (counted(len(validation.models), "model"), counted(len(validation.n_queries), "dataset"))
     table = Table(title=" on ".join(counts), title_justify="left")
     table.add_column("model", overflow="fold")
@@ -220,6 +223,9 @@ class _FittedLeaderboard:
 
     def table(self, width: int) -> Table:
         """The table: as wide as `width` allows, but wider if figures would be cut."""
+        from rich.table import Table
+        from rich.text import Text
+
         lead, *others = self.columns
         least = self._least_width
         title = Text(self.board.title)

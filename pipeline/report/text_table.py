@@ -1,4 +1,7 @@
-"""Tables, lines and numbers as text, for a terminal or Markdown, within a width or a number of bytes."""
+"""Tables, lines and numbers as text, for a terminal or Markdown, within a width or a number of bytes.
+
+What draws on a terminal imports rich: a page and JSON do without.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,15 @@ import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from rankledger.pipeline.support.errors import shorten
 from rankledger.pipeline.support.escaping import one_line, visible
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 __all__ = [
     "COMMENT",
@@ -151,6 +154,9 @@ class TextTable:
         return table._framed(width, f"a wider terminal shows {', '.join(omitted)} too" if omitted else None)
 
     def _framed(self, width: int, caption: str | None) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(
             title=Text(short_text(self.title, _CELL)),
             title_justify="left",
@@ -199,6 +205,8 @@ class TerminalText:
 
     def __init__(self, *, width: int, colour: bool = False) -> None:
         """Begin with nothing; `colour` writes the terminal's colours."""
+        from rich.console import Console
+
         self.width = width
         self._text = io.StringIO()
         self._console = Console(
@@ -207,6 +215,8 @@ class TerminalText:
 
     def add(self, *lines: str, style: str = "") -> None:
         """Add lines, which the terminal itself may wrap; what would steer it is spelled out."""
+        from rich.text import Text
+
         for line in lines:
             self._console.print(Text(one_line(line), style=style), soft_wrap=True)
 

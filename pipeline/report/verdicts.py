@@ -11,9 +11,6 @@ from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rich.table import Table
-from rich.text import Text
-
 from rankledger.pipeline.report.text_table import (
     COMMENT,
     ByteBudget,
@@ -105,6 +102,9 @@ def table(verdicts: Sequence[Verdict], *, width: int, colour: bool) -> str:
         width: columns of the terminal.
         colour: whether to write the terminal's colours.
     """
+    from rich.table import Table
+    from rich.text import Text
+
     text = TerminalText(width=width, colour=colour)
     text.add(headline(verdicts), style="bold")
     if lines := raised(verdicts):

@@ -1103,6 +1103,15 @@ def test_an_evaluation_imports_neither_pandas_nor_mlflow(config, tmp_path, endin
     assert sorted({"pandas", "mlflow", "scipy", "joblib", "multiprocessing"} & set(outcome.stderr.split())) == []
 
 
+def test_an_evaluation_as_json_imports_nothing_that_draws_tables(config, tmp_path):
+    """Its page has none of a terminal's tables, either."""
+    outcome = started("evaluate", str(config), "--no-tracking", "--json", cwd=tmp_path, code=LOADED)
+
+    assert outcome.returncode == 0, outcome.stderr
+    assert "rankledger.pipeline.report.html.render" in outcome.stderr.split()
+    assert sorted({"rich.console", "rich.table", "rich.text"} & set(outcome.stderr.split())) == []
+
+
 def test_the_installed_command_is_this_one(tmp_path):
     """A process of its own gives the same codes and the same streams."""
     (script,) = importlib.metadata.entry_points(group="console_scripts", name="rankledger")
