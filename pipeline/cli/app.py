@@ -26,8 +26,8 @@ _ALLOCATION = {"NUMPY_MADVISE_HUGEPAGE": "0", "ARROW_DEFAULT_MEMORY_POOL": "syst
 _PLUGINS = {"PYDANTIC_DISABLE_PLUGINS": "__all__"}
 
 # Objects until the next search for cycles of garbage. At Python's 700 a small evaluation spends a fifteenth of its time
-# on searching modules, classes and functions that it is importing, none of which is garbage.
-_OBJECTS = 50_000
+# on searching modules, classes and functions that it is importing, none of which is garbage; it has some 110,000.
+_OBJECTS = 200_000
 
 _INTERRUPTED = 130  # the exit code
 
