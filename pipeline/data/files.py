@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -177,6 +177,7 @@ class _Stored:
 
     def __init__(self, path: str, file: Any, size: int, beside: ThreadPoolExecutor) -> None:
         self.left = size
+        self._end = memoryview(b"")  # what was read before it was its turn
         self._path = path
         self._file = file
         self._beside = beside
@@ -186,15 +187,39 @@ class _Stored:
     def readinto(self, view: memoryview) -> int:
         """Fill as much of the view as there are bytes left."""
         view = view[: self.left]
+        n_file = min(len(view), max(0, self.left - len(self._end)))
+        n_read = self._filled(view[:n_file])
+        self.left -= n_read
+        if n_read < n_file:
+            self._refuse_short(self.left)
+        if n_file < len(view):
+            n_begun = len(self._end) - self.left
+            view[n_file:] = self._end[n_begun : n_begun + len(view) - n_file]
+            self.left -= len(view) - n_file
+        self._hashing.result()
+        self._hashing = self._beside.submit(self._digest.update, view)
+        return len(view)
+
+    def _filled(self, view: memoryview) -> int:
+        """How much of the view could be filled from where the file is now."""
         n_read = 0
         while n_read < len(view) and (n_more := self._file.readinto(view[n_read : n_read + _PIECE])):
             n_read += n_more
-        self.left -= n_read
-        if n_read < len(view):
-            raise InputError(f"{self._path}: ended {self.left:,} bytes early while it was read; check the file")
-        self._hashing.result()
-        self._hashing = self._beside.submit(self._digest.update, view)
         return n_read
+
+    def _refuse_short(self, n_missing: int) -> NoReturn:
+        raise InputError(f"{self._path}: ended {n_missing:,} bytes early while it was read; check the file")
+
+    def end(self, size: int) -> memoryview:
+        """The last bytes, at most so many, before any other is read; in their turn they are taken from memory."""
+        end = memoryview(bytearray(min(size, self.left)))
+        self._file.seek(self.left - len(end))
+        n_read = self._filled(end)
+        if n_read < len(end):
+            self._refuse_short(len(end) - n_read)
+        self._file.seek(0)
+        self._end = end
+        return end
 
     def read(self, size: int) -> memoryview:
         """So many bytes, or as many as there are left."""
@@ -218,6 +243,8 @@ class Contents:
 
     Attributes:
         limit: bytes that may come of the file.
+        size: bytes of the file, as it is stored.
+        is_packed: whether the file is compressed as a whole.
     """
 
     def __init__(self, file: StoredFile, stored: _Stored, size: int) -> None:
@@ -225,9 +252,10 @@ class Contents:
         self.limit = max(file.large, float(_RATIO * size))
         self._path = file.path
         self._stored = stored
-        self._size = size
+        self.size = size
         self._n_read = 0
         self._compression = _COMPRESSIONS.get(suffixes(file.name)[1])
+        self.is_packed = self._compression is not None
         self._stream: Any = stored
         if self._compression:
             self._stream = pa.CompressedInputStream(pa.PythonFile(stored, mode="r"), self._compression)
@@ -246,7 +274,7 @@ class Contents:
                 n_read += n_more
                 self._n_read += n_more
                 if self._n_read > self.limit:
-                    found = f"more than {self.limit:,.0f} bytes come of {self._size:,}"
+                    found = f"more than {self.limit:,.0f} bytes come of {self.size:,}"
                     raise InputError(f"{self._path}: {found}; check the file, or set allow_large: true")
         except OSError as error:
             reason = first_line(error)
@@ -262,6 +290,23 @@ class Contents:
         while n_read := self.readinto(piece):
             sink.write(piece[:n_read])
         return sink.getvalue()
+
+    def end(self, n_bytes: int) -> memoryview:
+        """The last bytes of a file that is not compressed, at most so many, before any other is read.
+
+        They are read once, too: when they are read in their turn, these are given again.
+        """
+        return self._stored.end(n_bytes)
+
+    def skip(self, n_bytes: int) -> None:
+        """Read so many bytes of a file that is not compressed, as its digest needs them, and keep none."""
+        while n_bytes > 0:
+            n_bytes -= len(self._stored.read(min(n_bytes, _PIECE)))
+
+    @property
+    def n_read(self) -> int:
+        """How many bytes of the file were read, as they are stored."""
+        return self.size - self._stored.left
 
     def describe(self) -> InputFile:
         """The size and digest of the file as it is stored, of the bytes that were read."""

@@ -1,5 +1,8 @@
 """Files as the parts that are parsed one after the other: text cut at line ends, Parquet between row groups.
 
+Of Parquet only the columns that are wanted stay in memory, those of one part at a time, while all of the file is read
+in its order: a file's digest is that of all its bytes. Its end, which says where the columns are, is read before.
+
 Where a part ends follows from the file and from the rows that a part should have, never from who reads it: text is cut
 at the first line end at or behind each multiple of the bytes that so many rows take, by the file's first lines. What is
 compressed is cut as it is uncompressed. CSV, where a line end may stand within quotation marks, and JSON are one part.
@@ -8,10 +11,10 @@ compressed is cut as it is uncompressed. CSV, where a line end may stand within 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +22,7 @@ import pyarrow as pa
 
 from rankledger.pipeline.data.files import Contents, StoredFile, files_there, suffixes
 from rankledger.pipeline.data.formats import FORMATS, format_of
-from rankledger.pipeline.data.formats.common import PAGE, FilePart, Format, Kind, without_bom
+from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Kind, Spans, without_bom
 from rankledger.pipeline.types.inputs import Source
 
 __all__ = ["PART_ROWS", "file_parts", "peak_bytes"]
@@ -58,7 +61,8 @@ def _peak_of(file: StoredFile, source: Source, *, in_ranges: bool) -> float:
     text = file.size * (_UNPACKED if is_packed else 1)
     if in_ranges and (layout.count_lines or layout.cut):
         text = min(text, _LARGEST)
-    return _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if layout.cut else 0)
+    is_kept = layout.cut is not None and (not in_ranges or bool(suffixes(file.name)[1]))
+    return _TIMES * text + min(_BESIDE, text * _UNPACKED) + (file.size if is_kept else 0)
 
 
 def file_parts(
@@ -77,18 +81,59 @@ def file_parts(
         InputError: it cannot be read, is compressed otherwise than its name says, or larger than it may be.
     """
     layout = FORMATS[source.format or format_of(file.suffix)]
-    if n_rows is None or layout.count_lines is None:
-        part = FilePart(file.path, layout, contents.read(), kind, source.columns, contents.limit)
-        yield from [part] if n_rows is None or layout.cut is None else layout.cut(part, n_rows)
-        return
+    part = FilePart(file.path, layout, pa.py_buffer(b""), kind, source.columns, contents.limit)
+    if n_rows is not None and layout.count_lines is not None:
+        yield from _lines(file, contents, part, n_rows)
+    elif n_rows is not None and layout.cut is not None:
+        yield from _row_groups(contents, part, n_rows)
+    else:
+        yield replace(part, stored=contents.read())
+
+
+def _lines(file: StoredFile, contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
+    """The parts of text; `blank` is one without bytes."""
     head = None
     for number, (lines, ended) in enumerate(_cut(contents, n_rows)):
-        before = partial(_lines_before, file, layout, n_rows, number) if number else int
-        stored = pa.py_buffer(lines)
-        part = FilePart(file.path, layout, stored, kind, source.columns, contents.limit, head, before)
+        before = partial(_lines_before, file, blank.format, n_rows, number) if number else int
+        part = replace(blank, stored=pa.py_buffer(lines), head=head, before=before)
         yield replace(part, whole=ended and not number)
         head = head or _head(part.data)
-        del lines, stored, part  # before the next is read
+        del lines, part  # before the next is read
+
+
+def _row_groups(contents: Contents, blank: FilePart, n_rows: int) -> Iterator[FilePart]:
+    """The parts of Parquet; what is compressed as a whole or not in the order of the file is read as a whole."""
+    layout = blank.format
+    assert layout.cut, "what is cut between row groups"
+    assert layout.end_size, "which its end tells"
+    if contents.is_packed:
+        blank = replace(blank, stored=contents.read())
+    else:
+        end = contents.end(max(PAGE, layout.end_size(contents.end(PAGE))))
+        blank = replace(blank, spans=Spans(contents.size, [(contents.size - len(end), end)]))
+    cuts = layout.cut(blank, n_rows)
+    if blank.spans and not _in_order(cuts, blank.spans.size):
+        blank = replace(blank, stored=contents.read(), spans=None)
+    for cut in cuts:
+        spans = blank.spans and replace(blank.spans, views=[*blank.spans.views, *_views(contents, cut)])
+        whole = len(cuts) == 1
+        yield replace(blank, groups=cut.groups, before=partial(int, cut.n_before), whole=whole, spans=spans)
+        del spans  # before the next are read
+
+
+def _in_order(cuts: Sequence[Cut], size: int) -> bool:
+    """Whether all of them lie in the file, each behind the ones before."""
+    places = [place for cut in cuts for span in cut.spans for place in span]
+    return all(one <= other for one, other in pairwise([0, *places, size]))
+
+
+def _views(contents: Contents, cut: Cut) -> Iterator[tuple[int, memoryview]]:
+    """The bytes of the spans with their places, read in order."""
+    for begin, end in cut.spans:
+        contents.skip(begin - contents.n_read)
+        view = np.empty(end - begin, np.uint8).data
+        contents.readinto(view)
+        yield begin, view
 
 
 def _cut(contents: Contents, n_rows: int) -> Iterator[tuple[_Bytes, bool]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeVar
@@ -20,10 +20,12 @@ __all__ = [
     "BLOCK_SIZE",
     "LONGEST_ID",
     "PAGE",
+    "Cut",
     "FilePart",
     "Format",
     "Kind",
     "Row",
+    "Spans",
     "count_lines",
     "line_position",
     "odd_id",
@@ -60,7 +62,8 @@ class Format:
         table: gives the same columns as an Arrow table, faster; None if there is no such way.
         typed: whether a cell is a text, a number or a list; if not, all cells are texts.
         count_lines: counts the lines of bytes that end with a line; None if a file cannot be cut at line ends.
-        cut: cuts a whole file into parts of about so many rows; None if it cannot be cut.
+        end_size: how many bytes at a file's end say where its rows are, by some of the last; None if none do.
+        cut: cuts a whole file, of which its end must be there, into parts of about so many rows; None likewise.
     """
 
     name: str
@@ -72,7 +75,8 @@ class Format:
     table: Callable[[FilePart, Sequence[str]], pa.Table] | None = None
     typed: bool = False
     count_lines: Callable[[bytes], int] | None = None
-    cut: Callable[[FilePart, int], Iterator[FilePart]] | None = None
+    end_size: Callable[[memoryview], int] | None = None
+    cut: Callable[[FilePart, int], Sequence[Cut]] | None = None
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,80 @@ class Kind:
 
 
 @dataclass(frozen=True, eq=False)
+class Spans:
+    """Some bytes of a file at their places, and its size; the others cannot be read.
+
+    Attributes:
+        size: bytes of the file.
+        views: the bytes, each piece with the place of its first.
+        asked: (place, bytes) of what was read and was not there.
+    """
+
+    size: int
+    views: Sequence[tuple[int, memoryview]]
+    asked: list[tuple[int, int]] = field(default_factory=list)
+
+    def file(self) -> Any:
+        """An Arrow file of them, which ends early where they are not."""
+        return pa.PythonFile(_SpansFile(self), mode="r")
+
+    def read(self, begin: int, n_bytes: int) -> memoryview:
+        """These bytes, not copied; none if some of them are not there."""
+        for place, view in self.views:
+            if place <= begin and begin + n_bytes <= place + len(view):
+                return view[begin - place : begin - place + n_bytes]
+        self.asked.append((begin, n_bytes))
+        return memoryview(b"")
+
+
+class _SpansFile:
+    """The same as Python has files; one thread at a time reads it, as Arrow sees to."""
+
+    closed = False
+
+    def __init__(self, spans: Spans) -> None:
+        self._spans = spans
+        self._place = 0
+
+    def seek(self, place: int, whence: int = io.SEEK_SET) -> int:
+        self._place = place + {io.SEEK_SET: 0, io.SEEK_CUR: self._place, io.SEEK_END: self._spans.size}[whence]
+        return self._place
+
+    def tell(self) -> int:
+        return self._place
+
+    def read(self, size: int) -> memoryview:
+        found = self._spans.read(self._place, size)
+        self._place += len(found)
+        return found
+
+    def close(self) -> None:
+        """Nothing, though Arrow asks for it."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Where a file is cut.
+
+    Attributes:
+        groups: the row groups of a part; None for all.
+        n_before: rows before it.
+        spans: (begin, end) of each piece of the file that reading its columns takes; empty if all of it is there.
+    """
+
+    groups: Sequence[int] | None
+    n_before: int
+    spans: Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, eq=False)
 class FilePart:
     """One file of an input, or a part of it that is read on its own.
 
     Attributes:
         path: as people write it.
         format: its format.
-        stored: its bytes, uncompressed; of a part of Parquet those of the whole file.
+        stored: its bytes, uncompressed; of a part of Parquet those of the whole file, or none if there are spans.
         kind: what to take from it.
         names: our column names to the file's, where they differ.
         limit: bytes that its rows may take.
@@ -118,6 +189,7 @@ class FilePart:
         before: gives the number of lines, or of rows of Parquet, that stand before the part; messages alone ask.
         groups: the row groups that are the part; None for all.
         whole: whether it is all of the file.
+        spans: of a part of Parquet, the bytes of the file that are there.
     """
 
     path: str
@@ -130,6 +202,12 @@ class FilePart:
     before: Callable[[], int] = int
     groups: Sequence[int] | None = None
     whole: bool = True
+    spans: Spans | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the part; of Parquet those of the whole file."""
+        return len(self.data) if self.spans is None else self.spans.size
 
     @property
     def data(self) -> memoryview:

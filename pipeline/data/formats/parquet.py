@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rankledger.pipeline.data.formats.common import FilePart, Format, schema_of
+from rankledger.pipeline.data.formats.common import PAGE, Cut, FilePart, Format, Spans, schema_of
 from rankledger.pipeline.support.arrow import integers, numpy_of
 from rankledger.pipeline.support.errors import InputError, shorten
 
@@ -28,7 +28,8 @@ def _open(part: FilePart, coded: Sequence[str] = ()) -> Any:
     from pyarrow import parquet
 
     try:
-        return parquet.ParquetFile(pa.BufferReader(part.data), read_dictionary=[*coded])
+        stored = pa.BufferReader(part.data) if part.spans is None else part.spans.file()
+        return parquet.ParquetFile(stored, read_dictionary=[*coded])
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{part.path}: not Parquet ({_first_line(error)}); write it again") from None
 
@@ -46,7 +47,7 @@ def _read(part: FilePart, file: Any, names: Sequence[str], coded: Sequence[str] 
     groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
     n_rows = max(file.metadata.num_rows, sum(group.num_rows for group in groups))
     _refuse_large(part, n_rows, max(n_rows * len(names) * _CELL, sum(group.total_byte_size for group in groups)))
-    repeats = len(part.data) < n_rows * len(names) * _REPEATS
+    repeats = part.size < n_rows * len(names) * _REPEATS
     try:
         opened = _open(part, names if repeats else coded) if repeats or coded else file
         table = _columns_of(part, opened, list(names)).select(list(names))
@@ -64,7 +65,7 @@ def _columns_of(part: FilePart, file: Any, names: list[str]) -> pa.Table:
 
 def _refuse_large(part: FilePart, n_rows: int, n_bytes: int) -> None:
     if n_bytes > part.limit:
-        found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {len(part.data):,}"
+        found = f"{n_rows:,} rows of about {n_bytes:,} bytes come of {part.size:,}"
         raise InputError(f"{part.path}: {found}; check the file, or set allow_large: true")
 
 
@@ -79,11 +80,7 @@ def _written_out(column: pa.ChunkedArray) -> int:
 def _parse(part: FilePart) -> pa.Table:
     """The wanted columns; ids may be strings or whole numbers, the value any number."""
     file = _open(part)
-    part = part.with_columns(file.schema_arrow.names)
-    names = [part.name(column) for column in part.kind.columns]
-    part.check_columns(names, file.schema_arrow.names)
-    for column, name in zip(part.kind.columns, names, strict=True):
-        _check_type(part, column, file.schema_arrow.field(name).type)
+    names = _names(part, file)
     queries = names[:1] if part.kind.ids[0] == "query_id" else []
     table = _read(part, file, names, [name for name in queries if file.schema_arrow.field(name).type == pa.string()])
     for name in names:
@@ -97,6 +94,16 @@ def _parse(part: FilePart) -> pa.Table:
         for column, field in zip(table.columns, schema_of(part.kind, names), strict=True)
     ]
     return pa.Table.from_arrays(columns, names=list(part.kind.columns))
+
+
+def _names(part: FilePart, file: Any) -> list[str]:
+    """The wanted columns as the file calls them; they are there, of types that can be read."""
+    part = part.with_columns(file.schema_arrow.names)
+    names = [part.name(column) for column in part.kind.columns]
+    part.check_columns(names, file.schema_arrow.names)
+    for column, name in zip(part.kind.columns, names, strict=True):
+        _check_type(part, column, file.schema_arrow.field(name).type)
+    return names
 
 
 def _coded(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -162,22 +169,61 @@ def _position(part: FilePart, row: int) -> str:
     return f"row {part.before() + row + 1}"
 
 
-def _cut(part: FilePart, n_rows: int) -> Iterator[FilePart]:
+def _end_size(end: memoryview) -> int:
+    """Bytes of the footer, with its size and the mark behind it, which are the last eight; 0 without the mark."""
+    return int.from_bytes(end[-8:-4], "little") + 8 if end[-4:] == b"PAR1" else 0
+
+
+def _cut(part: FilePart, n_rows: int) -> list[Cut]:
     """Parts of as many row groups as have at most so many rows together; a larger row group is one."""
-    metadata = _open(part).metadata
+    file = _open(part)
+    names = _names(part, file)
     cuts, before, n_here = [0], [0], 0
-    for number in range(metadata.num_row_groups):
-        n_group = metadata.row_group(number).num_rows
+    for number in range(file.metadata.num_row_groups):
+        n_group = file.metadata.row_group(number).num_rows
         if n_here and n_here + n_group > n_rows:
             cuts.append(number)
             before.append(before[-1] + n_here)
             n_here = 0
         n_here += n_group
-    if len(cuts) == 1:
-        yield part
-        return
-    for (begin, end), n_before in zip(pairwise([*cuts, metadata.num_row_groups]), before, strict=True):
-        yield replace(part, groups=range(begin, end), before=partial(int, n_before), whole=False)
+    groups = [range(*both) for both in pairwise([*cuts, file.metadata.num_row_groups])]
+    return [
+        Cut(own if len(groups) > 1 else None, n_before, _spans_of(part, own, names) if part.spans else ())
+        for own, n_before in zip(groups, before, strict=True)
+    ]
 
 
-PARQUET = Format("parquet", (".parquet", ".pq"), _parse, _position, _columns, _cells, _table, typed=True, cut=_cut)
+def _spans_of(part: FilePart, groups: Sequence[int], names: Sequence[str]) -> list[tuple[int, int]]:
+    """Where these columns of these row groups are, in the order of the file.
+
+    Arrow reads a file of which it then finds nothing, and what it asks for is noted. It knows where writers miscount.
+    Of a column's place nothing is asked: where the footer contradicts itself, Arrow's answer ends the process.
+    """
+    assert part.spans is not None, "of what is there as a whole nobody asks"
+    views = [*part.spans.views]
+    spans = Spans(part.size, views)
+    file = _open(replace(part, spans=spans))
+    views.clear()
+    for number, name in product(groups, dict.fromkeys(names)):
+        with suppress(pa.ArrowException, OSError):
+            file.read_row_groups([number], columns=[name], use_threads=False)
+    joined: list[tuple[int, int]] = []
+    for place, n_bytes in sorted(spans.asked):
+        near = bool(joined) and place <= joined[-1][1] + PAGE  # what is between costs less than a piece of its own
+        begin, end = joined.pop() if near else (place, place)
+        joined.append((begin, max(end, place + n_bytes)))
+    return joined
+
+
+PARQUET = Format(
+    "parquet",
+    (".parquet", ".pq"),
+    _parse,
+    _position,
+    _columns,
+    _cells,
+    _table,
+    typed=True,
+    end_size=_end_size,
+    cut=_cut,
+)

@@ -291,15 +291,15 @@ def odd_files() -> dict[str, bytes]:
     return found
 
 
-def read_in_child(pattern: str) -> list[str]:
-    """What a process of its own says of each file, which it reads as judgments: a refusal, or `read` and its path."""
+def read_in_child(pattern: str, read: str = "read_judgments(str(path))") -> list[str]:
+    """What a process of its own says of each file, which it reads so: a refusal, or `read` and its path."""
     program = (
         "import sys\n"
         "from pathlib import Path\n"
-        "from rankledger.pipeline.data.readers import read_judgments\n"
+        "from rankledger.pipeline.data.readers import RankingRanges, read_judgments\n"
         "from rankledger.pipeline.support.errors import InputError\n"
         "for path in sorted(Path().glob(sys.argv[1])):\n"
-        "    try: read_judgments(str(path))\n"
+        f"    try: {read}\n"
         "    except InputError as error: print(str(error))\n"
         "    else: print('read', path)\n"
     )
@@ -321,14 +321,18 @@ def test_a_line_that_is_no_object_ends_no_process():
     ]
 
 
-def test_a_footer_that_contradicts_itself_ends_no_process():
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("relevance", "read_judgments(str(path))"), ("score", "list(RankingRanges(str(path), n_rows=1))")],
+)
+def test_a_footer_that_contradicts_itself_ends_no_process(value, read):
     """Arrow ends the process when it is asked for a column whose levels do not fit its schema; each byte is tried."""
     columns = [pa.array(["q", "q"]), pa.array(["d", "e"]), pa.array([1.0, 0.0])]
-    sound = table_bytes(columns, ("query_id", "doc_id", "relevance"))
+    sound = table_bytes(columns, ("query_id", "doc_id", value))
     footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
     for place in range(footer, footer + 80):
         Path(f"{place}.parquet").write_bytes(sound[:place] + b"\0" + sound[place + 1 :])
-    lines = read_in_child("*.parquet")
+    lines = read_in_child("*.parquet", read)
 
     assert len(lines) == 80
     assert sum("damaged Parquet" in line for line in lines) >= 3  # one level of each column, at least

@@ -39,7 +39,7 @@ def test_ranges_have_the_workers_that_outputs_leave(tmp_path, n_outputs, workers
     assert (planned.jobs, n_ranges) == (n_workers, at_a_time)
 
 
-@pytest.mark.parametrize("name", ["run.txt", "run.txt.gz", "run.tsv", "run.jsonl"])
+@pytest.mark.parametrize("name", ["run.txt", "run.txt.gz", "run.tsv", "run.jsonl", "run.parquet"])
 def test_memory_limits_what_is_read_at_a_time(tmp_path, name):
     """A range takes 100 MB and twice its 64 MiB of text, however large its file: two in 600 MB, one in 300 MB."""
     outputs = [OutputToRead(sparse(tmp_path / name, 50 * GIB), True)]
@@ -51,7 +51,9 @@ def test_memory_limits_what_is_read_at_a_time(tmp_path, name):
     assert plan_reading(Workers(8, memory=base + 8 * GIB), outputs)[1] == 4
 
 
-@pytest.mark.parametrize(("name", "in_ranges"), [("run.csv", True), ("run.parquet", True), ("predictions.txt", False)])
+@pytest.mark.parametrize(
+    ("name", "in_ranges"), [("run.csv", True), ("run.parquet.gz", True), ("predictions.txt", False)]
+)
 def test_what_does_not_fit_is_refused_before_it_is_read(tmp_path, name, in_ranges):
     """What is in memory as a whole, in less memory than its size: the message names the key and what is needed."""
     output = sparse(tmp_path / name, 5 * GIB)
