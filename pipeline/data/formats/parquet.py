@@ -171,7 +171,7 @@ def _position(part: FilePart, row: int) -> str:
 
 def _end_size(end: memoryview) -> int:
     """Bytes of the footer, with its size and the mark behind it, which are the last eight; 0 without the mark."""
-    return int.from_bytes(end[-8:-4], "little") + 8 if end[-4:] == b"PAR1" else 0
+    return int.from_bytes(end[-8:-4], "little") + 8 if bytes(end[-4:]) == b"PAR1" else 0
 
 
 def _cut(part: FilePart, n_rows: int) -> list[Cut]:
