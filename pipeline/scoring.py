@@ -141,9 +141,9 @@ def _n_queries(block: Block) -> int:
 def _weights(task: Joined, measures: Sequence[Measure]) -> Floats:
     """(M, Q): a query's pairs where the measure is pooled, else 1."""
     ones = np.ones(len(task.query_ids))
-    n_pairs = np.concatenate([block.n_pairs if isinstance(block, RatingsBlock) else ones for block in task.blocks])
     if not any(measure.pooled for measure in measures):
         return np.broadcast_to(1.0, (len(measures), len(ones)))  # a single number: scores are large
+    n_pairs = np.concatenate([block.n_pairs for block in task.blocks if isinstance(block, RatingsBlock)])
     rows = [n_pairs if measure.pooled else ones for measure in measures]
     return np.array(rows).reshape(len(measures), len(ones))
 
@@ -247,7 +247,7 @@ def bound_ties(
         workers: run the blocks.
     """
     calls = [
-        (_judged(result.measures), result.values[_rows(result)][:, span], block, profile, max_grade, [seed, *stream])
+        (_judged(result.measures), result.values[_rows(result), span], block, profile, max_grade, [seed, *stream])
         for result in results
         for span, block, max_grade, stream in _tied_blocks(result, joined[result.output])
     ]
