@@ -48,6 +48,7 @@ Hashes = npt.NDArray[np.uint64]
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: multiplying by it spreads low bits upwards
 _OTHER_ODD = np.uint64(0xC2B2AE3D27D4EB4F)
 _WORD = 8  # bytes
+_THREE, _SEVEN = np.uint64(3), np.uint64(7)
 _LOW_BYTES = np.array([(1 << 8 * n) - 1 for n in range(_WORD + 1)], dtype=np.uint64)  # masks of the first n bytes
 
 
@@ -204,12 +205,17 @@ class Judgments:
         return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
 
     @cached_property
-    def upper_bits(self) -> tuple[np.uint64, Bools]:
-        """How far a hash is shifted to the right, and by what is left of it whether any row kept has such a hash."""
-        bits = max(16, len(self.hashes).bit_length() + 5)
+    def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
+        """How far a hash is shifted to the right, and whether any row kept has a hash of which the same is left.
+
+        The latter are bits, the lowest of each byte first: 2 to 4 bytes for each row kept.
+        """
+        bits = max(16, len(self.hashes).bit_length() + 4)
         shift = np.uint64(64 - bits)
-        present = np.zeros(1 << bits, dtype=bool)
-        present[self.hashes >> shift] = True
+        present = np.zeros(1 << bits - 3, dtype=np.uint8)
+        for begin in range(0, len(self.hashes), SLICE):
+            upper = self.hashes[begin : begin + SLICE] >> shift
+            np.bitwise_or.at(present, upper >> _THREE, _bits(upper))
         return shift, present
 
 
@@ -331,7 +337,8 @@ def match(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]
     shift, present = judgments.upper_bits
 
     def find(begin: int) -> Ints:
-        return begin + np.flatnonzero(present[hashes[begin : begin + SLICE] >> shift])
+        upper = hashes[begin : begin + SLICE] >> shift
+        return begin + np.flatnonzero(present[upper >> _THREE] & _bits(upper))
 
     candidates = np.concatenate(map_threads(find, range(0, len(hashes), SLICE)))
     places = np.searchsorted(judgments.hashes, hashes[candidates])
@@ -340,6 +347,11 @@ def match(judgments: Judgments, rows: Rows, hashes: Hashes) -> tuple[Ints, Ints]
     found, judged = candidates[equal], judgments.hashed_rows[places[equal]]
     same = _same_ids(rows, found, judgments.rows, judged)
     return found[same], judged[same]
+
+
+def _bits(places: Hashes) -> npt.NDArray[np.uint8]:
+    """The bit of each place within its byte, the lowest first."""
+    return np.left_shift(np.uint8(1), (places & _SEVEN).astype(np.uint8))
 
 
 def _same_ids(rows: Rows, at: Ints, others: Rows, others_at: Ints) -> Bools:
