@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -23,7 +25,7 @@ from rankledger.metrics.measure import Measure
 from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined, OutputKey, Replicate
+from rankledger.pipeline.types.joined import Joined, OnDemand, OutputKey, Replicate
 from rankledger.pipeline.types.results import Scores
 
 __all__ = ["average_replicates", "bound_ties", "families", "score"]
@@ -53,12 +55,21 @@ def score(
         InputError: a measure cannot be computed of these grades, such as one above its `max_grade`.
     """
     per_query = {name: tuple(m for m in found if m.metric.per == "query") for name, found in measures.items()}
-    calls = [
-        (dataset, block, asked, profile, task.max_grade)
-        for (dataset, _), task in joined.items()
-        for block, asked in _blocks(dataset, task, joined, per_query[dataset])
+    inputs = {key: _inputs(key[0], task, joined, per_query[key[0]]) for key, task in joined.items()}
+    places = [
+        (dataset, blocks, place, asked, joined[dataset, model].max_grade)
+        for (dataset, model), own in inputs.items()
+        for asked, blocks in own
+        for place in range(len(blocks))
     ]
-    values = iter(workers.run("Scoring", _score_block, calls, unit="blocks"))
+
+    def call(number: int) -> tuple[str, Block, tuple[Measure, ...], Profile, float]:
+        dataset, blocks, place, asked, max_grade = places[number]
+        return dataset, blocks[place], asked, profile, max_grade
+
+    found = workers.each("Scoring", _score_block, OnDemand(call, len(places)), unit="blocks")
+    values = {key: _gathered(len(joined[key].query_ids), per_query[key[0]], own, found) for key, own in inputs.items()}
+    deque(found, maxlen=0)  # the progress ends with it
     of_set = {name: tuple(m for m in found if m.metric.per == "dataset") for name, found in measures.items()}
     errors = _figure_errors(joined, of_set, clusters, workers)
     return tuple(
@@ -67,7 +78,7 @@ def score(
             model=str(model) if isinstance(model, str) else model.model,
             query_ids=task.query_ids,
             measures=per_query[dataset],
-            values=_gathered(dataset, task, joined, per_query[dataset], values),
+            values=values[dataset, model],
             weights=_weights(task, per_query[dataset]),
             figures={m: _figure_of(m, task)(task.catalogue) for m in of_set[dataset]},
             figure_errors={m: errors[dataset, model, m] for m in of_set[dataset]},
@@ -79,36 +90,37 @@ def score(
     )
 
 
-def _blocks(
-    dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]
-) -> list[tuple[Block, tuple[Measure, ...]]]:
-    """What is scored, and by which of the measures.
+Inputs: TypeAlias = list[tuple[tuple[Measure, ...], Sequence[Block]]]
 
-    The task's blocks come first, then the parts of its catalogue block, then its rankings beside those of others.
+
+def _inputs(dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure]) -> Inputs:
+    """What is scored, by which of the measures.
+
+    That is the task's blocks, the parts of its catalogue block, and its rankings beside those of others.
     """
     listed = tuple(measure for measure in measures if measure.metric.input == "catalogue")
     compared = tuple(measure for measure in measures if measure.metric.input == "rankings")
     others = tuple(measure for measure in measures if measure.metric.input not in ("catalogue", "rankings"))
-    blocks: list[tuple[Block, tuple[Measure, ...]]] = [(block, others) for block in task.blocks if others]
+    inputs: Inputs = [(others, task.blocks)] if others else []
     if listed and task.catalogue is not None:
-        blocks += [(part, listed) for part in task.catalogue.parts()]
+        inputs.append((listed, tuple(task.catalogue.parts())))
     if compared and task.ranked is not None:
         named = {str(measure.parameters["model"]) for measure in compared}
         found = {model: joined[dataset, model].ranked for model in named if (dataset, model) in joined}
         rankings = {model: ranked for model, ranked in found.items() if ranked is not None}
-        blocks.append((RankingsBlock(task.ranked, rankings), compared))
-    return blocks
+        inputs.append((compared, (RankingsBlock(task.ranked, rankings),)))
+    return inputs
 
 
-def _gathered(
-    dataset: str, task: Joined, joined: Mapping[OutputKey, Joined], measures: Sequence[Measure], found: Iterator[Floats]
-) -> Floats:
-    """(M, Q): the scores of the task's blocks, which come next, in the order of the measures."""
-    values = np.empty((len(measures), len(task.query_ids)))
-    blocks = [(asked, next(found)) for _, asked in _blocks(dataset, task, joined, measures)]
-    for kind in dict.fromkeys(asked for asked, _ in blocks):
-        rows = [measures.index(measure) for measure in kind]
-        values[rows] = np.concatenate([scores for asked, scores in blocks if asked == kind], axis=1)
+def _gathered(n_queries: int, measures: Sequence[Measure], inputs: Inputs, found: Iterator[Floats]) -> Floats:
+    """(M, Q): the scores of one output's blocks, which come next, in the order of the measures."""
+    values = np.empty((len(measures), n_queries))
+    for asked, blocks in inputs:
+        rows, begin = [measures.index(measure) for measure in asked], 0
+        for scores in islice(found, len(blocks)):
+            end = begin + scores.shape[1]
+            values[rows, begin:end] = scores
+            begin = end
     return values
 
 
@@ -246,23 +258,34 @@ def bound_ties(
         seed: root of the orders that are drawn, where orders are; they depend on the dataset and the block besides.
         workers: run the blocks.
     """
-    calls = [
-        (_judged(result.measures), result.values[_rows(result), span], block, profile, max_grade, [seed, *stream])
+    places = [
+        (result, joined[result.output], span, number)
         for result in results
-        for span, block, max_grade, stream in _tied_blocks(result, joined[result.output])
+        for span, number in _tied_blocks(result, joined[result.output])
     ]
-    found = iter(workers.run("Reordering ties", _bound_block, calls, unit="blocks"))
+
+    def call(place: int) -> tuple[tuple[Measure, ...], Floats, JudgedBlock, Profile, float, list[int]]:
+        result, task, span, number = places[place]
+        block = task.blocks[number]
+        assert isinstance(block, JudgedBlock), "what has ties is ranked"
+        stream = [seed, _entropy(result.dataset), number]
+        return _judged(result.measures), result.values[_rows(result), span], block, profile, task.max_grade, stream
+
+    found = iter(workers.run("Reordering ties", _bound_block, OnDemand(call, len(places)), unit="blocks"))
     return tuple(_with_bounds(result, joined[result.output], found) for result in results)
 
 
-def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, JudgedBlock, float, tuple[int, int]]]:
-    """Each block with the queries it holds and the name of its stream, if a measure is of judged documents."""
-    entropy = int.from_bytes(hashlib.sha256(result.dataset.encode()).digest()[:16], "big")
+def _entropy(dataset: str) -> int:
+    return int.from_bytes(hashlib.sha256(dataset.encode()).digest()[:16], "big")
+
+
+def _tied_blocks(result: Scores, task: Joined) -> Iterator[tuple[slice, int]]:
+    """The queries of each block and its number, which names its stream, if a measure is of judged documents."""
     begin = 0
     for number, block in enumerate(task.blocks):
         if isinstance(block, JudgedBlock) and _judged(result.measures):
             end = begin + len(block.query_ids)
-            yield slice(begin, end), block, task.max_grade, (entropy, number)
+            yield slice(begin, end), number
             begin = end
 
 

@@ -367,7 +367,7 @@ def _digest(key: _Key) -> str:
 def _table_of_hits(hits: Hits) -> pa.Table:
     """A row per query: the documents retrieved, and a list per column of hits; ranks are next to their ties'."""
     n_hits = np.bincount(hits.queries, minlength=len(hits.n_retrieved))
-    offsets = integers(np.cumsum([0, *n_hits.tolist()]))
+    offsets = integers(np.concatenate([[0], np.cumsum(n_hits)]))
     columns = (hits.judgment_rows, hits.ranks, hits.ranks - hits.tie_first, hits.tie_last - hits.ranks)
     lists = [pa.LargeListArray.from_arrays(offsets, integers(values)) for values in columns]
     table = pa.Table.from_arrays([integers(hits.n_retrieved), *lists], names=["n_retrieved", *_LISTS])
@@ -383,9 +383,9 @@ def _hits_of(table: pa.Table, place: str) -> Hits:
     if any(not np.array_equal(sizes[0], other) for other in sizes):
         raise _damaged(place)
     n_hits = sizes[0]
-    rows, ranks, above, below = (numpy_of(column.flatten(), np.int64) for column in lists)
+    rows, ranks, above, below = (numpy_of(column.flatten(), np.int64).astype(np.int32) for column in lists)
     return Hits(
-        queries=np.repeat(np.arange(len(n_hits)), n_hits),
+        queries=np.repeat(np.arange(len(n_hits), dtype=np.int32), n_hits),
         judgment_rows=rows,
         ranks=ranks,
         tie_first=ranks - above,

@@ -40,7 +40,7 @@ from rankledger.pipeline.data.judgments import (
 from rankledger.pipeline.support.arrow import concatenate, numpy_of, strings
 from rankledger.pipeline.support.errors import InputError, shorten
 from rankledger.pipeline.types.inputs import Ids, Rows
-from rankledger.pipeline.types.joined import Hits, Joined, Quality
+from rankledger.pipeline.types.joined import Hits, Joined, OnDemand, Quality
 
 __all__ = [
     "Catalogue",
@@ -168,21 +168,23 @@ def assemble(
     return Joined(
         query_ids=judgments.query_ids,
         max_grade=judgments.max_grade,
-        blocks=tuple(_judged_blocks(judgments, hits, n_documents, _cells)),
+        blocks=_judged_blocks(judgments, hits, n_documents, _cells),
         missing=missing,
         quality=hits.quality,
         hits=hits,
     )
 
 
-def judged_at_10(ranks: Ints, grades: Floats, n_retrieved: Ints) -> float | None:
+def judged_at_10(ranks: npt.NDArray[np.int32], grades: Floats, n_retrieved: Ints) -> float | None:
     """The share of the documents retrieved down to rank 10 that are judged; a negative grade is no judgment."""
     retrieved = np.minimum(n_retrieved, 10).sum()
     judged = grades[ranks <= 10] >= 0
     return float(judged.sum() / retrieved) if retrieved else None
 
 
-def judged_share_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iterator[tuple[int, float, int]]:
+def judged_share_by_rank(
+    ranks: npt.NDArray[np.int32], grades: Floats, n_retrieved: Ints
+) -> Iterator[tuple[int, float, int]]:
     """At each of the ranks that are looked at, the share of the documents there that are judged.
 
     Args:
@@ -200,34 +202,56 @@ def judged_share_by_rank(ranks: Ints, grades: Floats, n_retrieved: Ints) -> Iter
             yield rank, int((judged == rank).sum()) / n_queries, n_queries
 
 
-def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> Iterator[JudgedBlock]:
-    grades = judgments.rows.values
-    by_grade = judgments.kept[np.lexsort((-grades[judgments.kept], judgments.queries[judgments.kept]))]
+def _judged_blocks(judgments: Judgments, hits: Hits, n_documents: float, cells: int | None) -> OnDemand[JudgedBlock]:
+    """The queries in their order, cut by cells; a block is several times as large as what it is made of."""
     n_queries = len(judgments.query_ids)
     n_hits = np.bincount(hits.queries, minlength=n_queries)
     n_judgments = np.bincount(judgments.queries[judgments.kept], minlength=n_queries)
-    judged_queries = judgments.queries[by_grade[grades[by_grade] >= 0]]
-    n_judged = np.bincount(judged_queries, minlength=n_queries)
-    cuts = (spans(n_judgments, sizes, cells) for sizes in (n_hits, n_judgments))
-    for (span, hit), (_, judgment) in zip(*cuts, strict=True):
-        sizes = n_hits[span]
-        yield JudgedBlock(
-            query_ids=judgments.query_ids[span],
-            ranks=_pad(hits.ranks[hit], sizes, np.inf),
-            grades=_pad(grades[hits.judgment_rows[hit]], sizes, np.nan),
-            tie_first=_pad(hits.tie_first[hit], sizes, np.inf),
-            tie_last=_pad(hits.tie_last[hit], sizes, np.inf),
-            judgment_row=_pad(hits.judgment_rows[hit], sizes, -1).astype(np.int32),
-            judged_grades=_pad(grades[by_grade[judgment]], n_judgments[span], np.nan),
-            n_judged=n_judged[span].astype(np.float64),
-            n_retrieved=hits.n_retrieved[span].astype(np.float64),
-            n_documents=np.full(len(sizes), n_documents),
-            **_subtopic_grades(judgments.subtopics, hits.judgment_rows[hit], sizes, judgment, n_judgments[span], span),
-        )
+    of_hits, of_judgments = ([*spans(n_judgments, sizes, cells)] for sizes in (n_hits, n_judgments))
+
+    def block(place: int) -> JudgedBlock:
+        (span, hit), (_, judgment) = of_hits[place], of_judgments[place]
+        return _judged_block(judgments, hits, n_documents, span, hit, judgment, n_hits[span], n_judgments[span])
+
+    return OnDemand(block, len(of_hits))
+
+
+def _judged_block(
+    judgments: Judgments,
+    hits: Hits,
+    n_documents: float,
+    span: slice,
+    hit: slice,
+    judgment: slice,
+    n_hits: Ints,
+    n_judgments: Ints,
+) -> JudgedBlock:
+    """The block of a span of queries, with their hits and their rows of judgments."""
+    grades, rows = judgments.rows.values, judgments.by_query[judgment]
+    by_grade = rows[np.lexsort((-grades[rows], judgments.queries[rows]))]
+    judged_grades = _pad(grades[by_grade], n_judgments, np.nan)
+    return JudgedBlock(
+        query_ids=judgments.query_ids[span],
+        ranks=_pad(hits.ranks[hit], n_hits, np.inf),
+        grades=_pad(grades[hits.judgment_rows[hit]], n_hits, np.nan),
+        tie_first=_pad(hits.tie_first[hit], n_hits, np.inf),
+        tie_last=_pad(hits.tie_last[hit], n_hits, np.inf),
+        judgment_row=_pad(hits.judgment_rows[hit], n_hits, -1).astype(np.int32),
+        judged_grades=judged_grades,
+        n_judged=(judged_grades >= 0).sum(axis=0).astype(np.float64),
+        n_retrieved=hits.n_retrieved[span].astype(np.float64),
+        n_documents=np.full(len(n_hits), n_documents),
+        **_subtopic_grades(judgments.subtopics, hits.judgment_rows[hit], n_hits, judgment, n_judgments, span),
+    )
 
 
 def _subtopic_grades(
-    subtopics: Subtopics | None, hit_rows: Ints, n_hits: Ints, judgment: slice, n_judgments: Ints, span: slice
+    subtopics: Subtopics | None,
+    hit_rows: npt.NDArray[np.int32],
+    n_hits: Ints,
+    judgment: slice,
+    n_judgments: Ints,
+    span: slice,
 ) -> dict[str, Floats]:
     """The block's grades by subtopic, (S, H, Q) and (S, J, Q), where there are such."""
     if subtopics is None:

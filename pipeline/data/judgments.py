@@ -205,6 +205,14 @@ class Judgments:
         return {query_id: place for place, query_id in enumerate(self.query_ids.tolist())}
 
     @cached_property
+    def by_query(self) -> Ints:
+        """The rows kept, by their queries and then in the order of the file."""
+        queries = self.queries[self.kept]
+        if (queries[1:] >= queries[:-1]).all():
+            return self.kept
+        return self.kept[np.argsort(queries, kind="stable")]
+
+    @cached_property
     def upper_bits(self) -> tuple[np.uint64, npt.NDArray[np.uint8]]:
         """How far a hash is shifted to the right, and whether any row kept has a hash of which the same is left.
 

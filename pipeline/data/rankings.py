@@ -10,7 +10,7 @@ Whatever the ranges are, the result is the same: ranks are whole numbers, and wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -98,8 +98,8 @@ class JoinedRows:
     """What the join finds in some rows of an output that are all the rows of their queries.
 
     Attributes:
-        hits: (5, H) of each judged document the query's place among the judged ones, the row of the judgments, the
-            rank, and the first and the last rank of its group of equal scores.
+        hits: (5, H) int32, of each judged document the query's place among the judged ones, the row of the judgments,
+            the rank, and the first and the last rank of its group of equal scores.
         retrieved: (2, q) the places of the judged queries, and how many documents each retrieved.
         n_rows: rows.
         n_unjudged_queries: queries that no judgment names.
@@ -108,7 +108,7 @@ class JoinedRows:
         compared: what comparisons of rankings ask for.
     """
 
-    hits: Ints
+    hits: npt.NDArray[np.int32]
     retrieved: Ints
     n_rows: int
     n_unjudged_queries: int
@@ -148,7 +148,7 @@ def join_rows(
     known = here & (places < len(judgments.query_ids))
     top = partial(_top, ordering, places, hashes, numbers, len(judgments.query_ids))
     return JoinedRows(
-        hits=np.stack([judgments.queries[judgment_rows], judgment_rows, *ordering.ranks(found)]),
+        hits=np.array([judgments.queries[judgment_rows], judgment_rows, *ordering.ranks(found)], dtype=np.int32),
         retrieved=np.stack([places[known], rows.counts[known]]),
         n_rows=len(hashes),
         n_unjudged_queries=int((here & ~known).sum()),
@@ -329,8 +329,7 @@ class RankingJoin:
         )
 
     def _hits(self) -> Hits:
-        columns = np.concatenate([found.hits for found in self._found], axis=1)
-        queries, judgment_rows, ranks, first, last = columns[:, np.lexsort((columns[2], columns[0]))]
+        queries, judgment_rows, ranks, first, last = self._columns()
         n_retrieved = np.zeros(len(self._judgments.query_ids), dtype=np.int64)
         for found in self._found:
             n_retrieved[found.retrieved[0]] = found.retrieved[1]
@@ -342,6 +341,14 @@ class RankingJoin:
             n_tied=sum(found.n_tied for found in self._found),
         )
         return Hits(queries, judgment_rows, ranks, first, last, n_retrieved, quality)
+
+    def _columns(self) -> Iterator[npt.NDArray[np.int32]]:
+        """(H,) each, of all hits by query and rank: one column at a time is held twice."""
+        columns = [np.concatenate([found.hits[row] for found in self._found]) for row in (0, 2)]
+        order = np.lexsort((columns[1], columns[0]))
+        del columns
+        for row in range(5):
+            yield np.concatenate([found.hits[row] for found in self._found])[order]
 
     def _recommended(self, catalogue: Catalogue, hits: Hits) -> CatalogueBlock:
         top = _Top.concatenated([found.recommended for found in self._found if found.recommended])

@@ -25,9 +25,10 @@ def concatenate(arrays: Sequence[pa.StringArray]) -> pa.StringArray:
     return pa.concat_arrays(arrays) if arrays else strings([])
 
 
-def integers(values: npt.NDArray[np.int64]) -> pa.Int64Array:
-    """The integers as Arrow sees them, not copied."""
-    return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+def integers(values: npt.NDArray[np.signedinteger]) -> pa.Int64Array:
+    """The integers as Arrow sees them, not copied if they have 64 bits."""
+    buffer = pa.py_buffer(np.ascontiguousarray(values, dtype=np.int64))
+    return pa.Int64Array.from_buffers(pa.int64(), len(values), [None, buffer])
 
 
 def floats(values: npt.NDArray[np.float64]) -> pa.DoubleArray:

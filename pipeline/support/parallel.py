@@ -67,7 +67,7 @@ class Workers:
         Args:
             title: what is being done, as the progress says.
             function: a function of a module, so that processes can import it.
-            calls: the arguments of each call.
+            calls: the arguments of each call; each is asked for as the call begins.
             unit: what the progress calls them.
         """
         return each(title, self._results(function, calls), len(calls), unit)
@@ -103,7 +103,7 @@ def _in_threads(function: Callable[..., T], calls: Sequence[tuple[Any, ...]], jo
     """The results in order; after an error or Ctrl-C no further call begins, and those that run are not waited for."""
     pool = ThreadPoolExecutor(jobs)
     try:
-        yield from pool.map(function, *zip(*calls, strict=True))
+        yield from pool.map(lambda place: function(*calls[place]), range(len(calls)))  # each is made as it begins
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 

@@ -218,7 +218,7 @@ class Rows:
 
         return concatenate([chunk.doc_ids for chunk in self.chunks])
 
-    def take_doc_ids(self, rows: npt.NDArray[np.int64]) -> pa.StringArray:
+    def take_doc_ids(self, rows: npt.NDArray[np.signedinteger]) -> pa.StringArray:
         """The documents of these rows, which may stand in any order.
 
         They are taken chunk by chunk: Arrow would first make one array of all chunks.

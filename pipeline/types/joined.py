@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,20 @@ from rankledger.metrics.rating import RatingsBlock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Groups", "Hits", "Joined", "OutputKey", "Quality", "QueryList", "Replicate", "Unmatched", "model_of"]
+__all__ = [
+    "Groups",
+    "Hits",
+    "Joined",
+    "OnDemand",
+    "OutputKey",
+    "Quality",
+    "QueryList",
+    "Replicate",
+    "Unmatched",
+    "model_of",
+]
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True)
@@ -88,6 +101,8 @@ class Quality:
 class Hits:
     """The judged documents that a model output retrieved, H of them for Q judged queries, by query and rank.
 
+    All numbers but the last are of 32 bits: there are as many as a model has judged documents.
+
     Attributes:
         queries: (H,) each one's query by its place among the judged ones, ascending.
         judgment_rows: (H,) the row of the judgments that names the document.
@@ -98,13 +113,42 @@ class Hits:
         quality: what was found on the way.
     """
 
-    queries: npt.NDArray[np.int64]
-    judgment_rows: npt.NDArray[np.int64]
-    ranks: npt.NDArray[np.int64]
-    tie_first: npt.NDArray[np.int64]
-    tie_last: npt.NDArray[np.int64]
+    queries: npt.NDArray[np.int32]
+    judgment_rows: npt.NDArray[np.int32]
+    ranks: npt.NDArray[np.int32]
+    tie_first: npt.NDArray[np.int32]
+    tie_last: npt.NDArray[np.int32]
     n_retrieved: npt.NDArray[np.int64]
     quality: Quality
+
+
+class OnDemand(Sequence[T_co]):
+    """A sequence whose items are made each time that they are asked for, as they are too large to be kept.
+
+    To another process go the items, not what they are made of.
+    """
+
+    def __init__(self, make: Callable[[int], T_co], n_items: int) -> None:
+        """So many items; `make` gives the one at a place, from 0 on."""
+        self._make, self._n_items = make, n_items
+
+    def __len__(self) -> int:
+        """How many items there are."""
+        return self._n_items
+
+    @overload
+    def __getitem__(self, place: int) -> T_co: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[T_co, ...]: ...
+    def __getitem__(self, place: int | slice) -> T_co | tuple[T_co, ...]:
+        """The item at a place, or those of a slice, made now."""
+        if isinstance(place, slice):
+            return tuple(map(self._make, range(self._n_items)[place]))
+        return self._make(range(self._n_items)[place])
+
+    def __reduce__(self) -> tuple[Callable[..., tuple[T_co, ...]], tuple[list[T_co]]]:
+        """All items, as a tuple."""
+        return tuple, ([*self],)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +183,7 @@ class Joined:
 
     query_ids: npt.NDArray[np.object_]
     max_grade: float
-    blocks: tuple[JudgedBlock, ...] | tuple[RatingsBlock, ...]
+    blocks: Sequence[JudgedBlock] | Sequence[RatingsBlock]
     missing: Bools
     quality: Quality
     catalogue: CatalogueBlock | None = None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
+import pickle
+import weakref
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from rankledger.metrics.rating import RatingsBlock
 from rankledger.pipeline.scoring import score
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.support.parallel import Workers
-from rankledger.pipeline.types.joined import Joined, Quality
+from rankledger.pipeline.types.joined import Joined, OnDemand, Quality
 from tests.support.blocks import ARRAYS, catalogue_block, judged_block, ratings_block
 
 WORKERS = Workers(1)
@@ -53,6 +55,35 @@ def test_scores_of_several_blocks_stand_side_by_side():
     np.testing.assert_array_equal(scores.values, [[1, 0.5, 0.25, np.nan], [0.5, 0.5, 0, 0]])
     np.testing.assert_array_equal(scores.weights, np.ones((2, 4)))
     assert list(scores.query_ids) == ["q0", "q1", "q2", "q3"]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_of_many_blocks_only_those_that_are_scored_are_in_memory(jobs):
+    """Of 50 blocks that are made on demand no more are alive than two for each worker: one scored, one made."""
+    alive: weakref.WeakSet[JudgedBlock] = weakref.WeakSet()
+    together = []
+
+    def make(place: int) -> JudgedBlock:
+        block = judged_block(ranks=[[1 + place]], grades=[[1]])
+        alive.add(block)
+        together.append(len(alive))
+        return block
+
+    tasks = {("web", "bm25"): replace(joined(*[FIRST] * 25), blocks=OnDemand(make, 50))}
+    (scores,) = score(tasks, {"web": measures("rr")}, TREC_EVAL, Workers(jobs))
+
+    np.testing.assert_array_equal(scores.values, [[1 / (1 + place) for place in range(50)]])
+    assert max(together) <= 2 * jobs
+
+
+def test_items_made_on_demand_are_a_sequence_and_go_elsewhere_as_they_are():
+    """Squares of 0 to 3: by place, from the end, as a slice, one after another; pickled they are a tuple."""
+    squares = OnDemand(lambda place: place**2, 4)
+
+    assert (len(squares), squares[2], squares[-1], squares[1:3], [*squares]) == (4, 4, 9, (1, 4), [0, 1, 4, 9])
+    assert pickle.loads(pickle.dumps(squares)) == (0, 1, 4, 9)
+    with pytest.raises(IndexError):
+        squares[4]
 
 
 def test_each_model_has_its_own_scores_and_each_dataset_its_own_measures():
@@ -115,7 +146,7 @@ def test_scores_of_recommended_lists_stand_among_the_others(depth, workers):
     """Popularity 4 1 0 of documents 0 1 2: lists 0 1, 2 and none have 5/2, 0 and NaN, however the queries are cut."""
     lists = catalogue_block([[0, 1], [2], []], 3, popularity=np.array([4.0, 1.0, 0.0]), n_consumers=4)
     padding = np.full((depth - 2, 3), -1, dtype=np.int32)  # so deep that each query is a part of its own
-    lists = dataclasses.replace(lists, codes=np.vstack([lists.codes, padding]))
+    lists = replace(lists, codes=np.vstack([lists.codes, padding]))
     task = joined(FIRST, judged_block(ranks=[[]], grades=[[]], missed=[[1]]), catalogue=lists)
     suite = measures("popularity", "rr", "gini", "novelty@1", "p@1")
     (scores,) = score({("web", "knn"): task}, {"web": suite}, TREC_EVAL, workers)

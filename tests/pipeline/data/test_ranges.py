@@ -26,6 +26,7 @@ from rankledger.pipeline.data.rankings import Depths, JoinedRows, join_range, jo
 from rankledger.pipeline.data.readers import RankingRanges, read_ranking
 from rankledger.pipeline.support.errors import InputError
 from rankledger.pipeline.types.inputs import DatasetSource, InputFile, Source
+from rankledger.pipeline.types.joined import OnDemand
 from tests.support.data_files import SUFFIXES, contents, encode, refusal, rows_of, write
 
 TREC_EVAL = PROFILES["trec_eval"].conventions
@@ -49,7 +50,7 @@ def parts_of(value: Any) -> Iterator[Any]:
     """The fields of a value, those of its fields, and so on: arrays as their types, shapes and bytes."""
     if isinstance(value, np.ndarray):
         yield value.dtype.str, value.shape, value.tolist() if value.dtype == object else value.tobytes()
-    elif isinstance(value, tuple):
+    elif isinstance(value, tuple | OnDemand):
         for each in value:
             yield from parts_of(each)
     elif dataclasses.is_dataclass(value):
