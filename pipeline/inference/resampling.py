@@ -469,40 +469,50 @@ def entropy_of(stream: str) -> int:
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:16], "big")
 
 
-def round_to_exact(columns: Floats, bounds: Floats | None = None) -> Floats:
+def round_to_exact(columns: Sequence[Floats] | Floats, bounds: Floats | None = None) -> Floats:
     """(C, N): each column rounded to a power-of-two step of which no sum of C of its numbers has 2**53.
 
     The step is at most 2**-52 of the greatest such sum: 2**-39 for scores in [0, 1] of 7,000 queries.
 
     Args:
-        columns: (N, C) finite numbers.
+        columns: N columns of C finite numbers.
         bounds: (N,) what the numbers of a column cannot exceed, whatever the model: columns of one bound share their
             step, so that what is equal in two of them stays equal. 0 where that is not known.
     """
-    greatest = np.abs(columns).max(axis=1, initial=0.0)
-    if bounds is not None:
-        greatest = np.maximum(greatest, bounds)
-    steps = np.ldexp(1.0, np.maximum(_exponents(greatest, columns.shape[1]) - 53, -1074))  # 2**-1074: the least double
-    rounded = columns / steps[:, np.newaxis]  # in place from here on: columns are large
-    np.rint(rounded, out=rounded)
-    rounded *= steps[:, np.newaxis]
-    return np.ascontiguousarray(rounded.T)
+    rounded = np.empty((len(columns[0]), len(columns)))
+    for own in _some_at_a_time(columns):
+        numbers = np.stack([*columns[own]])
+        greatest = np.abs(numbers).max(axis=1, initial=0.0)
+        if bounds is not None:
+            greatest = np.maximum(greatest, bounds[own])
+        exponents = _exponents(greatest, len(rounded)) - 53
+        steps = np.ldexp(1.0, np.maximum(exponents, -1074))[:, np.newaxis]  # 2**-1074: the least double
+        numbers /= steps
+        np.rint(numbers, out=numbers)
+        rounded[:, own] = np.multiply(numbers, steps, out=numbers).T
+    return rounded
 
 
-def same_steps(columns: Floats, bounds: Floats, sliced: SlicedClusters) -> Bools:
+def same_steps(columns: Sequence[Floats], bounds: Floats, sliced: SlicedClusters) -> Bools:
     """(S, N): whether `round_to_exact` rounds a column to the same step if it is 0 outside a slice.
 
     Args:
-        columns: (N, C) finite numbers.
+        columns: N columns of C finite numbers.
         bounds: (N,) as of `round_to_exact`.
         sliced: S slices.
     """
-    found = np.abs(columns)
-    n_clusters = columns.shape[1]
-    whole = _exponents(np.maximum(found.max(axis=1, initial=0.0), bounds), n_clusters)
-    own = _exponents(np.maximum(sliced.greatest(found).T, bounds), n_clusters)
-    same: Bools = own == whole
+    same = np.empty((len(sliced.names), len(columns)), dtype=bool)
+    for own in _some_at_a_time(columns):
+        found = np.abs(np.stack(columns[own]))
+        whole = _exponents(np.maximum(found.max(axis=1, initial=0.0), bounds[own]), found.shape[1])
+        same[:, own] = _exponents(np.maximum(sliced.greatest(found).T, bounds[own]), found.shape[1]) == whole
     return same
+
+
+def _some_at_a_time(columns: Sequence[Floats] | Floats) -> Iterator[slice]:
+    """Columns of a million numbers together, at least one: they are large."""
+    step = max(1, _PRODUCT // max(1, len(columns[0])))
+    return (slice(begin, begin + step) for begin in range(0, len(columns), step))
 
 
 def _exponents(greatest: Floats, n_clusters: int) -> npt.NDArray[np.int32]:

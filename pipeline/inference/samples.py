@@ -40,7 +40,7 @@ __all__ = ["Pair", "Sample", "effective_clusters", "pool"]
 
 T = TypeVar("T")
 
-_NUMBERS = 1 << 26  # numbers of columns that are drawn together: 537 MB
+_NUMBERS = 1 << 25  # numbers of columns that are drawn together: 268 MB, and as many of those that are drawn next
 _INFLUENCES = 1 << 23  # numbers of influences that are kept: 67 MB
 
 Key: TypeAlias = tuple[ModelKey, Measure, str]
@@ -519,7 +519,7 @@ class _Columns:
 
     ratios: Sequence[Ratio]
     places: Sequence[int]  # where the denominator of each stands among the different ones
-    numbers: Floats  # (N, C)
+    numbers: Sequence[Floats]  # (N,) of (C,): those of scores are not copied
     bounds: Floats  # (N,)
 
     @classmethod
@@ -536,7 +536,7 @@ class _Columns:
         places = [distinct.setdefault(ratio.denominators.tobytes(), len(distinct)) for ratio in ratios]
         columns = [*(row for ratio in ratios for row in ratio.numerators), *map(np.frombuffer, distinct)]
         bounds = [*(ratio.bound for ratio in ratios for _ in ratio.added), *[0.0] * len(distinct)]
-        return cls(ratios, places, np.stack(columns), np.array(bounds))
+        return cls(ratios, places, columns, np.array(bounds))
 
     @cached_property
     def _rounded(self) -> Floats:
