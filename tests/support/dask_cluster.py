@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from distributed import Client
+
 from tests.support.servers import free_port
 
 __all__ = ["DaskCluster", "dask_cluster"]
@@ -42,6 +44,11 @@ class DaskCluster:
     def address(self) -> str:
         """What clients and workers connect to."""
         return f"tcp://127.0.0.1:{self.port}"
+
+    def wait_for_workers(self, n_workers: int) -> None:
+        """Wait until so many workers are there."""
+        with Client(self.address, timeout=300, set_as_default=False) as client:
+            client.wait_for_workers(n_workers, timeout=300)
 
     @contextmanager
     def worker(

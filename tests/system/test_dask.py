@@ -209,11 +209,11 @@ def test_ctrl_c_empties_the_queue(cluster, folder):
 
 
 def test_without_any_worker_there_is_one_error_and_a_late_worker_suffices(lonely, folder):
-    """With a patience of a second the error names the scheduler and what to start; the same evaluation, with a worker
+    """With a patience of 5 s the error names the scheduler and what to start; the same evaluation, with a worker
     that comes after its calls, is that of one process."""
     config = written(folder, *MODELS)
-    with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 1 s; start some ") as refused:
-        evaluated(config, lonely.address, patience="1s")
+    with pytest.raises(InputError, match=rf"^{lonely.address}: no worker was there for 5 s; start some ") as refused:
+        evaluated(config, lonely.address, patience="5s")
     assert refused.value.exit_code == 74
 
     running = in_background(config, lonely.address, runs="spread")
@@ -274,7 +274,8 @@ def test_a_lost_scheduler_is_one_error_and_the_same_command_goes_on(folder, loss
     cache, and with another scheduler the figures are those of one process."""
     config = written(folder, *MODELS, "held")
     with dask_cluster(folder) as first, first.worker():
-        running = in_background(config, first.address, patience="2s")
+        first.wait_for_workers(1)  # or a slow start would be longer than there may be no worker
+        running = in_background(config, first.address, patience="5s")
         released, _ = held(config)
         first.scheduler.send_signal(loss)
         with pytest.raises(InputError, match=rf"^{first.address}: the scheduler was lost \(.*goes on from") as lost:
