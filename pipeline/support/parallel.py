@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import math
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -25,6 +26,7 @@ __all__ = ["Workers", "limit_cores", "map_ahead", "map_threads"]
 A = TypeVar("A")
 T = TypeVar("T")
 
+_FEEDER_SECONDS = 5.0  # it takes milliseconds, unless it writes to a process that is gone
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")  # microseconds of CPU time in a period, of a container
 
 
@@ -88,13 +90,20 @@ class Workers:
 
 @cache
 def _stop_processes_at_exit() -> None:
-    """Stop joblib's idle processes before `multiprocessing` waits for them: what is registered last runs first."""
+    """Stop joblib's idle processes before `multiprocessing` waits for them: what is registered last runs first.
+
+    The thread that fed them calls is the last to let go of its locks, and nothing waits for it: if the process ended
+    meanwhile, loky would warn of a leaked lock that is gone.
+    """
     import multiprocessing.util  # noqa: F401
 
     from joblib.externals.loky import get_reusable_executor
 
     def stop() -> None:
+        feeders = [thread for thread in threading.enumerate() if thread.name == "QueueFeederThread"]
         get_reusable_executor(reuse=True).shutdown(wait=True, kill_workers=True)
+        for feeder in feeders:
+            feeder.join(timeout=_FEEDER_SECONDS)
 
     atexit.register(stop)
 

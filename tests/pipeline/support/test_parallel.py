@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 
@@ -46,6 +48,37 @@ def wait(number):
     return number
 
 print(Workers(int(sys.argv[1])).run("Waiting", wait, [(0,), (1,), (2,)], unit="numbers"))
+"""
+
+ENDING = """
+import sys
+import threading
+import time
+import joblib.externals.loky.process_executor as executor
+import joblib.externals.loky.backend.queues
+from rankledger.pipeline.cli.app import _end
+from rankledger.pipeline.support.parallel import Workers
+
+backend = "joblib.externals.loky.backend."
+tracker, queue = sys.modules[backend + "resource_tracker"], sys.modules[backend + "queues"].Queue
+unregister, feed, shutdown = tracker.unregister, queue._feed, executor.ProcessPoolExecutor.shutdown
+
+def unregister_slowly(*what):
+    time.sleep(0.5 * (threading.current_thread().name == "QueueFeederThread"))
+    unregister(*what)
+
+def feed_until_late(*how):
+    feed(*how)
+    time.sleep(0.05)
+
+def shut_down_later(*how, **options):
+    shutdown(*how, **options)
+    time.sleep(0.2)
+
+tracker.unregister, queue._feed = unregister_slowly, staticmethod(feed_until_late)
+executor.ProcessPoolExecutor.shutdown = shut_down_later
+print(Workers(2, "processes").run("Adding", sum, [((1, 2),), ((3, 4),)]))
+_end(0)
 """
 
 
@@ -177,3 +210,10 @@ def test_a_limit_of_cores_is_that_of_its_thread_and_its_block():
 
     assert len({*threads}) == 1
     assert squares == map_threads(power, range(50), [2] * 50)
+
+
+def test_the_command_ends_once_the_last_lock_of_its_processes_is_gone():
+    """loky warned of a leaked lock if the process ended while the thread that feeds calls let go of it."""
+    ended = subprocess.run([sys.executable, "-c", ENDING], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "[3, 7]\n", "")
